@@ -19,6 +19,11 @@ Topic = CreateTopicsRequest.CreatableTopic
 Config = CreateTopicsRequest.CreatableTopicConfig
 
 
+@pytest.fixture
+def controller() -> ControllerUnderTest:
+    return started_cluster()
+
+
 def create(
     controller: ControllerUnderTest, *topics: Topic, validate_only: bool = False
 ) -> list[CreateTopicsResponse.CreatableTopicResult]:
@@ -59,8 +64,7 @@ OTHER_CHARACTERS = (
     ],
     ids=repr,
 )
-def test_names_that_are_refused(name: str, problem: str) -> None:
-    controller = started_cluster()
+def test_names_that_are_refused(controller: ControllerUnderTest, name: str, problem: str) -> None:
     (result,) = create(controller, named(name))
     assert result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert result.error_message == f"Topic name is invalid: {problem}"
@@ -192,8 +196,7 @@ def test_a_manual_assignment_to_a_broker_whose_directories_are_all_cordoned() ->
     )
 
 
-def test_what_is_written() -> None:
-    controller = started_cluster()
+def test_what_is_written(controller: ControllerUnderTest) -> None:
     (result,) = create(controller, named("t", 2, 3, min_insync_replicas="2", retention_ms="1000"))
     assert (result.error_code, result.error_message) == (ErrorCode.NONE, None)
     assert (result.num_partitions, result.replication_factor) == (2, 3)
@@ -248,16 +251,14 @@ def test_fenced_replicas_are_not_in_sync() -> None:
     assert controller.partition("t").leader == 2
 
 
-def test_validate_only_answers_the_same_and_writes_nothing() -> None:
-    controller = started_cluster()
+def test_validate_only_answers_the_same_and_writes_nothing(controller: ControllerUnderTest) -> None:
     good, bad = create(controller, named("t", 2, 3), named("old topic"), validate_only=True)
     assert (good.error_code, good.num_partitions) == (ErrorCode.NONE, 2)
     assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert controller.last_records == ()
 
 
-def test_order_of_the_answers_and_duplicates() -> None:
-    controller = started_cluster()
+def test_order_of_the_answers_and_duplicates(controller: ControllerUnderTest) -> None:
     names = ("__cluster_metadata", "twice", "b", "twice", "a", "twice")
     results = create(controller, *map(named, names))
     assert [(result.name, result.error_code) for result in results] == [
@@ -270,8 +271,7 @@ def test_order_of_the_answers_and_duplicates() -> None:
     assert set(controller.image.topics.ids) == {"a", "b"}
 
 
-def test_too_many_partitions_refuse_the_whole_request() -> None:
-    controller = started_cluster()
+def test_too_many_partitions_refuse_the_whole_request(controller: ControllerUnderTest) -> None:
     results = create(controller, named("small"), named("large", 10_000, 1))
     message = "Excessively large number of partitions per request."
     expected = [(ErrorCode.POLICY_VIOLATION, message)] * 2
@@ -284,8 +284,7 @@ def test_too_many_records_refuse_the_whole_request() -> None:
     assert refused == "Unable to perform excessively large batch operation."
 
 
-def test_as_many_records_as_one_request_may_write() -> None:
-    controller = started_cluster()
+def test_as_many_records_as_one_request_may_write(controller: ControllerUnderTest) -> None:
     (result,) = create(controller, named("t", 9_999, 2))
     assert result.error_code == ErrorCode.NONE
     assert len(controller.last_records) == 10_000
@@ -306,9 +305,8 @@ ALL_BROKERS, DEFAULT, FILE, TOPIC = 3, 5, 4, 1
     ],
 )
 def test_effective_configs_of_the_new_topic(
-    static: dict[str, str], name: str, value: str, source: int
+    controller: ControllerUnderTest, static: dict[str, str], name: str, value: str, source: int
 ) -> None:
-    controller = started_cluster()
     controller.settings = replace(controller.settings, static_configs=static)
     (result,) = create(controller, named("t", retention_ms="1000"))
     assert result.configs is not None
@@ -319,9 +317,8 @@ def test_effective_configs_of_the_new_topic(
     assert (found.read_only, found.is_sensitive) == (False, False)
 
 
-def test_hours_that_are_not_a_number_count_for_nothing() -> None:
+def test_hours_that_are_not_a_number_count_for_nothing(controller: ControllerUnderTest) -> None:
     """Controllers take any value of a broker, and Kafka's count such hours as 0."""
-    controller = started_cluster()
     controller.settings = replace(controller.settings, static_configs={"log.roll.hours": "soon"})
     (result,) = create(controller, named("t"))
     assert result.configs is not None

@@ -63,8 +63,7 @@ def test_a_replica_that_does_not_lead_sends_an_empty_text(leader: DrivenLeader) 
 
 
 @pytest.mark.parametrize("key", [None, ReplicaKey(4)])
-def test_a_voter_needs_an_id_and_a_directory(key: ReplicaKey | None) -> None:
-    leader = DrivenLeader()
+def test_a_voter_needs_an_id_and_a_directory(leader: DrivenLeader, key: ReplicaKey | None) -> None:
     leader.remove(3)
     assert refused(leader, AddRaftVoterRequest(key, ())) == (
         Error.INVALID_REQUEST,

@@ -28,8 +28,7 @@ ALWAYS = {
 }
 
 
-def test_a_leader_counts_voters_observers_and_changes() -> None:
-    leader = DrivenLeader()
+def test_a_leader_counts_voters_observers_and_changes(leader: DrivenLeader) -> None:
     named = leader.core.metrics(leader.now).named()
     assert set(named) == ALWAYS | ONLY_LEADERS
     assert named["current-state"] == "leader"
@@ -50,8 +49,7 @@ def test_a_leader_counts_voters_observers_and_changes() -> None:
     assert named["uncommitted-voter-change"] == 0
 
 
-def test_a_leader_on_its_way_out_is_an_observer() -> None:
-    leader = DrivenLeader()
+def test_a_leader_on_its_way_out_is_an_observer(leader: DrivenLeader) -> None:
     leader.remove(1)
     named = leader.core.metrics(leader.now).named()
     assert (named["number-of-voters"], named["number-of-observers"]) == (2, 1)
@@ -96,8 +94,7 @@ def test_a_broker_is_not_an_observing_controller() -> None:
     assert broker.core.metrics(0.0).named()["is-observer"] == 0
 
 
-def test_who_asks_for_votes_is_prospective() -> None:
-    leader = DrivenLeader()
+def test_who_asks_for_votes_is_prospective(leader: DrivenLeader) -> None:
     leader.advance(CONFIG.check_quorum_ms)
     leader.advance(5 * CONFIG.election_timeout_ms)
     assert leader.core.metrics(leader.now).named()["current-state"] in {"prospective", "unattached"}

@@ -15,8 +15,7 @@ def test_a_follower_names_its_leader_and_epoch() -> None:
     assert (refused.value.leader_id, refused.value.epoch) == (LEADER_ID, EPOCH)
 
 
-def test_a_leader_of_another_epoch_names_its_own() -> None:
-    leader = DrivenLeader()
+def test_a_leader_of_another_epoch_names_its_own(leader: DrivenLeader) -> None:
     stale = leader.epoch - 1
     text = f"the given epoch {stale} is stale. Current leader epoch is {leader.epoch}"
     with pytest.raises(NotLeaderError, match=text) as refused:
@@ -24,8 +23,7 @@ def test_a_leader_of_another_epoch_names_its_own() -> None:
     assert (refused.value.leader_id, refused.value.epoch) == (LEADER, leader.epoch)
 
 
-def test_who_resigned_is_known_to_have_led() -> None:
-    leader = DrivenLeader()
+def test_who_resigned_is_known_to_have_led(leader: DrivenLeader) -> None:
     epoch = leader.epoch
     leader.take(leader.core.resign(leader.now, epoch=epoch))
     with pytest.raises(NotLeaderError) as refused:

@@ -137,8 +137,7 @@ def test_a_vote_waits_to_be_stored_before_it_is_reported() -> None:
     assert answer.response.is_granted
 
 
-def test_a_leader_takes_it_as_it_is_when_a_replicas_offset_goes_back() -> None:
-    leader = DrivenLeader()
+def test_a_leader_takes_it_as_it_is_when_a_replicas_offset_goes_back(leader: DrivenLeader) -> None:
     leader.propose()
     leader.fetch(key_of(2))
     committed = leader.core.high_watermark
@@ -158,8 +157,7 @@ def test_a_leader_that_is_not_a_voter_does_not_count_itself_among_those_it_hears
     assert leader.role == "resigned"
 
 
-def test_a_leader_that_hears_from_all_voters_there_are_leads_on() -> None:
-    leader = DrivenLeader()
+def test_a_leader_that_hears_from_all_voters_there_are_leads_on(leader: DrivenLeader) -> None:
     leader.remove(1)
     for _ in range(10):
         leader.advance(400)

@@ -61,8 +61,7 @@ def test_a_leader_that_is_the_last_to_shut_down_is_not_available() -> None:
 
 
 @pytest.mark.parametrize("key", [None, ReplicaKey(4)])
-def test_a_voter_needs_an_id_and_a_directory(key: ReplicaKey | None) -> None:
-    leader = DrivenLeader()
+def test_a_voter_needs_an_id_and_a_directory(leader: DrivenLeader, key: ReplicaKey | None) -> None:
     leader.remove(3)
     assert refused(leader, key) == (
         Error.INVALID_REQUEST,

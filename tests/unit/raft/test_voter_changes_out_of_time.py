@@ -140,9 +140,8 @@ def test_the_next_change_begins_from_the_voters_before_once_the_record_is_cut_of
 
 @pytest.mark.parametrize("second", SECOND, ids=lambda change: change.kind)
 def test_an_addition_that_was_answered_before_its_commit_holds_back_the_next_change(
-    second: Change,
+    leader: DrivenLeader, second: Change
 ) -> None:
-    leader = DrivenLeader()
     token = leader.add(4, acks_when_committed=False)
     leader.answer_probe(CAN_ALL)
     assert outcome(leader, token).error is Error.NONE
@@ -184,9 +183,8 @@ LATE: dict[str, tuple[Change, Change]] = {
 
 @pytest.mark.parametrize(("first", "second"), LATE.values(), ids=LATE)
 def test_a_late_response_to_a_probe_is_not_taken_for_that_of_the_next_change(
-    first: Change, second: Change
+    leader: DrivenLeader, first: Change, second: Change
 ) -> None:
-    leader = DrivenLeader()
     token = first.request(leader)
     ((late, _),) = leader.probes()
     patience_ms = CONFIG.request_timeout_ms if first is ADD_4 else CONFIG.voter_probe_ms
@@ -211,9 +209,8 @@ def test_a_late_response_to_a_probe_is_not_taken_for_that_of_the_next_change(
 
 @pytest.mark.parametrize("first", PROBED, ids=lambda change: change.kind)
 def test_a_late_response_to_the_probe_of_a_change_that_is_over_changes_nothing(
-    first: Change,
+    leader: DrivenLeader, first: Change
 ) -> None:
-    leader = DrivenLeader()
     first.request(leader)
     leader.advance(CONFIG.request_timeout_ms)
     before = leader.history.voters
@@ -278,9 +275,8 @@ def test_an_update_begun_before_an_upgrade_of_kraft_version_waits_for_its_commit
     assert len(leader.appended) == 1 + is_committed
 
 
-def test_a_voter_is_removed_during_an_upgrade_of_a_feature() -> None:
+def test_a_voter_is_removed_during_an_upgrade_of_a_feature(leader: DrivenLeader) -> None:
     """The record of the feature and that of the voters are committed by the voters who stay."""
-    leader = DrivenLeader()
     leader.propose()
     feature_offset = leader.log.end_offset - 1
     token = REMOVE_3.append(leader)

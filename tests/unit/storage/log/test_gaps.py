@@ -142,10 +142,9 @@ def test_a_log_without_gaps_takes_none_as_before() -> None:
 
 @pytest.mark.parametrize("kept", range(8))
 def test_a_segment_that_outlived_the_end_of_the_one_before_goes_unless_compaction_made_the_gap(
-    kept: int,
+    files: FaultyFiles, kept: int
 ) -> None:
     """Each segment reaches the disk when the operating system likes, until it is flushed."""
-    files = FaultyFiles()
     batches = [make_batch(offset) for offset in range(12)]
     first = filled(files, batches).segments[0]
     size = len(batches[0])

@@ -93,8 +93,7 @@ def calls_of_a_pass() -> int:
     return len(files.calls) - before
 
 
-def test_a_cleaned_log_is_smaller_and_says_the_same_after_a_restart() -> None:
-    files = FaultyFiles()
+def test_a_cleaned_log_is_smaller_and_says_the_same_after_a_restart(files: FaultyFiles) -> None:
     log = filled(files)
     before, size = latest(log), log.size_bytes
     clean_all(log, files)
@@ -109,8 +108,7 @@ def test_a_cleaned_log_is_smaller_and_says_the_same_after_a_restart() -> None:
 
 
 @pytest.mark.parametrize("call", range(0, calls_of_a_pass(), 3))
-def test_no_record_is_lost_wherever_the_power_is_cut(call: int) -> None:
-    files = FaultyFiles()
+def test_no_record_is_lost_wherever_the_power_is_cut(files: FaultyFiles, call: int) -> None:
     log = filled(files)
     before = latest(log)
     files.calls_until_power_cut = call
@@ -155,8 +153,7 @@ def test_a_complete_swap_that_cannot_be_read_stops_the_start() -> None:
     assert len(files.names) == 3
 
 
-def test_an_aborted_pass_leaves_nothing_behind() -> None:
-    files = FaultyFiles()
+def test_an_aborted_pass_leaves_nothing_behind(files: FaultyFiles) -> None:
     log = filled(files)
     calls: list[None] = []
 

@@ -103,9 +103,8 @@ def test_a_first_use_reads_only_what_lies_after_the_last_index_entry() -> None:
 
 @pytest.mark.parametrize("recovery_point", range(21))
 def test_a_start_after_a_crash_reads_only_from_the_segment_with_the_recovery_point_on(
-    recovery_point: int,
+    files: FaultyFiles, recovery_point: int
 ) -> None:
-    files = FaultyFiles()
     filled(files).flush()
     left = files.after_process_crash()
     found = loaded(left, crashed(recovery_point))
@@ -232,8 +231,7 @@ def test_an_index_that_does_not_fit_is_made_again_when_it_is_used(
         assert bytes(files.names[path].content) == good
 
 
-def test_epochs_without_records_are_forgotten_at_a_start() -> None:
-    files = FaultyFiles()
+def test_epochs_without_records_are_forgotten_at_a_start(files: FaultyFiles) -> None:
     log = filled(files)
     log.assign_epoch(9)
     assert log.latest_epoch == 9
@@ -357,8 +355,7 @@ def test_what_was_read_after_a_crash_is_made_durable_before_it_counts_as_such() 
 
 
 @pytest.mark.parametrize("start", range(1, 20))
-def test_records_that_were_given_up_stay_so_after_a_crash(start: int) -> None:
-    files = FaultyFiles()
+def test_records_that_were_given_up_stay_so_after_a_crash(files: FaultyFiles, start: int) -> None:
     filled(files)
     log = loaded(files.after_process_crash(), crashed(0, start)).log
     assert log.log_start_offset == start

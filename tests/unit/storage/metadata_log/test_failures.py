@@ -15,8 +15,7 @@ from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
 @pytest.mark.parametrize("written", [0, 1, 60, 80])
-def test_a_full_disk_leaves_the_log_as_it_was(written: int) -> None:
-    files = FaultyFiles()
+def test_a_full_disk_leaves_the_log_as_it_was(files: FaultyFiles, written: int) -> None:
     log = open_log(files)
     batches = make_batches(0, 3)
     log.local_log.append(b"".join(batches))
@@ -33,8 +32,7 @@ def test_a_full_disk_leaves_the_log_as_it_was(written: int) -> None:
     assert content(open_log(files).local_log) == [*batches, make_batch(3, epoch=2)]
 
 
-def test_a_write_that_cannot_be_taken_back_poisons_the_log() -> None:
-    files = FaultyFiles()
+def test_a_write_that_cannot_be_taken_back_poisons_the_log(files: FaultyFiles) -> None:
     log = open_log(files).local_log
     log.append(make_batch(0))
     log.flush()
@@ -55,8 +53,7 @@ def test_a_write_that_cannot_be_taken_back_poisons_the_log() -> None:
     assert again.recovery.torn_tail is not None
 
 
-def test_a_sync_that_fails_poisons_the_log_and_is_not_tried_again() -> None:
-    files = FaultyFiles()
+def test_a_sync_that_fails_poisons_the_log_and_is_not_tried_again(files: FaultyFiles) -> None:
     log = open_log(files).local_log
     log.append(make_batch(0))
     log.update_files(now_ms=0)

@@ -36,6 +36,11 @@ def filled(directory: Path, config: LogConfig = SMALL) -> MetadataLog:
     return log
 
 
+@pytest.fixture
+def log(tmp_path: Path) -> MetadataLog:
+    return filled(tmp_path)
+
+
 def add_snapshot(log: MetadataLog, offset: int, epoch: int, *, timestamp: int = 5_000) -> None:
     writer = log.create_snapshot(
         OffsetAndEpoch(offset, epoch), high_watermark=log.local_log.log_end_offset
@@ -68,8 +73,7 @@ def test_snapshots_are_ordered_by_epoch_first() -> None:
     assert max(ids) == ids[0]
 
 
-def test_a_frozen_snapshot_is_read_only_and_known(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+def test_a_frozen_snapshot_is_read_only_and_known(log: MetadataLog, tmp_path: Path) -> None:
     writer = log.create_snapshot(OffsetAndEpoch(30, 2), high_watermark=40)
     assert writer is not None
     data = make_snapshot(epoch=2)
@@ -92,8 +96,7 @@ def test_a_frozen_snapshot_is_read_only_and_known(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_a_snapshot_that_exists_or_lies_below_the_log_is_not_begun(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+def test_a_snapshot_that_exists_or_lies_below_the_log_is_not_begun(log: MetadataLog) -> None:
     add_snapshot(log, 30, 2)
     assert log.create_snapshot(OffsetAndEpoch(30, 2), high_watermark=40) is None
     assert log.delete_before_snapshot(OffsetAndEpoch(30, 2), now_ms=0)
@@ -105,9 +108,8 @@ def test_a_snapshot_that_exists_or_lies_below_the_log_is_not_begun(tmp_path: Pat
     [(36, 2, "above the high"), (30, 1, "diverging"), (30, 3, "diverging"), (41, 2, "above the")],
 )
 def test_a_snapshot_the_log_never_had_is_refused(
-    tmp_path: Path, offset: int, epoch: int, why: str
+    log: MetadataLog, offset: int, epoch: int, why: str
 ) -> None:
-    log = filled(tmp_path)
     with pytest.raises(InvalidSnapshotIdError, match=why):
         log.create_snapshot(OffsetAndEpoch(offset, epoch), high_watermark=35)
 
@@ -120,8 +122,7 @@ def test_a_snapshot_within_a_batch_is_refused(tmp_path: Path) -> None:
     assert log.create_snapshot(OffsetAndEpoch(3, 1), high_watermark=3) is not None
 
 
-def test_dropping_the_log_below_a_snapshot(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+def test_dropping_the_log_below_a_snapshot(log: MetadataLog, tmp_path: Path) -> None:
     add_snapshot(log, 12, 1)
     add_snapshot(log, 25, 2)
     assert log.validate_offset_and_epoch(OffsetAndEpoch(0, 0)).kind is ValidityKind.VALID
@@ -173,16 +174,14 @@ def test_what_the_log_has_forgotten_is_not_believed_after_a_restart(tmp_path: Pa
     assert again.validate_offset_and_epoch(OffsetAndEpoch(28, 2)).kind is ValidityKind.VALID
 
 
-def test_what_cannot_be_dropped_stays(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+def test_what_cannot_be_dropped_stays(log: MetadataLog) -> None:
     add_snapshot(log, 12, 1)
     assert not log.delete_before_snapshot(OffsetAndEpoch(13, 1), now_ms=0)
     assert log.delete_before_snapshot(OffsetAndEpoch(12, 1), now_ms=0)
     assert not log.delete_before_snapshot(OffsetAndEpoch(12, 1), now_ms=0)
 
 
-def test_opening_clears_away_what_kafka_clears_away(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+def test_opening_clears_away_what_kafka_clears_away(log: MetadataLog, tmp_path: Path) -> None:
     add_snapshot(log, 30, 2)
     log.local_log.close()
     for name in (
@@ -208,8 +207,7 @@ def test_a_log_above_zero_without_a_snapshot_does_not_open(tmp_path: Path) -> No
         open_log(tmp_path)
 
 
-def test_a_snapshot_that_someone_removed_is_no_longer_there(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+def test_a_snapshot_that_someone_removed_is_no_longer_there(log: MetadataLog) -> None:
     add_snapshot(log, 30, 2)
     log.snapshots.path(OffsetAndEpoch(30, 2)).unlink()
     assert log.snapshots.open(OffsetAndEpoch(30, 2)) is None
@@ -230,8 +228,7 @@ def test_retention_by_size_keeps_the_latest(tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.deleted")) == []
 
 
-def test_retention_by_size_drops_no_more_than_needed(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+def test_retention_by_size_drops_no_more_than_needed(log: MetadataLog, tmp_path: Path) -> None:
     for offset in (10, 20, 30):
         add_snapshot(log, offset, 1 if offset <= 20 else 2)
     total = log.local_log.size_bytes + 3 * len(make_snapshot(epoch=1))
@@ -307,8 +304,7 @@ def test_anything_that_is_not_a_snapshot_is_refused(data: bytes, why: str) -> No
         check_snapshot(reader_of(data))
 
 
-def test_the_timestamp_of_a_snapshot(tmp_path: Path) -> None:
-    log = filled(tmp_path)
+def test_the_timestamp_of_a_snapshot(log: MetadataLog) -> None:
     add_snapshot(log, 30, 2, timestamp=1_234_567_890_123)
     store: SnapshotStore = log.snapshots
     assert read_last_contained_log_timestamp(store, OffsetAndEpoch(30, 2)) == 1_234_567_890_123
