@@ -43,7 +43,6 @@ def full_shard(*sizes: int) -> FetchSessionCacheShard:
 
 @pytest.fixture
 def client() -> Client:
-    """A client without a session."""
     return Client()
 
 

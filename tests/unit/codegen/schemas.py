@@ -49,7 +49,6 @@ def class_of(folder: Path, *fields: dict[str, Any], **changes: Any) -> Any:
 
 
 def write_folder(folder: Path, *schemas: dict[str, Any]) -> Path:
-    """Write a folder of schemas that `generate` can read."""
     folder.mkdir(parents=True, exist_ok=True)
     for each in schemas:
         (folder / f"{each['name']}.json").write_text(json.dumps(each), encoding="utf-8")

@@ -9,7 +9,6 @@ from kvorum.wire.messages.topic_record import TopicRecord
 
 
 def topics(*names: str) -> TopicsImage:
-    """Return topics of these names."""
     records = [
         (TopicRecord(name=name, topic_id=bytes([number]) * 16), 0, number)
         for number, name in enumerate(names)

@@ -30,7 +30,6 @@ _PREPARING = ClassicGroupState.PREPARING_REBALANCE
 
 @pytest.fixture
 def coordinator() -> Coordinator:
-    """A coordinator without groups."""
     return Coordinator()
 
 

@@ -5,6 +5,13 @@ from tests.unit.node.coordinated_groups import Coordinated
 
 
 @pytest_asyncio.fixture
-async def node() -> Coordinated:
+async def idle() -> Coordinated:
     """A broker that leads no partition yet."""
     return Coordinated()
+
+
+@pytest_asyncio.fixture
+async def node(idle: Coordinated) -> Coordinated:
+    """A broker that leads its partition in epoch 0."""
+    await idle.lead()
+    return idle

@@ -20,7 +20,6 @@ class Collector:
         self.frozen_count += 1
 
     def collect(self, generation: int) -> None:
-        """Run one collection."""
         info = {"generation": generation, "collected": 0, "uncollectable": 0}
         self._limit("start", info)
         self._limit("stop", info)

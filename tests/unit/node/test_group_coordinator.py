@@ -59,65 +59,65 @@ def offset_record(offset: int, group: str = "g") -> RecordData:
     return RecordData(record.value_bytes(), record.key_bytes(), 5)
 
 
-async def test_a_broker_that_does_not_lead_is_not_a_coordinator(node: Coordinated) -> None:
-    assert await node.commit(1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    node.lose(leader_epoch=0)
-    assert await node.commit(1) is ErrorCode.NOT_COORDINATOR
-    assert node.states() == {}
-    node.service.runtime.close()
-    assert node.code_of_listing() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+async def test_a_broker_that_does_not_lead_is_not_a_coordinator(idle: Coordinated) -> None:
+    assert await idle.commit(1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    idle.lose(leader_epoch=0)
+    assert await idle.commit(1) is ErrorCode.NOT_COORDINATOR
+    assert idle.states() == {}
+    idle.service.runtime.close()
+    assert idle.code_of_listing() is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-async def test_what_is_in_the_log_is_known_when_it_is_loaded(node: Coordinated) -> None:
-    write(node, batch_of(offset_record(3), offset_record(4)))
-    write(node, batch_of(RecordData(None, offset_record(0, "gone").key, 5)))
-    write(node, batch_of(RecordData(b"x", b"\x00\x63of a type to come", 5)))
-    node.register(leader_epoch=0)
-    assert await node.commit(9) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    assert node.code_of_listing() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    kept = await asked(node.service.heartbeat, HeartbeatRequest("g", 1, "m"))
+async def test_what_is_in_the_log_is_known_when_it_is_loaded(idle: Coordinated) -> None:
+    write(idle, batch_of(offset_record(3), offset_record(4)))
+    write(idle, batch_of(RecordData(None, offset_record(0, "gone").key, 5)))
+    write(idle, batch_of(RecordData(b"x", b"\x00\x63of a type to come", 5)))
+    idle.register(leader_epoch=0)
+    assert await idle.commit(9) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert idle.code_of_listing() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    kept = await asked(idle.service.heartbeat, HeartbeatRequest("g", 1, "m"))
     assert kept.error_code == ErrorCode.NONE, "a member is kept while its group is loaded"
-    await node.loaded()
-    assert await node.offset() == 4
-    assert node.states() == {"g": "Empty"}
+    await idle.loaded()
+    assert await idle.offset() == 4
+    assert idle.states() == {"g": "Empty"}
 
 
-async def test_a_log_of_several_segments_is_loaded_from_its_start_on(node: Coordinated) -> None:
+async def test_a_log_of_several_segments_is_loaded_from_its_start_on(idle: Coordinated) -> None:
     for offset in range(40):
-        write(node, batch_of(offset_record(offset, f"g-{offset % 4}")))
-    node.log.update_high_watermark(40)
-    segments = node.log.local_log.size_bytes // node.log.config.segments.segment_bytes
+        write(idle, batch_of(offset_record(offset, f"g-{offset % 4}")))
+    idle.log.update_high_watermark(40)
+    segments = idle.log.local_log.size_bytes // idle.log.config.segments.segment_bytes
     assert segments > 1
-    node.log.delete_records(15, now_ms=0)
-    await node.lead()
-    assert [await node.offset(group=f"g-{number}") for number in range(4)] == [36, 37, 38, 39]
-    assert await node.commit(41) is ErrorCode.NONE
-    node.lose()
-    node.register(leader=1, leader_epoch=2)
-    await node.loaded()
-    assert await node.offset() == 41
+    idle.log.delete_records(15, now_ms=0)
+    await idle.lead()
+    assert [await idle.offset(group=f"g-{number}") for number in range(4)] == [36, 37, 38, 39]
+    assert await idle.commit(41) is ErrorCode.NONE
+    idle.lose()
+    idle.register(leader=1, leader_epoch=2)
+    await idle.loaded()
+    assert await idle.offset() == 41
 
 
-async def test_a_log_whose_last_records_compaction_has_taken_is_loaded(node: Coordinated) -> None:
-    write(node, batch_of(offset_record(3), offset_record(4)))
-    write(node, batch_of(offset_record(5), offset_record(6)))
-    emptied = without_records(node.batches()[-1])
-    node.log.truncate_to(2, now_ms=0)
-    node.log.append_as_follower(emptied, leader_epoch=0, now_ms=0)
-    node.register(leader_epoch=0)
-    await node.loaded()
-    assert await node.offset() == 4
-    assert node.log.local_log.log_end_offset == 4
+async def test_a_log_whose_last_records_compaction_has_taken_is_loaded(idle: Coordinated) -> None:
+    write(idle, batch_of(offset_record(3), offset_record(4)))
+    write(idle, batch_of(offset_record(5), offset_record(6)))
+    emptied = without_records(idle.batches()[-1])
+    idle.log.truncate_to(2, now_ms=0)
+    idle.log.append_as_follower(emptied, leader_epoch=0, now_ms=0)
+    idle.register(leader_epoch=0)
+    await idle.loaded()
+    assert await idle.offset() == 4
+    assert idle.log.local_log.log_end_offset == 4
 
 
-async def test_a_batch_that_unpacks_to_much_is_loaded(node: Coordinated) -> None:
+async def test_a_batch_that_unpacks_to_much_is_loaded(idle: Coordinated) -> None:
     value = OffsetCommitValue(4, metadata="m" * 32_000)
     record = CoordinatorRecord(OffsetCommitKey("g", TOPIC, 0), value, 4)
     many = [RecordData(record.value_bytes(), record.key_bytes(), 5)] * 200
     data = build_batch(many, BatchOptions(compression=Compression.ZSTD))
-    node.log.append_as_follower(data, leader_epoch=0, now_ms=0)
-    await node.lead()
-    assert await node.offset() == 4
+    idle.log.append_as_follower(data, leader_epoch=0, now_ms=0)
+    await idle.lead()
+    assert await idle.offset() == 4
 
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
@@ -144,14 +144,14 @@ async def test_offsets_that_former_releases_wrote_are_loaded(codec: Compression)
     ("kind", "expected"), [(ControlRecordType.COMMIT, 8), (ControlRecordType.ABORT, 3)]
 )
 async def test_offsets_of_a_transaction_count_with_its_marker(
-    node: Coordinated, kind: ControlRecordType, expected: int
+    idle: Coordinated, kind: ControlRecordType, expected: int
 ) -> None:
-    write(node, batch_of(offset_record(3)))
+    write(idle, batch_of(offset_record(3)))
     options = {"producer_id": 7, "producer_epoch": 0}
-    write(node, batch_of(offset_record(8), base_sequence=0, is_transactional=True, **options))
-    write(node, marker(kind, coordinator_epoch=0, **options))
-    await node.lead()
-    assert await node.offset() == expected
+    write(idle, batch_of(offset_record(8), base_sequence=0, is_transactional=True, **options))
+    write(idle, marker(kind, coordinator_epoch=0, **options))
+    await idle.lead()
+    assert await idle.offset() == expected
 
 
 async def test_a_damaged_partition_harms_no_other(caplog: pytest.LogCaptureFixture) -> None:
@@ -173,7 +173,6 @@ async def test_a_damaged_partition_harms_no_other(caplog: pytest.LogCaptureFixtu
 
 
 async def test_an_answer_waits_until_its_records_are_committed(node: Coordinated) -> None:
-    await node.lead()
     assert await node.commit(1) is ErrorCode.NONE
     node.hold()
     waiting = asyncio.create_task(node.commit(2))
@@ -206,7 +205,6 @@ async def test_a_commit_that_takes_too_long_is_refused_and_stands() -> None:
 
 
 async def test_all_who_wait_hear_that_the_leader_is_another(node: Coordinated) -> None:
-    await node.lead()
     member = await node.join()
     joining = asyncio.create_task(node.join())
     await asyncio.sleep(0)
@@ -223,7 +221,6 @@ async def test_all_who_wait_hear_that_the_leader_is_another(node: Coordinated) -
 
 
 async def test_a_leader_that_hears_late_of_its_loss_appends_nothing(node: Coordinated) -> None:
-    await node.lead()
     end = node.log.local_log.log_end_offset
     node.partitions[0].make_follower(node.registration._replace(leader_epoch=1))
     assert await node.commit(5) is ErrorCode.NOT_COORDINATOR
@@ -232,7 +229,6 @@ async def test_a_leader_that_hears_late_of_its_loss_appends_nothing(node: Coordi
 
 
 async def test_what_another_leader_commits_completes_nothing(node: Coordinated) -> None:
-    await node.lead()
     node.hold()
     waiting = asyncio.create_task(node.commit(5))
     await asyncio.sleep(0)
@@ -251,7 +247,6 @@ async def test_what_another_leader_commits_completes_nothing(node: Coordinated) 
 
 
 async def test_an_old_epoch_ends_nothing_and_a_new_one_loads_nothing(node: Coordinated) -> None:
-    await node.lead()
     await node.join()
     node.register(leader_epoch=5)
     assert node.states() == {"g": "CompletingRebalance"}, "nothing is loaded again"
@@ -262,9 +257,9 @@ async def test_an_old_epoch_ends_nothing_and_a_new_one_loads_nothing(node: Coord
     assert node.states() == {"g": "CompletingRebalance"}
 
 
-async def test_records_of_another_broker_are_loaded(caplog: pytest.LogCaptureFixture) -> None:
-    node = Coordinated()
-    await node.lead()
+async def test_records_of_another_broker_are_loaded(
+    node: Coordinated, caplog: pytest.LogCaptureFixture
+) -> None:
     append(node.log, sent(b"not read before"))
     write(node, batch_of(offset_record(7)))
     with caplog.at_level(logging.ERROR):
@@ -282,7 +277,6 @@ async def test_records_of_another_broker_are_loaded(caplog: pytest.LogCaptureFix
 
 
 async def test_what_the_log_refuses_is_taken_back(node: Coordinated) -> None:
-    await node.lead()
     wish = OffsetCommitRequestPartition(0, 1, committed_metadata="x" * 600)
     request = OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic(TOPIC, TOPIC_ID, [wish])])
     refused = await code_of(asked(node.service.commit_offsets, CONTEXT, request))
@@ -295,9 +289,9 @@ async def test_what_the_log_refuses_is_taken_back(node: Coordinated) -> None:
     assert await node.offset() == 2
 
 
-async def test_an_assignment_that_cannot_be_written_has_the_group_join_again() -> None:
-    node = Coordinated()
-    await node.lead()
+async def test_an_assignment_that_cannot_be_written_has_the_group_join_again(
+    node: Coordinated,
+) -> None:
     member = await node.join()
     request = SyncGroupRequest(
         "g",
@@ -312,9 +306,9 @@ async def test_an_assignment_that_cannot_be_written_has_the_group_join_again() -
     assert again.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-async def test_an_assignment_with_a_member_whose_id_no_record_can_hold_is_taken_back() -> None:
-    node = Coordinated()
-    await node.lead()
+async def test_an_assignment_with_a_member_whose_id_no_record_can_hold_is_taken_back(
+    node: Coordinated,
+) -> None:
     member = await node.join(client_id="x" * 32_767)
     assignment = SyncGroupRequestAssignment(member.member_id, b"a")
     request = SyncGroupRequest("g", 1, member.member_id, assignments=[assignment])
@@ -326,7 +320,6 @@ async def test_an_assignment_with_a_member_whose_id_no_record_can_hold_is_taken_
 
 
 async def test_a_member_that_is_silent_is_removed(node: Coordinated) -> None:
-    await node.lead()
     member = await node.join(session_ms=30)
     assignment = SyncGroupRequestAssignment(member.member_id, b"a")
     request = SyncGroupRequest("g", 1, member.member_id, assignments=[assignment])
@@ -349,7 +342,6 @@ async def test_offsets_expire() -> None:
 
 
 async def test_offsets_of_a_topic_end_with_it_in_batches_that_fit(node: Coordinated) -> None:
-    await node.lead()
     node.publish(TopicImage(TOPIC, TOPIC_ID))
     for partition in range(40):
         assert await node.commit(1, partition=partition) is ErrorCode.NONE
@@ -374,7 +366,6 @@ async def test_a_topic_that_goes_while_groups_are_loaded_is_not_forgotten() -> N
 
 
 async def test_a_deleted_offsets_topic_ends_its_coordinators(node: Coordinated) -> None:
-    await node.lead()
     joined = asyncio.create_task(node.join())
     await asyncio.sleep(0)
     node.publish(without=OFFSETS)
@@ -383,7 +374,6 @@ async def test_a_deleted_offsets_topic_ends_its_coordinators(node: Coordinated) 
 
 
 async def test_batches_are_those_of_a_kafka_coordinator(node: Coordinated) -> None:
-    await node.lead()
     assert await node.commit(1) is ErrorCode.NONE
     (batch,) = node.batches()
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (-1, -1, 0)

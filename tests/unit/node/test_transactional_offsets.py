@@ -18,7 +18,6 @@ pytestmark = pytest.mark.asyncio
 async def test_offsets_of_a_transaction_count_when_it_is_committed(
     node: Coordinated, expected: int, *, is_commit: bool
 ) -> None:
-    await node.lead()
     assert await node.commit(3) is ErrorCode.NONE
     assert await node.commit_in_transaction(8) is ErrorCode.NONE
     assert await node.offset() == 3
@@ -37,7 +36,6 @@ async def test_offsets_of_a_transaction_count_when_it_is_committed(
 
 
 async def test_a_marker_is_answered_when_its_offsets_are_visible(node: Coordinated) -> None:
-    await node.lead()
     assert await node.commit_in_transaction(8) is ErrorCode.NONE
     node.hold()
     ending = asyncio.create_task(node.end_transaction())
@@ -57,7 +55,6 @@ async def test_a_marker_that_is_not_replicated_in_time_is_refused() -> None:
 
 
 async def test_the_coordinator_is_asked_before_anything_is_written(node: Coordinated) -> None:
-    await node.lead()
     node.transactions.error = ErrorCode.INVALID_PRODUCER_ID_MAPPING
     for version in (3, 4, 5):
         refused = await node.commit_in_transaction(8, version=version)
@@ -70,7 +67,6 @@ async def test_the_coordinator_is_asked_before_anything_is_written(node: Coordin
 
 
 async def test_a_marker_during_the_verification_keeps_the_offsets_out(node: Coordinated) -> None:
-    await node.lead()
     node.transactions.goes_on.clear()
     late = asyncio.create_task(node.commit_in_transaction(8, version=4))
     await asyncio.sleep(0)
@@ -81,14 +77,12 @@ async def test_a_marker_during_the_verification_keeps_the_offsets_out(node: Coor
 
 
 async def test_nothing_is_written_where_no_partition_is_accepted(node: Coordinated) -> None:
-    await node.lead()
     too_long = await node.commit_in_transaction(8, metadata="x" * 5000)
     assert too_long is ErrorCode.OFFSET_METADATA_TOO_LARGE
     assert node.batches() == []
 
 
 async def test_markers_of_the_past_are_refused_and_change_nothing(node: Coordinated) -> None:
-    await node.lead()
     assert await node.commit_in_transaction(8, epoch=1) is ErrorCode.NONE
     old = await node.end_transaction(epoch=0)
     assert old is ErrorCode.INVALID_PRODUCER_EPOCH
@@ -107,7 +101,6 @@ async def test_markers_of_the_past_are_refused_and_change_nothing(node: Coordina
 
 
 async def test_a_fenced_producer_commits_nothing(node: Coordinated) -> None:
-    await node.lead()
     assert await node.end_transaction(epoch=3) is ErrorCode.NONE
     assert await node.commit(1) is ErrorCode.NONE
     assert await node.commit_in_transaction(8, epoch=2) is ErrorCode.INVALID_PRODUCER_EPOCH
@@ -116,11 +109,11 @@ async def test_a_fenced_producer_commits_nothing(node: Coordinated) -> None:
     assert await node.offset() == 8
 
 
-async def test_a_broker_that_is_not_a_coordinator_ends_no_transaction(node: Coordinated) -> None:
-    assert await node.end_transaction() is ErrorCode.NOT_COORDINATOR
-    assert await node.commit_in_transaction(1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    node.register(leader_epoch=0)
-    assert await node.end_transaction() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    await node.loaded()
-    node.service.runtime.close()
-    assert await node.end_transaction() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+async def test_a_broker_that_is_not_a_coordinator_ends_no_transaction(idle: Coordinated) -> None:
+    assert await idle.end_transaction() is ErrorCode.NOT_COORDINATOR
+    assert await idle.commit_in_transaction(1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    idle.register(leader_epoch=0)
+    assert await idle.end_transaction() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    await idle.loaded()
+    idle.service.runtime.close()
+    assert await idle.end_transaction() is ErrorCode.COORDINATOR_NOT_AVAILABLE

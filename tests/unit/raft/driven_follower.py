@@ -41,7 +41,6 @@ class DrivenFollower:
         self.hear_of_leader(EPOCH)
 
     def take(self, effects: Effects) -> None:
-        """Note effects."""
         self.effects = [*effects.at_once, *effects.after_write]
 
     def hear_of_leader(self, epoch: int) -> None:
@@ -112,6 +111,5 @@ class DrivenFollower:
         )
 
     def advance(self, delay_ms: float) -> None:
-        """Let time pass."""
         self.now += delay_ms
         self.take(self.core.tick(self.now))

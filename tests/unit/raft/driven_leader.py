@@ -122,7 +122,6 @@ class DrivenLeader:
         return self.answer_at(self.ask(request), kind)
 
     def answer_at(self, token: int, kind: type[_Kind]) -> _Kind:
-        """Return the answer with a token."""
         answer = self.answers[token]
         assert isinstance(answer, kind)
         return answer

@@ -66,7 +66,6 @@ class DrivenVoter(DrivenFollower):
         return self.now - started
 
     def role_name(self) -> RoleName:
-        """The role the voter is in by now."""
         return self.core.role.name
 
     def gives_pre_vote(self, candidate_id: int = 3, *, log_end: OffsetAndEpoch = EMPTY_LOG) -> bool:

@@ -16,24 +16,24 @@ from kvorum.raft.basics import ElectionRecord
 LEADER = msg.KnownLeader(4, 2)
 
 
-def restarted_observer() -> RaftCore:
-    """Return an observer with an empty log."""
-    bootstrap = tuple(map(destination_of, (2, 3)))
-    return build_core(
-        key_of(1), can_vote=False, bootstrap=bootstrap, history=static_voters_of(2, 3)
-    )
-
-
 def only_send(effects: fx.Effects) -> fx.Send:
     (send,) = sends_in(effects)
     return send
 
 
-def test_an_observer_does_not_ask_a_dead_leader_for_the_rest_of_a_snapshot_for_ever() -> None:
-    core = restarted_observer()
+def restarted_observer() -> tuple[RaftCore, fx.Send]:
+    """Return an observer with an empty log, and how it asks node 2 for a snapshot."""
+    bootstrap = tuple(map(destination_of, (2, 3)))
+    core = build_core(
+        key_of(1), can_vote=False, bootstrap=bootstrap, history=static_voters_of(2, 3)
+    )
     fetch = only_send(core.start(0.0, stored=ElectionRecord(4, 2)))
     snapshot = msg.FetchResponse(msg.Error.NONE, LEADER, snapshot_id=OffsetAndEpoch(15, 4))
-    asked = only_send(core.receive_response(1.0, number=fetch.number, response=snapshot))
+    return core, only_send(core.receive_response(1.0, number=fetch.number, response=snapshot))
+
+
+def test_an_observer_does_not_ask_a_dead_leader_for_the_rest_of_a_snapshot_for_ever() -> None:
+    core, asked = restarted_observer()
     now, fetched_from = 1.0, set[int]()
     while now < 3_000:
         if isinstance(asked.request, msg.FetchRequest):
@@ -50,10 +50,7 @@ def test_an_observer_does_not_ask_a_dead_leader_for_the_rest_of_a_snapshot_for_e
 
 
 def test_the_rest_of_the_snapshot_is_fetched_where_the_leader_comes_back() -> None:
-    core = restarted_observer()
-    fetch = only_send(core.start(0.0, stored=ElectionRecord(4, 2)))
-    snapshot = msg.FetchResponse(msg.Error.NONE, LEADER, snapshot_id=OffsetAndEpoch(15, 4))
-    asked = only_send(core.receive_response(1.0, number=fetch.number, response=snapshot))
+    core, asked = restarted_observer()
     part = msg.FetchSnapshotResponse(
         msg.Error.NONE, LEADER, OffsetAndEpoch(15, 4), position=0, size=20, part_size=8
     )

@@ -24,22 +24,17 @@ HERE = Path("/node")
 CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=100)
 
 
-class Notes:
-    """The reports of the disk about its faults."""
+def _disk(seed: int = 1) -> tuple[SimulatedDisk, list[FaultKind]]:
+    """Return a disk, and the faults that it reports."""
+    faults: list[FaultKind] = []
 
-    def __init__(self) -> None:
-        self.kinds: list[FaultKind] = []
-
-    def __call__(self, fault: FaultKind, text: str) -> None:
+    def note(fault: FaultKind, text: str) -> None:
         assert text
-        self.kinds.append(fault)
+        faults.append(fault)
 
-
-def _disk(seed: int = 1) -> tuple[SimulatedDisk, Notes]:
-    notes = Notes()
-    disk = SimulatedDisk(Random(seed), note=notes)
+    disk = SimulatedDisk(Random(seed), note=note)
     disk.make_directory(HERE)
-    return disk, notes
+    return disk, faults
 
 
 def _write(files: FileSystem, name: str, data: bytes, *, is_synced: bool) -> None:
@@ -100,11 +95,11 @@ def test_a_lock_is_held_until_its_process_is_gone() -> None:
 
 
 def test_without_a_power_cut_everything_written_stays() -> None:
-    disk, notes = _disk()
+    disk, faults = _disk()
     _write(disk.mount(), "x.log", b"a" * 10_000, is_synced=False)
     disk.crash(is_power_cut=False)
     assert read_whole(disk.mount(), HERE / "x.log") == b"a" * 10_000
-    assert notes.kinds == []
+    assert faults == []
 
 
 def test_what_a_process_left_unsynced_may_still_be_lost_by_a_later_power_cut() -> None:
@@ -126,7 +121,7 @@ def test_a_power_cut_keeps_what_was_synced_and_some_blocks_of_the_rest(
     sizes: set[int] = set()
     holes = 0
     for seed in range(200):
-        disk, notes = _disk(seed)
+        disk, faults = _disk(seed)
         files = disk.mount()
         _write(files, "x.log", b"a" * 6_000, is_synced=True)
         for number in range(5):
@@ -139,7 +134,7 @@ def test_a_power_cut_keeps_what_was_synced_and_some_blocks_of_the_rest(
         assert all(byte in {0, written[place]} for place, byte in enumerate(left))
         holes += b"\0" in left.rstrip(b"\0")
         sizes.add(len(left))
-        kinds.update(notes.kinds)
+        kinds.update(faults)
     assert kinds >= {FaultKind.LOST_TAIL, FaultKind.TORN_WRITE}
     assert {6_000, 21_000} < sizes
     assert any(size % 512 == 0 and size % 4096 for size in sizes)
@@ -173,14 +168,14 @@ def test_a_truncation_that_was_not_synced_may_not_have_happened() -> None:
 def test_names_are_lost_and_reordered_until_the_directory_is_synced() -> None:
     found: set[tuple[str, ...]] = set()
     for seed in range(200):
-        disk, notes = _disk(seed)
+        disk, faults = _disk(seed)
         files = disk.mount()
         _write(files, "a", b"1", is_synced=True)
         files.rename(HERE / "a", HERE / "b")
         _write(files, "c", b"2", is_synced=False)
         disk.crash(is_power_cut=True)
         names = tuple(disk.mount().list_names(HERE))
-        assert (FaultKind.LOST_NAME in notes.kinds) == (names != ("b", "c"))
+        assert (FaultKind.LOST_NAME in faults) == (names != ("b", "c"))
         found.add(names)
     assert found == {("a",), ("a", "c"), ("b",), ("b", "c")}
 
@@ -192,11 +187,9 @@ def test_a_file_replaced_durably_is_the_old_one_or_the_new_one_at_every_call() -
             replace_durably(disk.mount(), HERE / "quorum-state", b"old" * 1_000)
             _crash_at(disk, call)
             is_done = False
-            try:
+            with suppress(CrashedError):
                 replace_durably(disk.mount(), HERE / "quorum-state", b"new" * 2_000)
                 is_done = True
-            except CrashedError:
-                pass
             disk.before_call = _go_on
             disk.crash(is_power_cut=True)
             left = read_whole(disk.mount(), HERE / "quorum-state")
@@ -270,7 +263,7 @@ def _run_log(disk: SimulatedDisk, replies: list[int], random: Random) -> NoRetur
 
 
 def test_a_full_disk_refuses_and_takes_again() -> None:
-    disk, notes = _disk()
+    disk, faults = _disk()
     log = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0).local_log
     log.append(make_batch(0, epoch=1))
     disk.refuse_writes([FileKind.LOG])
@@ -278,7 +271,7 @@ def test_a_full_disk_refuses_and_takes_again() -> None:
         log.append(make_batch(log.log_end_offset, epoch=1))
     disk.accept_writes()
     log.append(make_batch(log.log_end_offset, epoch=1))
-    assert notes.kinds == [FaultKind.REFUSED_WRITE]
+    assert faults == [FaultKind.REFUSED_WRITE]
 
 
 def test_only_so_many_writes_of_one_kind_are_refused() -> None:
@@ -294,7 +287,7 @@ def test_only_so_many_writes_of_one_kind_are_refused() -> None:
 
 
 def test_after_a_failed_sync_nothing_is_durable_though_the_next_sync_says_so() -> None:
-    disk, notes = _disk()
+    disk, faults = _disk()
     log = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0).local_log
     log.append(make_batch(0, epoch=1))
     end = log.flush()
@@ -308,11 +301,11 @@ def test_after_a_failed_sync_nothing_is_durable_though_the_next_sync_says_so() -
     disk.crash(is_power_cut=False)
     again = MetadataLog.open(HERE / "log", files=disk.mount(), config=CONFIG, now_ms=0).local_log
     assert again.log_end_offset == end
-    assert notes.kinds[0] is FaultKind.FAILED_SYNC
+    assert faults[0] is FaultKind.FAILED_SYNC
 
 
 def test_a_flipped_bit_is_one_bit_of_a_file_of_that_kind() -> None:
-    disk, notes = _disk()
+    disk, faults = _disk()
     QuorumStateFile(HERE, disk.mount()).write(QuorumState(leader_epoch=1), version=1)
     before = _contents(disk)
     assert disk.flip_bit(FileKind.SNAPSHOT) is None
@@ -322,16 +315,16 @@ def test_a_flipped_bit_is_one_bit_of_a_file_of_that_kind() -> None:
     assert [a ^ b for a, b in zip(old, new, strict=True) if a != b] == [1 << flipped.bit]
     assert disk.flip_bit(FileKind.QUORUM_STATE, is_allowed=lambda _path, _data: False) is None
     assert _contents(disk)[str(flipped.path)] == new
-    assert notes.kinds == [FaultKind.BIT_FLIP]
+    assert faults == [FaultKind.BIT_FLIP]
 
 
 def test_a_wiped_disk_is_empty() -> None:
-    disk, notes = _disk()
+    disk, faults = _disk()
     _write(disk.mount(), "x", b"1", is_synced=True)
     disk.crash(is_power_cut=False)
     disk.wipe()
     assert not disk.mount().exists(HERE)
-    assert notes.kinds == [FaultKind.WIPE]
+    assert faults == [FaultKind.WIPE]
 
 
 def test_a_copy_goes_its_own_way() -> None:

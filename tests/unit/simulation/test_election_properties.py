@@ -54,7 +54,6 @@ def _answer(
 def _stand(
     node: PretendedNode, epoch: int, voters: VoterSet, *, leader_id: int | None = None
 ) -> None:
-    """Have a node ask for votes."""
     tally = EpochElection(voters, own_key=node.own_core.own_key)
     node.be(Prospective(epoch, tally=tally, election_deadline=0.0, leader_id=leader_id))
 

@@ -36,7 +36,6 @@ class Scanned:
 
 @pytest.fixture
 def one() -> Scanned:
-    """A log that is scanned."""
     return Scanned()
 
 

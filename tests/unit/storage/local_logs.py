@@ -58,7 +58,6 @@ def loaded(
 
 
 def batches_in(segments: Iterable[Segment]) -> list[RecordBatch]:
-    """Return the batches of whole segments."""
     return list(read_batches(b"".join(one.file.read_at(0, one.size) for one in segments)))
 
 

@@ -62,13 +62,11 @@ def log_in(manager: LogManager, partition: TopicPartition = PARTITION) -> Unifie
 
 
 def batch_of(*records: RecordData, **options: Any) -> RecordBatch:
-    """Return a batch with these options."""
     (batch,) = read_batches(build_batch(records, BatchOptions(**options)))
     return batch
 
 
 def marker(kind: ControlRecordType, *, coordinator_epoch: int = 1, **options: Any) -> RecordBatch:
-    """Return the marker that ends a transaction."""
     record = ControlRecord(kind, EndTxnMarker(coordinator_epoch))
     return batch_of(
         encode_control_record(record, 6), is_transactional=True, is_control=True, **options
@@ -111,5 +109,4 @@ def transactional(value: bytes, *, sequence: int) -> RecordBatch:
 
 
 def abort_marker() -> RecordBatch:
-    """Return the marker that aborts the transaction of producer 7."""
     return marker(ControlRecordType.ABORT, coordinator_epoch=5, producer_id=7, producer_epoch=0)

@@ -83,7 +83,6 @@ class Replica:
             )
 
     def ask(self) -> Fetch:
-        """Return the next fetch."""
         fetch = self.fetcher.fetch(
             self.world.now_ms, version=VERSION, broker_epoch=self.broker.epoch()
         )
@@ -138,7 +137,6 @@ class Replica:
             )
 
     def fetch_from(self, leader: Replica) -> None:
-        """Fetch once."""
         fetch = self.ask()
         self.take(fetch, leader.serve(fetch.request), leader)
 

@@ -45,13 +45,12 @@ class Moving:
             PARTITION, TOPIC_ID, directory_id=bytes(16), now_ms=WALL_MS
         )
         self.controller = started_cluster()
-        proposals: list[IsrProposal] = []
         self.partition = Partition(
             PARTITION,
             TOPIC_ID,
             log,
             RegisteredBroker(self.controller, 1),
-            alter_partition=proposals.append,
+            alter_partition=list[IsrProposal]().append,
             flush_log=flush,
             lag_max_ms=30_000,
             stats=PartitionStats(),
@@ -73,12 +72,7 @@ class Moving:
 
     def lead(self, epoch: int) -> None:
         registration = PartitionRegistration(
-            replicas=(1,),
-            directories=(bytes(16),),
-            isr=(1,),
-            leader=1,
-            leader_epoch=epoch,
-            partition_epoch=epoch,
+            (1,), (bytes(16),), isr=(1,), leader=1, leader_epoch=epoch, partition_epoch=epoch
         )
         self.partition.make_leader(registration, min_insync_replicas=1, now_ms=0.0)
 
@@ -104,7 +98,6 @@ def numbers(count: int) -> list[bytes]:
 
 @pytest.fixture
 def moving() -> Moving:
-    """A replica that moves."""
     return Moving()
 
 

@@ -17,12 +17,7 @@ from kvorum.metadata.partition import PartitionRegistration
 TOPIC_ID = b"t" * 16
 LAG_MAX_MS = 100.0
 PARTITION = PartitionRegistration(
-    replicas=(1, 2, 3),
-    directories=(b"d" * 16,) * 3,
-    isr=(1, 2),
-    leader=1,
-    leader_epoch=5,
-    partition_epoch=7,
+    (1, 2, 3), (b"d" * 16,) * 3, isr=(1, 2), leader=1, leader_epoch=5, partition_epoch=7
 )
 
 

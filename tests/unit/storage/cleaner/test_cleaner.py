@@ -126,13 +126,11 @@ class World:
         return batches_in(self.log.segments[:-1])
 
     def offsets(self) -> list[int]:
-        """Return the offsets of the records there."""
         return [record.offset for batch in self.batches() for record in batch.records()]
 
 
 @pytest.fixture
 def world() -> World:
-    """A log that nothing was written to."""
     return World()
 
 

@@ -42,11 +42,6 @@ def started(
     return managed(directories, {PARTITION: topic_id}.get, lambda _: IDS[assigned])
 
 
-def here_and_there(manager: LogManager) -> tuple[LogDirectory, LogDirectory]:
-    here, there = manager.directories
-    return here, there
-
-
 def filled(manager: LogManager) -> UnifiedLog:
     log = manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=IDS[HERE], now_ms=NOW_MS)
     for number in range(COUNT):
@@ -198,7 +193,7 @@ def test_the_future_log_of_another_topic_is_set_aside(files: FaultyFiles) -> Non
 
 def test_a_new_log_goes_to_the_preferred_directory() -> None:
     manager = started(FaultyFiles())
-    here, there = here_and_there(manager)
+    here, there = manager.directories
     manager.prefer(PARTITION, there)
     log = manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=here.id, now_ms=NOW_MS)
     assert there.logs == {PARTITION: log}

@@ -64,7 +64,6 @@ def delete(two: TwoDirectories) -> None:
 
 @pytest.fixture
 def two() -> TwoDirectories:
-    """Two directories with logs in both."""
     return TwoDirectories()
 
 

@@ -71,7 +71,6 @@ def descriptors(folder: Path) -> list[str]:
 
 @pytest.fixture
 def one() -> OneLog:
-    """A log of its own."""
     return OneLog()
 
 

@@ -58,7 +58,6 @@ class Log:
 
 @pytest.fixture
 def log() -> Log:
-    """A log without records."""
     return Log()
 
 
