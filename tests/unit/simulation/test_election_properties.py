@@ -58,16 +58,15 @@ def _stand(
     node.be(Prospective(epoch, tally=tally, election_deadline=0.0, leader_id=leader_id))
 
 
-def test_a_sound_quorum_breaks_nothing_and_is_looked_at(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum.replicate(b"a", b"b")
-    for node in quorum.nodes.values():
+def test_a_sound_quorum_breaks_nothing_and_is_looked_at(led: PretendedQuorum) -> None:
+    led.replicate(b"a", b"b")
+    for node in led.nodes.values():
         node.commit(3)
         node.look()
-    quorum[2].lead(2, start=3)
-    quorum[2].look()
+    led[2].lead(2, start=3)
+    led[2].look()
     for checked in ("P1", "P3", "P4", "P5", "P6", "P7", "P10", "P12", "P13", "P18", "P24", "P26"):
-        assert quorum.count(checked) > 0, checked
+        assert led.count(checked) > 0, checked
 
 
 def test_p1_two_leaders_of_one_epoch(quorum: PretendedQuorum) -> None:
@@ -281,28 +280,25 @@ def _add_voters(quorum: PretendedQuorum, node_id: int, voters: VoterSet) -> None
     node.flush()
 
 
-def test_p11_two_voters_at_once(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    _add_voters(quorum, 1, voters_of((1, 2, 3)))
-    quorum[1].look()
-    _add_voters(quorum, 1, voters_of((1, 2, 3, 4, 5)))
-    quorum[1].breaks("P11")
+def test_p11_two_voters_at_once(led: PretendedQuorum) -> None:
+    _add_voters(led, 1, voters_of((1, 2, 3)))
+    led[1].look()
+    _add_voters(led, 1, voters_of((1, 2, 3, 4, 5)))
+    led[1].breaks("P11")
 
 
-def test_p11_two_changes_under_way(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    _add_voters(quorum, 1, voters_of((1, 2, 3)))
-    _add_voters(quorum, 1, voters_of((1, 2, 3, 4)))
-    quorum[1].look()
-    _add_voters(quorum, 1, voters_of((1, 2, 3, 4, 5)))
-    quorum[1].breaks("P11")
+def test_p11_two_changes_under_way(led: PretendedQuorum) -> None:
+    _add_voters(led, 1, voters_of((1, 2, 3)))
+    _add_voters(led, 1, voters_of((1, 2, 3, 4)))
+    led[1].look()
+    _add_voters(led, 1, voters_of((1, 2, 3, 4, 5)))
+    led[1].breaks("P11")
 
 
-def test_p12_voters_that_the_log_does_not_say(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    _add_voters(quorum, 1, voters_of((1, 2, 3)))
-    quorum[1].own_core.shown_history = VoterSetHistory(static=voters_of((1, 2)))
-    quorum[1].breaks("P12")
+def test_p12_voters_that_the_log_does_not_say(led: PretendedQuorum) -> None:
+    _add_voters(led, 1, voters_of((1, 2, 3)))
+    led[1].own_core.shown_history = VoterSetHistory(static=voters_of((1, 2)))
+    led[1].breaks("P12")
 
 
 def test_p14_a_removed_voter_comes_back_by_itself() -> None:
@@ -331,28 +327,25 @@ def test_p14_a_removed_voter_may_be_asked_back_by_a_leader_who_knows_of_the_remo
     assert quorum.count("P14") >= 3
 
 
-def test_p14_a_removal_takes_an_earlier_request_back(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    _commit_voters(quorum, (1, 2, 3))
-    quorum.properties.voters.asked_to_remove(key_of(3))
-    quorum.properties.voters.asked_to_add(key_of(3))
-    _commit_voters(quorum, (1, 2))
+def test_p14_a_removal_takes_an_earlier_request_back(led: PretendedQuorum) -> None:
+    _commit_voters(led, (1, 2, 3))
+    led.properties.voters.asked_to_remove(key_of(3))
+    led.properties.voters.asked_to_add(key_of(3))
+    _commit_voters(led, (1, 2))
     with broken("P14"):
-        _commit_voters(quorum, (1, 2, 3))
+        _commit_voters(led, (1, 2, 3))
 
 
-def test_p33_a_voter_goes_unasked(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    _commit_voters(quorum, (1, 2, 3))
+def test_p33_a_voter_goes_unasked(led: PretendedQuorum) -> None:
+    _commit_voters(led, (1, 2, 3))
     with broken("P33"):
-        _commit_voters(quorum, (1, 2))
+        _commit_voters(led, (1, 2))
 
 
-def test_p33_a_voter_comes_unasked(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    _commit_voters(quorum, (1, 2))
+def test_p33_a_voter_comes_unasked(led: PretendedQuorum) -> None:
+    _commit_voters(led, (1, 2))
     with broken("P33"):
-        _commit_voters(quorum, (1, 2, 3))
+        _commit_voters(led, (1, 2, 3))
 
 
 def _commit_voters(quorum: PretendedQuorum, ids: tuple[int, ...]) -> None:
@@ -391,15 +384,14 @@ def test_p20_an_error_that_does_not_fit(quorum: PretendedQuorum) -> None:
         _answer(quorum, error=core.Error.VOTER_NOT_FOUND)
 
 
-def test_p5_a_leader_without_what_is_committed(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
+def test_p5_a_leader_without_what_is_committed(led: PretendedQuorum) -> None:
     for node_id in (1, 2):
-        quorum[node_id].append(b"a")
-        quorum[node_id].look()
-    quorum[1].commit(2)
-    quorum[1].look()
-    quorum[3].lead(2, start=1)
-    quorum[3].breaks("P5")
+        led[node_id].append(b"a")
+        led[node_id].look()
+    led[1].commit(2)
+    led[1].look()
+    led[3].lead(2, start=1)
+    led[3].breaks("P5")
 
 
 def test_p10_a_stored_batch_of_a_later_epoch(quorum: PretendedQuorum) -> None:

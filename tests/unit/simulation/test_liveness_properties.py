@@ -197,25 +197,23 @@ def test_l2_nodes_that_leave_their_leader_in_turn_are_late_though_their_logs_gro
     assert quorum.now_ms == 8_000.0
 
 
-def test_l1_a_leader_that_waits_for_a_slow_majority_is_not_late(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum[1].commit(None)
-    _begin(quorum)
-    download = _download_of(quorum, 2, 1)
+def test_l1_a_leader_that_waits_for_a_slow_majority_is_not_late(led: PretendedQuorum) -> None:
+    led[1].commit(None)
+    _begin(led)
+    download = _download_of(led, 2, 1)
     for second in range(1, 60):
         download.position += 500
-        _look(quorum, second * 1_000.0)
+        _look(led, second * 1_000.0)
     with broken("L1"):
-        _look(quorum, 75_000.0)
+        _look(led, 75_000.0)
 
 
-def test_l8_a_node_that_does_not_find_the_leader(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum[3].be(Unattached(1, election_deadline=0.0))
-    _begin(quorum)
-    _look(quorum, 100.0)
+def test_l8_a_node_that_does_not_find_the_leader(led: PretendedQuorum) -> None:
+    led[3].be(Unattached(1, election_deadline=0.0))
+    _begin(led)
+    _look(led, 100.0)
     with broken("L8"):
-        _look(quorum, 8_000.0)
+        _look(led, 8_000.0)
 
 
 def test_l3_nothing_is_committed_any_more() -> None:
@@ -247,17 +245,16 @@ def test_l5_a_leader_that_gives_up_for_no_reason() -> None:
         _look(quorum, 7_400.0)
 
 
-def test_l4_a_leader_that_no_node_fetches_from(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
+def test_l4_a_leader_that_no_node_fetches_from(led: PretendedQuorum) -> None:
     for now_ms in (2_000.0, 4_000.0, 6_000.0):
-        quorum.now_ms = now_ms
-        quorum.properties.request_arrives(quorum[1], fetch_request(2), FETCH_VERSION)
-        quorum[1].look()
-    assert quorum.count("L4") > 0
-    quorum.now_ms = 9_000.0
-    quorum[1].look()
-    quorum.now_ms = 9_600.0
-    quorum[1].breaks("L4")
+        led.now_ms = now_ms
+        led.properties.request_arrives(led[1], fetch_request(2), FETCH_VERSION)
+        led[1].look()
+    assert led.count("L4") > 0
+    led.now_ms = 9_000.0
+    led[1].look()
+    led.now_ms = 9_600.0
+    led[1].breaks("L4")
 
 
 def test_l6_a_node_that_takes_turn_after_turn(quorum: PretendedQuorum) -> None:

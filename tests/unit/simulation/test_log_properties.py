@@ -79,27 +79,24 @@ def test_p6_a_follower_that_fetches_behind_what_it_has_durably(quorum: Pretended
         quorum.properties.request_sent(quorum[2], request, FETCH_VERSION)
 
 
-def test_p7_a_leader_that_shows_what_its_epoch_has_not_committed(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum[2].lead(2, start=1)
-    quorum[2].commit(1)
-    quorum[2].breaks("P7")
+def test_p7_a_leader_that_shows_what_its_epoch_has_not_committed(led: PretendedQuorum) -> None:
+    led[2].lead(2, start=1)
+    led[2].commit(1)
+    led[2].breaks("P7")
 
 
-def test_p9_a_snapshot_of_what_is_not_committed(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum.replicate(b"a")
-    quorum[1].snapshot(OffsetAndEpoch(2, 1), make_snapshot(epoch=1))
-    quorum[1].breaks("P9")
+def test_p9_a_snapshot_of_what_is_not_committed(led: PretendedQuorum) -> None:
+    led.replicate(b"a")
+    led[1].snapshot(OffsetAndEpoch(2, 1), make_snapshot(epoch=1))
+    led[1].breaks("P9")
 
 
-def test_p9_a_snapshot_that_ends_within_a_batch(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum.replicate(b"a", b"b")
-    quorum[1].commit(3)
-    quorum[1].look()
-    quorum[1].snapshot(OffsetAndEpoch(2, 1), make_snapshot(epoch=1))
-    quorum[1].breaks("P9")
+def test_p9_a_snapshot_that_ends_within_a_batch(led: PretendedQuorum) -> None:
+    led.replicate(b"a", b"b")
+    led[1].commit(3)
+    led[1].look()
+    led[1].snapshot(OffsetAndEpoch(2, 1), make_snapshot(epoch=1))
+    led[1].breaks("P9")
 
 
 def test_p9_a_snapshot_under_the_name_of_another_epoch(quorum: PretendedQuorum) -> None:
@@ -108,18 +105,16 @@ def test_p9_a_snapshot_under_the_name_of_another_epoch(quorum: PretendedQuorum) 
     quorum[1].breaks("P9")
 
 
-def test_p9_a_snapshot_that_cannot_be_read(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1)[:-5])
-    quorum[1].breaks("P9")
+def test_p9_a_snapshot_that_cannot_be_read(led: PretendedQuorum) -> None:
+    led[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1)[:-5])
+    led[1].breaks("P9")
 
 
-def test_p9_two_snapshots_of_one_name(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1, value_count=3))
-    quorum[1].look()
-    quorum[2].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1, value_count=4))
-    quorum[2].breaks("P9")
+def test_p9_two_snapshots_of_one_name(led: PretendedQuorum) -> None:
+    led[1].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1, value_count=3))
+    led[1].look()
+    led[2].snapshot(OffsetAndEpoch(1, 1), make_snapshot(epoch=1, value_count=4))
+    led[2].breaks("P9")
 
 
 def test_what_a_node_was_formatted_with_is_known_after_its_file_is_damaged() -> None:
@@ -135,30 +130,27 @@ def test_what_a_node_was_formatted_with_is_known_after_its_file_is_damaged() -> 
     assert facts.controls_of_latest(memory) == content
 
 
-def test_p9_a_log_that_starts_behind_its_snapshots(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum[1].own_log.local_log.truncate_fully_and_start_at(1, now_ms=0)
-    quorum[1].breaks("P9")
+def test_p9_a_log_that_starts_behind_its_snapshots(led: PretendedQuorum) -> None:
+    led[1].own_log.local_log.truncate_fully_and_start_at(1, now_ms=0)
+    led[1].breaks("P9")
 
 
-def test_p22_damaged_records_that_are_served(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
+def test_p22_damaged_records_that_are_served(led: PretendedQuorum) -> None:
     batch = bytearray(make_batch(0, values=(b"start",)))
-    _serve(quorum, bytes(batch))
+    _serve(led, bytes(batch))
     batch[-3] ^= 1
     with broken("P22"):
-        _serve(quorum, bytes(batch))
+        _serve(led, bytes(batch))
     with broken("P22"):
-        _serve(quorum, make_batch(0, values=(b"never written",)))
+        _serve(led, make_batch(0, values=(b"never written",)))
 
 
-def test_p23_more_than_was_asked_for(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum.replicate(b"a" * 100)
+def test_p23_more_than_was_asked_for(led: PretendedQuorum) -> None:
+    led.replicate(b"a" * 100)
     both = make_batch(0, values=(b"start",)) + make_batch(1, values=(b"a" * 100,))
-    _serve(quorum, both, bytes_max=1_000)
+    _serve(led, both, bytes_max=1_000)
     with broken("P23"):
-        _serve(quorum, both, bytes_max=150)
+        _serve(led, both, bytes_max=150)
 
 
 def _serve(quorum: PretendedQuorum, records: bytes, *, bytes_max: int = 1_000) -> None:
@@ -171,41 +163,37 @@ def _serve(quorum: PretendedQuorum, records: bytes, *, bytes_max: int = 1_000) -
     quorum.properties.response_leaves(quorum[1], request, FETCH_VERSION, response)
 
 
-def test_p24_another_record_where_one_is_committed(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum[3].own_log.local_log.truncate_to(0, now_ms=0)
-    quorum[3].own_core.shown_log.truncate_to(0)
-    quorum.properties.memory_of(quorum[3]).high_watermark = 0
-    quorum[3].follow(2, 2)
-    quorum[3].append(b"other", epoch=2)
-    quorum[3].breaks("P24")
+def test_p24_another_record_where_one_is_committed(led: PretendedQuorum) -> None:
+    led[3].own_log.local_log.truncate_to(0, now_ms=0)
+    led[3].own_core.shown_log.truncate_to(0)
+    led.properties.memory_of(led[3]).high_watermark = 0
+    led[3].follow(2, 2)
+    led[3].append(b"other", epoch=2)
+    led[3].breaks("P24")
 
 
-def test_p26_a_high_watermark_that_falls(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum.replicate(b"a")
-    quorum[2].commit(2)
-    quorum[2].look()
-    quorum[2].commit(1)
-    quorum[2].breaks("P26")
+def test_p26_a_high_watermark_that_falls(led: PretendedQuorum) -> None:
+    led.replicate(b"a")
+    led[2].commit(2)
+    led[2].look()
+    led[2].commit(1)
+    led[2].breaks("P26")
 
 
-def test_p26_a_new_leader_below_the_old_one(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum.replicate(b"a")
-    quorum.replicate(b"b")
-    quorum[1].commit(3)
-    quorum[1].look()
-    quorum[2].commit(None)
-    quorum[2].lead(2, start=1)
-    quorum[2].commit(2)
-    quorum[2].breaks("P26")
+def test_p26_a_new_leader_below_the_old_one(led: PretendedQuorum) -> None:
+    led.replicate(b"a")
+    led.replicate(b"b")
+    led[1].commit(3)
+    led[1].look()
+    led[2].commit(None)
+    led[2].lead(2, start=1)
+    led[2].commit(2)
+    led[2].breaks("P26")
 
 
-def test_p27_a_log_that_is_cut_below_its_high_watermark(quorum: PretendedQuorum) -> None:
-    quorum.led_by(1)
-    quorum[2].own_log.local_log.truncate_to(0, now_ms=0)
-    quorum[2].breaks("P27")
+def test_p27_a_log_that_is_cut_below_its_high_watermark(led: PretendedQuorum) -> None:
+    led[2].own_log.local_log.truncate_to(0, now_ms=0)
+    led[2].breaks("P27")
 
 
 class Deaf:

@@ -51,6 +51,12 @@ def _quorum(recorded: str | None, *, fetching: tuple[int, ...] = (2, 3)) -> Pret
     return quorum
 
 
+@pytest.fixture
+def quorum() -> PretendedQuorum:
+    """One that node 3 is to leave."""
+    return _quorum("1,2")
+
+
 def _take(quorum: PretendedQuorum, step: Step, text: str) -> None:
     quorum.properties.step_taken(quorum[1], text, step, NEXT_OFFSET)
 
@@ -75,30 +81,26 @@ def test_a_step_that_leads_to_the_target_voters_breaks_nothing(recorded: str, st
     assert quorum.count("P31") > 0
 
 
-def test_p30_a_node_that_has_missed_the_target_voters() -> None:
-    quorum = _quorum("1,2")
+def test_p30_a_node_that_has_missed_the_target_voters(quorum: PretendedQuorum) -> None:
     quorum.properties.targets_known(quorum[2], None, 5)
     quorum.properties.targets_known(quorum[2], "1,2", NEXT_OFFSET)
     with broken("P30"):
         quorum.properties.targets_known(quorum[2], None, NEXT_OFFSET)
 
 
-def test_p31_a_step_towards_other_target_voters() -> None:
-    quorum = _quorum("1,2")
+def test_p31_a_step_towards_other_target_voters(quorum: PretendedQuorum) -> None:
     with broken("P31"):
         _take(quorum, _remove(3), "1,2,5")
 
 
-def test_p31_a_step_after_the_target_voters_were_cancelled() -> None:
-    quorum = _quorum("1,2")
+def test_p31_a_step_after_the_target_voters_were_cancelled(quorum: PretendedQuorum) -> None:
     quorum.properties.reassignments.asked_for(None)
     _commit_targets(quorum, None, offset=NEXT_OFFSET)
     with broken("P31"):
         quorum.properties.step_taken(quorum[1], "1,2", _remove(3), NEXT_OFFSET + 1)
 
 
-def test_p31_target_voters_that_end_by_themselves() -> None:
-    quorum = _quorum("1,2")
+def test_p31_target_voters_that_end_by_themselves(quorum: PretendedQuorum) -> None:
     with broken("P31"):
         _commit_targets(quorum, None, offset=NEXT_OFFSET)
 
@@ -137,8 +139,7 @@ def test_p31_target_voters_that_end_in_place_of_those_that_were_reached() -> Non
         _commit_targets(quorum, None, offset=NEXT_OFFSET + 1)
 
 
-def test_p31_a_step_before_the_epoch_is_committed() -> None:
-    quorum = _quorum("1,2")
+def test_p31_a_step_before_the_epoch_is_committed(quorum: PretendedQuorum) -> None:
     quorum[1].commit(None)
     with broken("P31"):
         _take(quorum, _remove(3), "1,2")
@@ -162,8 +163,7 @@ def test_p31_a_step_that_leads_elsewhere(recorded: str, step: Step) -> None:
         _take(quorum, step, recorded)
 
 
-def test_p31_a_change_by_hand_that_leads_away() -> None:
-    quorum = _quorum("1,2")
+def test_p31_a_change_by_hand_that_leads_away(quorum: PretendedQuorum) -> None:
     add = AddRaftVoterRequest(voter_id=4, voter_directory_id=directory_id(4))
     remove = RemoveRaftVoterRequest(voter_id=2, voter_directory_id=directory_id(2))
     welcome = RemoveRaftVoterRequest(voter_id=3, voter_directory_id=directory_id(3))
@@ -195,8 +195,7 @@ def _look(quorum: PretendedQuorum, now_ms: float) -> None:
     quorum.properties.reassignments.look(now_ms, list(quorum.nodes.values()), quorum[1])
 
 
-def test_l9_no_node_works_towards_the_target_voters() -> None:
-    quorum = _quorum("1,2")
+def test_l9_no_node_works_towards_the_target_voters(quorum: PretendedQuorum) -> None:
     quorum.properties.reassignments.begin_calm(0.0)
     _look(quorum, 0.0)
     _look(quorum, IDLE_MS_MAX)
@@ -204,16 +203,14 @@ def test_l9_no_node_works_towards_the_target_voters() -> None:
         _look(quorum, IDLE_MS_MAX + 1)
 
 
-def test_l9_a_target_that_does_not_run_is_waited_for() -> None:
-    quorum = _quorum("1,2")
+def test_l9_a_target_that_does_not_run_is_waited_for(quorum: PretendedQuorum) -> None:
     quorum[2].core = None
     quorum.properties.reassignments.begin_calm(0.0)
     for now_ms in (0.0, 10 * IDLE_MS_MAX):
         _look(quorum, now_ms)
 
 
-def test_l9_target_voters_that_are_reached() -> None:
-    quorum = _quorum("1,2")
+def test_l9_target_voters_that_are_reached(quorum: PretendedQuorum) -> None:
     _look(quorum, 0.0)
     before = quorum.count("L9")
     quorum.properties.reassignments.asked_for(None)
