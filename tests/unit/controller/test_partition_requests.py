@@ -10,7 +10,6 @@ from kvorum.controller.periodic_tasks import (
     maybe_balance_partition_leaders,
     maybe_elect_unclean_leaders,
 )
-from kvorum.metadata.partition import PartitionRegistration
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from kvorum.wire.messages.alter_partition_reassignments import (
@@ -40,14 +39,6 @@ def controller() -> ControllerUnderTest:
     return cluster
 
 
-def partition(controller: ControllerUnderTest) -> PartitionRegistration:
-    return controller.partition("t")
-
-
-def topic_id(controller: ControllerUnderTest) -> bytes:
-    return controller.image.topics.ids["t"]
-
-
 def elect(
     controller: ControllerUnderTest,
     election_type: int,
@@ -69,13 +60,13 @@ def elect(
 
 def test_the_preferred_leader_is_elected_again(controller: ControllerUnderTest) -> None:
     controller.heartbeat(1, want_fence=True)
-    assert partition(controller).leader == 2
+    assert controller.partition("t").leader == 2
     code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     assert elect(controller, PREFERRED, ("t", 0)) == [("t", 0, code, code.default_message)]
     controller.heartbeat(1)
     alter_isr(controller, 2, [1, 2, 3])
     assert elect(controller, PREFERRED, ("t", 0)) == [("t", 0, 0, None)]
-    assert partition(controller).leader == 1
+    assert controller.partition("t").leader == 1
 
 
 def test_elections_that_are_refused(controller: ControllerUnderTest) -> None:
@@ -106,14 +97,14 @@ def test_an_election_type_that_does_not_exist(controller: ControllerUnderTest) -
 def test_an_unclean_election(controller: ControllerUnderTest) -> None:
     for broker_id in (3, 2, 1):
         controller.heartbeat(broker_id, want_fence=True)
-    assert partition(controller).leader == -1
+    assert controller.partition("t").leader == -1
     code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
     assert elect(controller, UNCLEAN, ("t", 0)) == [("t", 0, code, code.default_message)]
     controller.heartbeat(3)
-    assert partition(controller).leader == -1
+    assert controller.partition("t").leader == -1
     assert elect(controller, UNCLEAN, ("t", 0)) == [("t", 0, 0, None)]
-    assert (partition(controller).leader, partition(controller).isr) == (3, (3,))
-    assert partition(controller).leader_recovery_state == 1
+    assert (controller.partition("t").leader, controller.partition("t").isr) == (3, (3,))
+    assert controller.partition("t").leader_recovery_state == 1
 
 
 def alter_isr(
@@ -125,7 +116,7 @@ def alter_isr(
     **changes: int,
 ) -> tuple[int, int]:
     """Ask for an ISR; return the top-level error code and that of the partition."""
-    current = partition(controller)
+    current = controller.partition("t")
     data = AlterPartitionRequest.PartitionData(
         partition_index=changes.get("index", 0),
         leader_epoch=current.leader_epoch + changes.get("leader_epoch_change", 0),
@@ -141,7 +132,7 @@ def alter_isr(
         ]
     broker = controller.image.cluster.brokers.get(broker_id)
     epoch = (broker.epoch if broker else 0) + changes.get("broker_epoch_change", 0)
-    wanted = AlterPartitionRequest.TopicData(topic_id(controller), [data])
+    wanted = AlterPartitionRequest.TopicData(controller.image.topics.ids["t"], [data])
     if "unknown_topic" in changes:
         wanted.topic_id = b"u" * 16
     response = controller.answer(
@@ -156,9 +147,9 @@ def test_the_leader_shrinks_and_grows_the_isr(
     controller: ControllerUnderTest, api_version: int
 ) -> None:
     assert alter_isr(controller, 1, [1, 2], api_version=api_version) == (0, 0)
-    assert partition(controller).isr == (1, 2)
+    assert controller.partition("t").isr == (1, 2)
     assert alter_isr(controller, 1, [1, 2, 3], api_version=api_version) == (0, 0)
-    assert partition(controller).isr == (1, 2, 3)
+    assert controller.partition("t").isr == (1, 2, 3)
     assert alter_isr(controller, 1, [1, 2, 3], api_version=api_version) == (0, 0)
     assert controller.last_records == ()
 
@@ -244,13 +235,13 @@ def ongoing(controller: ControllerUnderTest, *names: str) -> list[tuple[str, int
 def test_a_reassignment_from_start_to_end(controller: ControllerUnderTest) -> None:
     assert ongoing(controller) == []
     assert reassign(controller, [4, 2, 3]) == (0, None)
-    assert partition(controller).replicas == (4, 2, 3, 1)
-    assert partition(controller).adding_replicas == (4,)
-    assert partition(controller).removing_replicas == (1,)
+    assert controller.partition("t").replicas == (4, 2, 3, 1)
+    assert controller.partition("t").adding_replicas == (4,)
+    assert controller.partition("t").removing_replicas == (1,)
     assert ongoing(controller) == ongoing(controller, "no", "t") == [("t", 0, [4])]
     # All that was to come is in sync: the leader is moved with the same record.
     assert alter_isr(controller, 1, [1, 2, 3, 4]) == (0, ErrorCode.NEW_LEADER_ELECTED)
-    after = partition(controller)
+    after = controller.partition("t")
     assert (after.replicas, after.leader, after.is_reassigning) == ((4, 2, 3), 4, False)
     assert after.directories == tuple(directory_of(broker_id) for broker_id in (4, 2, 3))
 
@@ -259,8 +250,8 @@ def test_a_reassignment_that_is_called_off(controller: ControllerUnderTest) -> N
     assert reassign(controller, None) == (ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
     reassign(controller, [4, 2, 3])
     assert reassign(controller, None) == (0, None)
-    assert sorted(partition(controller).replicas) == [1, 2, 3]
-    assert not partition(controller).is_reassigning
+    assert sorted(controller.partition("t").replicas) == [1, 2, 3]
+    assert not controller.partition("t").is_reassigning
 
 
 @pytest.mark.parametrize(
@@ -292,13 +283,13 @@ def test_a_partition_is_reassigned_only_once_in_a_request(controller: Controller
     topics = [
         AlterPartitionReassignmentsRequest.ReassignableTopic("t", [target]) for target in targets
     ]
-    before = partition(controller)
+    before = controller.partition("t")
     response = controller.answer(
         AlterPartitionReassignmentsResponse, AlterPartitionReassignmentsRequest(topics=topics)
     )
     codes = [topic.partitions[0].error_code for topic in response.responses]
     assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
-    assert partition(controller).partition_epoch == before.partition_epoch + 1
+    assert controller.partition("t").partition_epoch == before.partition_epoch + 1
 
 
 def test_who_was_moved_away_is_not_moved_back_while_it_is_eligible(
@@ -306,7 +297,7 @@ def test_who_was_moved_away_is_not_moved_back_while_it_is_eligible(
 ) -> None:
     change = PartitionChangeRecord(
         partition_id=0,
-        topic_id=topic_id(controller),
+        topic_id=controller.image.topics.ids["t"],
         isr=[],
         leader=-1,
         eligible_leader_replicas=[4],
@@ -339,14 +330,14 @@ def assign(
 
 
 def test_replicas_are_assigned_to_directories(controller: ControllerUnderTest) -> None:
-    topic = topic_id(controller)
+    topic = controller.image.topics.ids["t"]
     assert assign(controller, 2, directory_of(2), topic, 0) == [0]
     assert controller.last_records == ()
     assert assign(controller, 2, directory_of(2), b"u" * 16, 0) == [ErrorCode.UNKNOWN_TOPIC_ID]
     assert assign(controller, 2, directory_of(2), topic, 9) == [3]
     assert assign(controller, 4, directory_of(4), topic, 0) == [6]
     assert assign(controller, 2, directory_of(2, 5), topic, 0) == [0]
-    after = partition(controller)
+    after = controller.partition("t")
     assert after.directory(2) == directory_of(2, 5)
     # The broker never registered that directory: the replica is as good as lost.
     assert 2 not in after.isr
@@ -355,7 +346,7 @@ def test_replicas_are_assigned_to_directories(controller: ControllerUnderTest) -
 def test_a_partition_that_is_assigned_twice_leaves_the_isr_once(
     controller: ControllerUnderTest,
 ) -> None:
-    assign(controller, 2, directory_of(2, 5), topic_id(controller), 0, 0, 0)
+    assign(controller, 2, directory_of(2, 5), controller.image.topics.ids["t"], 0, 0, 0)
     records = controller.written
     assert all(isinstance(record, PartitionChangeRecord) for record in records)
     assert [getattr(record, "isr", None) is not None for record in records] == [*[False] * 3, True]
@@ -365,11 +356,11 @@ def test_preferred_leaders_get_back_what_is_theirs(controller: ControllerUnderTe
     controller.heartbeat(1, want_fence=True)
     controller.heartbeat(1)
     alter_isr(controller, 2, [1, 2, 3])
-    assert partition(controller).leader == 2
+    assert controller.partition("t").leader == 2
     result = at_once(maybe_balance_partition_leaders(controller.image, controller.context()))
     controller.run(result)
     assert result.response is False
-    assert partition(controller).leader == 1
+    assert controller.partition("t").leader == 1
     controller.settings = replace(controller.settings, elections_per_run_max=0)
     result = at_once(maybe_balance_partition_leaders(controller.image, controller.context()))
     assert result.response is True
@@ -383,4 +374,4 @@ def test_unclean_leaders_only_where_the_topic_allows_it(controller: ControllerUn
     assert result.records == ()
     controller.commit(((ConfigRecord(2, "t", "unclean.leader.election.enable", "true"), 0),))
     controller.run(at_once(maybe_elect_unclean_leaders(controller.image, controller.context())))
-    assert partition(controller).leader == 3
+    assert controller.partition("t").leader == 3

@@ -80,12 +80,18 @@ def follower(own_id: int, *, voter_count: int = 3, seed: int = 1) -> DrivenVoter
     return one
 
 
+def without_leader(own_id: int, *, voter_count: int = 3, seed: int = 1) -> DrivenVoter:
+    """Return one whose leader has gone since."""
+    one = follower(own_id, voter_count=voter_count, seed=seed)
+    one.respond(GONE)
+    return one
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_successors_begin_soon_and_one_after_the_other(seed: int) -> None:
     waits: list[float] = []
     for own_id in (2, 3, 4, 5):
-        one = follower(own_id, voter_count=5, seed=seed * 10 + own_id)
-        one.respond(GONE)
+        one = without_leader(own_id, voter_count=5, seed=seed * 10 + own_id)
         waits.append(one.until_campaign())
         assert one.core.role.epoch == EPOCH
     gaps = [after - before for before, after in pairwise(waits)]
@@ -112,8 +118,7 @@ def test_pre_votes_are_given_once_the_leader_is_gone() -> None:
 
 
 def test_a_leader_that_answers_again_is_followed_on() -> None:
-    one = follower(3)
-    one.respond(GONE)
+    one = without_leader(3)
     one.advance(CONFIG.retry_backoff_ms)
     one.fetch_something()
     assert not one.gives_pre_vote()
@@ -122,8 +127,7 @@ def test_a_leader_that_answers_again_is_followed_on() -> None:
 
 
 def test_a_leader_may_go_twice() -> None:
-    one = follower(3)
-    one.respond(GONE)
+    one = without_leader(3)
     one.advance(CONFIG.retry_backoff_ms)
     one.fetch_something()
     one.respond(GONE)
@@ -131,8 +135,7 @@ def test_a_leader_may_go_twice() -> None:
 
 
 def test_who_gave_a_pre_vote_lets_the_other_try_but_once() -> None:
-    one = follower(2)
-    one.respond(GONE)
+    one = without_leader(2)
     assert one.gives_pre_vote()
     one.advance(CONFIG.precedence_ms - 1)
     assert one.role_name() is RoleName.FOLLOWER
@@ -142,8 +145,7 @@ def test_who_gave_a_pre_vote_lets_the_other_try_but_once() -> None:
 
 
 def test_of_two_that_begin_together_the_lower_id_goes_first() -> None:
-    one = follower(4, voter_count=5)
-    one.respond(GONE)
+    one = without_leader(4, voter_count=5)
     one.until_campaign()
     assert one.gives_pre_vote(2)
     one.grant_all()
@@ -154,8 +156,7 @@ def test_of_two_that_begin_together_the_lower_id_goes_first() -> None:
 
 
 def test_of_two_that_begin_together_the_higher_id_is_not_waited_for() -> None:
-    one = follower(4, voter_count=5)
-    one.respond(GONE)
+    one = without_leader(4, voter_count=5)
     one.until_campaign()
     assert one.gives_pre_vote(5)
     one.grant_all()
@@ -174,8 +175,7 @@ def test_it_sleeps_while_its_log_is_not_durable() -> None:
 
 
 def test_letting_pass_does_not_hold_up_a_round_that_is_lost() -> None:
-    one = follower(4, voter_count=5)
-    one.respond(GONE)
+    one = without_leader(4, voter_count=5)
     one.until_campaign()
     assert one.gives_pre_vote(2)
     one.advance(CONFIG.precedence_ms)
@@ -195,8 +195,7 @@ def test_a_process_that_stood_still_does_not_blame_its_leader() -> None:
 
 
 def test_a_leader_that_is_gone_is_not_waited_for_because_of_that() -> None:
-    one = follower(2)
-    one.respond(GONE)
+    one = without_leader(2)
     one.core.stood_still(1500)
     assert one.until_campaign() < CONFIG.succession_step_ms
 
@@ -204,8 +203,7 @@ def test_a_leader_that_is_gone_is_not_waited_for_because_of_that() -> None:
 def test_a_pre_vote_that_others_refuse_is_tried_again_by_chance() -> None:
     waits: set[float] = set()
     for seed in range(10):
-        one = follower(2, seed=seed)
-        one.respond(GONE)
+        one = without_leader(2, seed=seed)
         one.until_campaign()
         for send in one.sent[-2:]:
             response = msg.VoteResponse(
@@ -229,8 +227,7 @@ def test_another_server_that_is_gone_means_nothing() -> None:
 
 
 def test_an_observer_only_looks_for_another_leader() -> None:
-    one = follower(9)
-    one.respond(GONE)
+    one = without_leader(9)
     assert one.role_name() is RoleName.FOLLOWER
     assert one.sent[-1].destination.id == -2
 
@@ -272,16 +269,14 @@ def test_a_leader_that_came_back_without_its_office_is_replaced_at_once() -> Non
 
 
 def test_a_leader_that_came_back_quickly_names_no_order() -> None:
-    voter = DrivenVoter(2)
-    voter.fetch_something()
+    voter = follower(2)
     voter.take(voter.core.receive(voter.now, token=2, request=resignation()))
     assert until_prospective(voter) <= CONFIG.succession_step_ms
 
 
 def test_the_order_of_a_leader_that_resigns_is_kept_to() -> None:
     """Requests that are under way at the leader when it resigns get the same answer."""
-    voter = DrivenVoter(2)
-    voter.fetch_something()
+    voter = follower(2)
     voter.respond(not_leading())
     voter.take(voter.core.receive(voter.now, token=2, request=resignation(3, 2)))
     voter.respond(not_leading())
@@ -289,8 +284,7 @@ def test_the_order_of_a_leader_that_resigns_is_kept_to() -> None:
 
 
 def test_a_fetch_that_was_under_way_while_the_leader_resigned_changes_nothing() -> None:
-    voter = DrivenVoter(2)
-    voter.fetch_something()
+    voter = follower(2)
     voter.respond(not_leading())
     assert not voter.gives_pre_vote()
     assert until_prospective(voter) > CONFIG.fetch_timeout_ms / 2

@@ -186,31 +186,32 @@ def test_what_was_to_be_deleted_is_deleted_after_a_start(files: FaultyFiles) -> 
     assert files.list_directories(ROOT) == []
 
 
-def test_a_deleted_log_leaves_nothing_to_a_new_one_of_its_name(files: FaultyFiles) -> None:
-    """The process may end while it deletes a log, before the checkpoints are stored again."""
+def with_checkpoints(files: FaultyFiles) -> LogManager:
+    """Return a manager that has noted how far its log is deleted, durable and committed."""
     manager = started(files)
     log = filled(manager)
     log.local_log.flush()
     log.delete_records(17, now_ms=NOW_MS)
     manager.checkpoint_high_watermarks()
     manager.checkpoint_recovery_points()
+    return manager
+
+
+def test_a_deleted_log_leaves_nothing_to_a_new_one_of_its_name(files: FaultyFiles) -> None:
+    """The process may end while it deletes a log, before the checkpoints are stored again."""
+    manager = with_checkpoints(files)
     files.rename(ROOT / str(PARTITION), ROOT / f"{PARTITION}.{bytes(16).hex()}-delete")
     manager.abandon()
     log = created(started(files))
-    assert (log.local_log.log_start_offset, log.local_log.log_end_offset) == (0, 0)
-    assert log.high_watermark == 0
+    local = log.local_log
+    assert (local.log_start_offset, local.log_end_offset, log.high_watermark) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
 def test_a_deleted_log_leaves_nothing_to_a_new_one_after_a_power_cut(*, is_restarted: bool) -> None:
     """The new log is there, and no checkpoint has been stored since the former one was."""
     files = FaultyFiles()
-    manager = started(files)
-    log = filled(manager)
-    log.local_log.flush()
-    log.delete_records(17, now_ms=NOW_MS)
-    manager.checkpoint_high_watermarks()
-    manager.checkpoint_recovery_points()
+    manager = with_checkpoints(files)
     manager.async_delete(PARTITION, now_ms=NOW_MS)
     if is_restarted:
         manager.abandon()
@@ -219,8 +220,8 @@ def test_a_deleted_log_leaves_nothing_to_a_new_one_after_a_power_cut(*, is_resta
     manager.abandon()
     files = files.after_power_cut(Random(1))
     log = created(started(files))
-    assert (log.local_log.log_start_offset, log.local_log.log_end_offset) == (0, 0)
-    assert log.high_watermark == 0
+    local = log.local_log
+    assert (local.log_start_offset, local.log_end_offset, log.high_watermark) == (0, 0, 0)
 
 
 def test_a_new_log_goes_where_there_are_the_fewest(files: FaultyFiles) -> None:

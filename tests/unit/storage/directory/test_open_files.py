@@ -6,6 +6,8 @@ import errno
 import os
 import resource
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -175,22 +177,21 @@ class OneLog:
             TopicPartition("topic", number), TOPIC_ID, directory_id=None, now_ms=NOW_MS
         )
 
-    def run_out(self, error: int = errno.EMFILE) -> None:
-        """Refuse every descriptor, also when another file was let go for it."""
+    @contextmanager
+    def without_descriptors(self, error: int = errno.EMFILE) -> Generator[None]:
+        """Refuse every descriptor meanwhile, also when another file was let go for it."""
         self.files.faults = [Fault("open", 1, error=error) for _ in range(100)]
-
-    def recover(self) -> None:
+        yield
         self.files.faults = []
 
 
 @NO_DESCRIPTOR
 def test_a_log_that_gets_no_descriptor_is_refused_and_made_later(one: OneLog, error: int) -> None:
-    one.run_out(error)
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with pytest.raises(TooManyOpenFilesError, match=f"limit of open files.*{limit}"):
+    problem = f"limit of open files.*{limit}"
+    with one.without_descriptors(error), pytest.raises(TooManyOpenFilesError, match=problem):
         one.log()
     assert one.failures == []
-    one.recover()
     append(one.log(), sent(b"a"))
     assert values_in(one.log()) == [b"a"]
 
@@ -198,10 +199,8 @@ def test_a_log_that_gets_no_descriptor_is_refused_and_made_later(one: OneLog, er
 def test_an_append_that_gets_no_descriptor_can_be_repeated(one: OneLog) -> None:
     log, other = one.log(0), one.log(1)
     append(other, sent(b"b"))
-    one.run_out()
-    with pytest.raises(TooManyOpenFilesError):
+    with one.without_descriptors(), pytest.raises(TooManyOpenFilesError):
         append(log, sent(b"a"))
-    one.recover()
     append(log, sent(b"a"))
     assert values_in(log) == [b"a"]
     assert one.failures == []
@@ -213,10 +212,8 @@ def test_a_flush_that_gets_no_descriptor_can_be_repeated(one: OneLog) -> None:
     for value in (b"a" * 400, b"b" * 400):
         append(log, sent(value))
     append(other, sent(b"c"))
-    one.run_out()
-    with pytest.raises(TooManyOpenFilesError):
+    with one.without_descriptors(), pytest.raises(TooManyOpenFilesError):
         log.local_log.flush()
-    one.recover()
     log.local_log.flush()
     folder = ROOT / "topic-0"
     names = [path for path in one.files.durable if path.parent == folder]
@@ -231,10 +228,8 @@ def test_a_flush_that_gets_no_descriptor_can_be_repeated(one: OneLog) -> None:
 def test_a_segment_that_gets_no_descriptor_begins_later(one: OneLog) -> None:
     log = one.log()
     append(log, sent(b"a" * 400))
-    one.run_out()
-    with pytest.raises(TooManyOpenFilesError):
+    with one.without_descriptors(), pytest.raises(TooManyOpenFilesError):
         append(log, sent(b"b" * 400))
-    one.recover()
     append(log, sent(b"b" * 400))
     assert log.local_log.log_end_offset == 2
     assert values_in(log) == [b"a" * 400, b"b" * 400]
@@ -256,9 +251,8 @@ def test_index_entries_that_get_no_descriptor_are_written_with_later_ones(one: O
 def test_a_start_without_descriptors_leaves_the_directory_online(one: OneLog) -> None:
     one.log()
     one.manager.abandon()
-    one.run_out()
     hosted = {TopicPartition("topic", 0): TOPIC_ID}
-    with pytest.raises(TooManyOpenFilesError):
+    with one.without_descriptors(), pytest.raises(TooManyOpenFilesError):
         one.manager.startup([one.directory], hosted.get, now_ms=NOW_MS)
     assert one.manager.directories == (one.directory,)
     assert one.failures == []

@@ -26,11 +26,15 @@ def open_log(directory: Path, config: LogConfig = SMALL) -> MetadataLog:
     return open_in(directory, config)
 
 
-def filled(directory: Path, count: int = 40) -> MetadataLog:
-    log = open_log(directory)
-    for batch in make_batches(0, count):
+def log_of(batches: list[bytes], directory: Path, config: LogConfig = SMALL) -> MetadataLog:
+    log = open_log(directory, config)
+    for batch in batches:
         log.local_log.append(batch)
     return log
+
+
+def filled(directory: Path, count: int = 40) -> MetadataLog:
+    return log_of(make_batches(0, count), directory)
 
 
 def test_an_empty_log_starts_and_ends_at_zero(tmp_path: Path) -> None:
@@ -121,9 +125,8 @@ def test_a_segment_rolls_when_batches_lie_far_apart(tmp_path: Path) -> None:
 
 
 def test_a_segment_rolls_when_its_index_is_full(tmp_path: Path) -> None:
-    log = open_log(tmp_path, LogConfig(index_interval_bytes=1, index_size_bytes_max=48))
-    for batch in make_batches(0, 9):
-        log.local_log.append(batch)
+    config = LogConfig(index_interval_bytes=1, index_size_bytes_max=48)
+    log = log_of(make_batches(0, 9), tmp_path, config)
     assert len(list(tmp_path.glob("*.log"))) > 1
     assert content(log.local_log) == make_batches(0, 9)
 
@@ -137,9 +140,7 @@ def test_rolling_leaves_the_files_that_kafka_leaves(tmp_path: Path) -> None:
 
 
 def test_epochs_are_kept_in_the_checkpoint_file(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
-    for batch in make_batches(0, 3, epoch=2) + make_batches(3, 2, epoch=5):
-        log.local_log.append(batch)
+    log = log_of(make_batches(0, 3, epoch=2) + make_batches(3, 2, epoch=5), tmp_path)
     log.local_log.flush()
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n2\n2 0\n5 3\n"
     assert log.last_epoch == 5
@@ -180,16 +181,13 @@ def test_indexes_that_outlived_their_segment_do_no_harm(tmp_path: Path) -> None:
     [(0, (0, 0)), (1, (3, 1)), (2, (3, 1)), (3, (5, 3)), (4, (5, 3)), (5, (9, 5)), (6, (9, 5))],
 )
 def test_end_offset_for_epoch(tmp_path: Path, epoch: int, expected: tuple[int, int]) -> None:
-    log = open_log(tmp_path)
-    for batch in make_batches(0, 3) + make_batches(3, 2, epoch=3) + make_batches(5, 4, epoch=5):
-        log.local_log.append(batch)
+    batches = make_batches(0, 3) + make_batches(3, 2, epoch=3) + make_batches(5, 4, epoch=5)
+    log = log_of(batches, tmp_path)
     assert log.end_offset_for_epoch(epoch) == OffsetAndEpoch(*expected)
 
 
 def test_validation_of_a_fetch_position(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
-    for batch in make_batches(0, 3) + make_batches(3, 4, epoch=3):
-        log.local_log.append(batch)
+    log = log_of(make_batches(0, 3) + make_batches(3, 4, epoch=3), tmp_path)
     valid, diverging = ValidityKind.VALID, ValidityKind.DIVERGING
     for position, kind, answer in (
         ((0, 9), valid, (0, 0)),
@@ -200,20 +198,16 @@ def test_validation_of_a_fetch_position(tmp_path: Path) -> None:
         ((8, 3), diverging, (7, 3)),
         ((5, 4), diverging, (7, 3)),
     ):
-        assert log.validate_offset_and_epoch(OffsetAndEpoch(*position)) == (
-            kind,
-            OffsetAndEpoch(*answer),
-        )
+        found = log.validate_offset_and_epoch(OffsetAndEpoch(*position))
+        assert found == (kind, OffsetAndEpoch(*answer))
 
 
 @pytest.mark.parametrize("offset", range(41))
 def test_truncation_removes_what_is_at_and_after_the_offset(tmp_path: Path, offset: int) -> None:
     log = filled(tmp_path)
     assert log.local_log.truncate_to(offset, now_ms=0) == offset
-    assert (log.local_log.log_end_offset, content(log.local_log)) == (
-        offset,
-        make_batches(0, offset),
-    )
+    assert log.local_log.log_end_offset == offset
+    assert content(log.local_log) == make_batches(0, offset)
     for batch in make_batches(offset, 15, epoch=2):
         log.local_log.append(batch)
     expected = make_batches(0, offset) + make_batches(offset, 15, epoch=2)

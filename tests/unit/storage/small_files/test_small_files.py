@@ -186,7 +186,7 @@ def test_reserved_directory_ids(low: int, expected: bool) -> None:
 
 
 def write_meta(directory: Path, properties: MetaProperties) -> None:
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     (directory / "meta.properties").write_bytes(encode_meta_properties(properties, now=NOW))
 
 
@@ -216,8 +216,7 @@ def test_files_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
         (replace(META, directory_id=bytes(16)), "Invalid reserved directory ID AAAAAAAAAAAAA"),
         (META, "Duplicate directory ID Optional[MDEyMzQ1Njc4OWFiY2RlZg] found. It was the ID of"),
     ):
-        two.mkdir(exist_ok=True)
-        (two / "meta.properties").write_bytes(encode_meta_properties(other, now=NOW))
+        write_meta(two, other)
         loaded = load_meta_properties([two], FILES, metadata_directory=one)
         with pytest.raises(MetaPropertiesError) as caught:
             loaded.verify()

@@ -219,15 +219,12 @@ def batch_of_variant(name: str) -> RecordBatch:
     ],
 )
 def test_lz4_that_kafkas_consumers_cannot_read_is_refused(name: str) -> None:
-    with pytest.raises(RecordValidationError) as refused:
-        validated(batch_of_variant(f"lz4: {name}"))
-    assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert refusal(batch_of_variant(f"lz4: {name}")).code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 @pytest.mark.parametrize("name", ["two frames", "empty frame before"])
 def test_only_the_first_lz4_frame_counts(name: str) -> None:
-    with pytest.raises(RecordValidationError):
-        validated(batch_of_variant(f"lz4: {name}"))
+    refusal(batch_of_variant(f"lz4: {name}"))
 
 
 @pytest.mark.parametrize(
