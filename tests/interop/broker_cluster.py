@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Generator, Mapping
@@ -15,7 +16,7 @@ from tests.interop.clients.confluent import ConfluentDriver
 from tests.support import troubled_disks
 from tests.support.clients.driver import ClusterView, PartitionView
 from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.tools import ToolRunner
 from tests.support.node import NO_VOTERS, Kind, Node
 from tests.support.ports import listens
 from tests.support.quorum.quorum import quorum_of
@@ -88,6 +89,7 @@ class BrokerCluster:
         has_troubled_disks: bool = False,
     ) -> None:
         self.tools = tools
+        self._folder = folder
         self._format_options = () if older is None else ("--release-version", older.release_version)
         self.quorum = quorum_of(
             kind, folder / "controllers", controllers, _QUORUM_SETTINGS, java=java, tools=tools
@@ -146,11 +148,31 @@ class BrokerCluster:
         batches = read_batches(data, is_cut_allowed=True)
         return [batch for batch in batches if not batch.is_control]
 
-    def tool(self, name: str, *arguments: str) -> ToolResult:
-        """Run one of Kafka's tools against the brokers."""
-        result = self.tools.run(name, "--bootstrap-server", self.servers, *arguments)
-        assert result.exit_code == 0, result.stdout + result.stderr
-        return result
+    def tool(self, name: str, *arguments: str) -> str:
+        """Run one of Kafka's tools against the brokers; return what it prints."""
+        return self.tools.printed(name, "--bootstrap-server", self.servers, *arguments)
+
+    def make_topic(self, topic: str, assignment: str, *configs: str) -> None:
+        """Create a topic with these replicas, and wait until those of partition 0 are in sync."""
+        options = [word for config in configs for word in ("--config", config)]
+        place = ("--topic", topic, "--replica-assignment", assignment)
+        self.tool("kafka-topics", "--create", *place, *options)
+        replicas = [int(replica) for replica in assignment.partition(",")[0].split(":")]
+        self.wait_for_partitions(topic, leaders={replicas[0]}, isr=set(replicas))
+
+    def reassign(self, topic: str, *replicas: int) -> None:
+        """Give the only partition other replicas, and wait until Kafka's tool finds it done."""
+        file = self._folder / "reassignment.json"
+        one = {"topic": topic, "partition": 0, "replicas": replicas}
+        file.write_text(json.dumps({"version": 1, "partitions": [one]}))
+        plan = ("--reassignment-json-file", str(file))
+        self.wait_until_known(topic)
+        self.tool("kafka-reassign-partitions", *plan, "--execute")
+        wait_for(
+            lambda: "is completed" in self.tool("kafka-reassign-partitions", *plan, "--verify"),
+            f"{topic} has the replicas {replicas}",
+            otherwise=lambda: self.partitions(topic),
+        )
 
     def leader_of_quorum(self) -> int:
         """Return the leader of the controllers, once there is one."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
-from typing import Final
+from typing import Any, Final
 
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
 from tests.interop.committing_group import CommittingGroup
@@ -63,28 +63,10 @@ class StormFigures:
 
 
 @contextmanager
-def stormy_cluster(
-    kind: Kind,
-    folder: Path,
-    *,
-    java: Java,
-    tools: ToolRunner,
-    ours: Collection[int],
-    older: OlderBrokers | None = None,
-    has_troubled_disks: bool = False,
-) -> Generator[BrokerCluster]:
-    """Run three brokers, of which `ours` are kvorum's, on one controller; they have the topic."""
-    made = BrokerCluster(
-        kind,
-        folder,
-        brokers=len(EVERYBODY),
-        java=java,
-        tools=tools,
-        ours=ours,
-        settings=THREE_REPLICAS,
-        older=older,
-        has_troubled_disks=has_troubled_disks,
-    )
+def stormy_cluster(kind: Kind, folder: Path, **options: Any) -> Generator[BrokerCluster]:
+    """Run three brokers on one controller, with BrokerCluster's options; they have the topic."""
+    brokers = len(EVERYBODY)
+    made = BrokerCluster(kind, folder, brokers=brokers, settings=THREE_REPLICAS, **options)
     with made.running() as cluster:
         cluster.tool(
             *("kafka-topics", "--create", "--topic", TOPIC, "--partitions", str(PARTITIONS)),

@@ -9,40 +9,24 @@ from typing import Any, Final
 import pytest
 from tests.interop.differential.comparing import is_array, is_object
 from tests.interop.differential.messages import message_of
+from tests.interop.differential.security_scripts import ANYTHING
+from tests.support.acls import WITH_AUTHORIZER, add_entries, entry
 from tests.support.node import BothNodes
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
-from kvorum.metadata.acl_codes import (
-    CLUSTER_NAME,
-    AclOperation,
-    AclResourceType,
-    PatternType,
-    PermissionType,
-)
+from kvorum.metadata.acl_codes import CLUSTER_NAME, AclOperation, AclResourceType
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.json_form import Json, to_json
 
 pytestmark = pytest.mark.sample
 
-
 SETTINGS: Final = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    **WITH_AUTHORIZER,
     "super.users": "User:root",
-    "allow.everyone.if.no.acl.found": "true",
     "delegation.token.secret.key": "secret",
 }
-POLL_INTERVAL_S: Final = 0.1
 KEYS: Final = {spec.name: spec.key for spec in API_SPECS.values()}
-ANYTHING: Final = {
-    "resourceTypeFilter": 1,
-    "resourceNameFilter": None,
-    "patternTypeFilter": 1,
-    "principalFilter": None,
-    "hostFilter": None,
-    "operation": 1,
-    "permissionType": 1,
-}
 NAMES: Final = ("open", "closed", "nowhere", "closed-nowhere")
 NAMED: Final = [{"name": name} for name in NAMES]
 WITH_PARTITION: Final = [
@@ -52,127 +36,82 @@ CONFIGS: Final = [
     {"resourceType": kind, "resourceName": name, "configurationKeys": ["retention.ms"]}
     for kind, name in ((2, "closed"), (4, ""), (4, "1"), (8, "1"), (16, "m"), (32, "closed"))
 ]
-CASES: Final[dict[str, tuple[str, int, dict[str, Any]]]] = {
-    "all topics": ("Metadata", 12, {"topics": None}),
-    "topics": ("Metadata", 12, {"topics": NAMED, "includeTopicAuthorizedOperations": True}),
-    "topics in an old version": ("Metadata", 4, {"topics": NAMED}),
-    "topics to create": ("Metadata", 12, {"topics": NAMED, "allowAutoTopicCreation": True}),
-    "operations on the cluster": (
-        *("Metadata", 10),
-        {"topics": [], "includeClusterAuthorizedOperations": True},
-    ),
-    "the cluster": ("DescribeCluster", 2, {"includeClusterAuthorizedOperations": True}),
-    "partitions": (
-        *("DescribeTopicPartitions", 0),
-        {"topics": NAMED, "responsePartitionLimit": 10},
-    ),
-    "all partitions": ("DescribeTopicPartitions", 0, {"responsePartitionLimit": 10}),
-    "configurations": ("DescribeConfigs", 4, {"resources": CONFIGS}),
-    "entries": ("DescribeAcls", 3, ANYTHING),
-    "quotas": ("DescribeClientQuotas", 1, {}),
-    "credentials": ("DescribeUserScramCredentials", 0, {"users": [{"name": "u"}]}),
-    "directories": ("DescribeLogDirs", 4, {"topics": None}),
-    "resources": ("ListConfigResources", 1, {}),
-    "groups": ("ListGroups", 5, {}),
-    "transactions": ("ListTransactions", 1, {}),
-    "offsets": (
-        *("ListOffsets", 8),
-        {"topics": [{"name": "closed", "partitions": [{"partitionIndex": 0}]}]},
-    ),
-    "fetching": (
-        *("Fetch", 12),
-        {
-            "maxBytes": 1,
-            "sessionEpoch": -1,
-            "topics": [{"topic": "closed", "partitions": [{"partition": 0}]}],
-        },
-    ),
-    "a group's coordinator": ("FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": ["closed"]}),
-    "a group's coordinator in an old version": ("FindCoordinator", 3, {"key": "closed"}),
-    "a transaction's coordinator": (*("FindCoordinator", 4), {"keyType": 1, "coordinatorKeys": []}),
-    "joining": (
-        *("JoinGroup", 9),
-        {"groupId": "closed", "sessionTimeoutMs": 1, "protocolType": "consumer"},
-    ),
-    "joining in an old version": ("JoinGroup", 5, {"groupId": "closed"}),
-    "syncing": (
-        *("SyncGroup", 5),
-        {"groupId": "closed", "protocolType": "consumer", "protocolName": "range"},
-    ),
-    "syncing without a protocol": ("SyncGroup", 5, {"groupId": "closed"}),
-    "beating": ("Heartbeat", 4, {"groupId": "closed"}),
-    "leaving": ("LeaveGroup", 5, {"groupId": "closed", "members": [{"memberId": "m"}]}),
-    "leaving in an old version": ("LeaveGroup", 2, {"groupId": "closed", "memberId": "m"}),
-    "committing for a closed group": (
-        *("OffsetCommit", 9),
-        {"groupId": "closed", "topics": WITH_PARTITION},
-    ),
-    "committing": ("OffsetCommit", 9, {"groupId": "open", "topics": WITH_PARTITION}),
-    "committing as a member": (
-        *("OffsetCommit", 9),
-        {"groupId": "open", "memberId": "m", "topics": WITH_PARTITION},
-    ),
-    "offsets of groups": (
+NAMED_PARTITIONS: Final = [{"name": name, "partitionIndexes": [0]} for name in NAMES]
+FETCHED: Final = {"topic": "closed", "partitions": [{"partition": 0}]}
+LOG_LEVEL: Final = {
+    "resourceType": 8,
+    "resourceName": "1",
+    "configs": [{"name": "x", "configOperation": 0, "value": "INFO"}],
+}
+CLOSED: Final = {"groupId": "closed"}
+OPEN: Final = {"groupId": "open"}
+CASES: Final[tuple[tuple[str, int, dict[str, Any]], ...]] = (
+    ("Metadata", 12, {"topics": None}),
+    ("Metadata", 12, {"topics": NAMED, "includeTopicAuthorizedOperations": True}),
+    ("Metadata", 4, {"topics": NAMED}),
+    ("Metadata", 12, {"topics": NAMED, "allowAutoTopicCreation": True}),
+    ("Metadata", 10, {"topics": [], "includeClusterAuthorizedOperations": True}),
+    ("DescribeCluster", 2, {"includeClusterAuthorizedOperations": True}),
+    ("DescribeTopicPartitions", 0, {"topics": NAMED, "responsePartitionLimit": 10}),
+    ("DescribeTopicPartitions", 0, {"responsePartitionLimit": 10}),
+    ("DescribeConfigs", 4, {"resources": CONFIGS}),
+    ("DescribeAcls", 3, ANYTHING),
+    ("DescribeClientQuotas", 1, {}),
+    ("DescribeUserScramCredentials", 0, {"users": [{"name": "u"}]}),
+    ("DescribeLogDirs", 4, {"topics": None}),
+    ("ListConfigResources", 1, {}),
+    ("ListGroups", 5, {}),
+    ("ListTransactions", 1, {}),
+    ("ListOffsets", 8, {"topics": [{"name": "closed", "partitions": [{"partitionIndex": 0}]}]}),
+    ("Fetch", 12, {"maxBytes": 1, "sessionEpoch": -1, "topics": [FETCHED]}),
+    ("FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": ["closed"]}),
+    ("FindCoordinator", 3, {"key": "closed"}),
+    ("FindCoordinator", 4, {"keyType": 1, "coordinatorKeys": []}),
+    ("JoinGroup", 9, {**CLOSED, "sessionTimeoutMs": 1, "protocolType": "consumer"}),
+    ("JoinGroup", 5, CLOSED),
+    ("SyncGroup", 5, {**CLOSED, "protocolType": "consumer", "protocolName": "range"}),
+    ("SyncGroup", 5, CLOSED),
+    ("Heartbeat", 4, CLOSED),
+    ("LeaveGroup", 5, {**CLOSED, "members": [{"memberId": "m"}]}),
+    ("LeaveGroup", 2, {**CLOSED, "memberId": "m"}),
+    ("OffsetCommit", 9, {**CLOSED, "topics": WITH_PARTITION}),
+    ("OffsetCommit", 9, {**OPEN, "topics": WITH_PARTITION}),
+    ("OffsetCommit", 9, {**OPEN, "memberId": "m", "topics": WITH_PARTITION}),
+    (
         *("OffsetFetch", 9),
         {
             "groups": [
-                {"groupId": group, "topics": topics}
-                for group in ("open", "closed")
-                for topics in ([{"name": name, "partitionIndexes": [0]} for name in NAMES], None)
+                {**group, "topics": topics}
+                for group in (OPEN, CLOSED)
+                for topics in (NAMED_PARTITIONS, None)
             ]
         },
     ),
-    "offsets of an open group in an old version": (
-        *("OffsetFetch", 5),
-        {"groupId": "open", "topics": [{"name": name, "partitionIndexes": [0]} for name in NAMES]},
-    ),
-    "offsets of a closed group in an old version": (
-        *("OffsetFetch", 1),
-        {"groupId": "closed", "topics": [{"name": "open", "partitionIndexes": [0, 3]}]},
-    ),
-    "deleting offsets of a closed group": (
-        *("OffsetDelete", 0),
-        {"groupId": "closed", "topics": [{"name": "open", "partitions": []}]},
-    ),
-    "deleting offsets": (
+    ("OffsetFetch", 5, {**OPEN, "topics": NAMED_PARTITIONS}),
+    ("OffsetFetch", 1, {**CLOSED, "topics": [{"name": "open", "partitionIndexes": [0, 3]}]}),
+    ("OffsetDelete", 0, {**CLOSED, "topics": [{"name": "open", "partitions": []}]}),
+    (
         *("OffsetDelete", 0),
         {
-            "groupId": "open",
+            **OPEN,
             "topics": [
                 {"name": name, "partitions": [{"partitionIndex": 0}, {"partitionIndex": 5}]}
                 for name in NAMES
             ],
         },
     ),
-    "members": (
-        *("DescribeGroups", 6),
-        {"groups": ["open", "closed"], "includeAuthorizedOperations": True},
-    ),
-    "deleting groups": ("DeleteGroups", 2, {"groupsNames": ["closed", "nobody's"]}),
-    "log levels": (
-        *("IncrementalAlterConfigs", 1),
-        {
-            "resources": [
-                {
-                    "resourceType": 8,
-                    "resourceName": "1",
-                    "configs": [{"name": "x", "configOperation": 0, "value": "INFO"}],
-                }
-            ]
-        },
-    ),
-    "a token": ("CreateDelegationToken", 3, {"maxLifetimeMs": -1}),
-    "somebody's token": (
-        *("CreateDelegationToken", 2),
-        {"ownerPrincipalType": "User", "ownerPrincipalName": "bob"},
-    ),
-    "renewing": ("RenewDelegationToken", 2, {"hmac": "YWJj"}),
-    "ending": ("ExpireDelegationToken", 2, {"hmac": "YWJj"}),
-    "tokens": ("DescribeDelegationToken", 3, {"owners": None}),
-    "deleting": ("DeleteTopics", 6, {"topics": NAMED[1:], "timeoutMs": 9_999}),
-    "features": ("UpdateFeatures", 1, {"timeoutMs": 9_999}),
-    "the quorum": ("DescribeQuorum", 2, {}),
-}
+    ("DescribeGroups", 6, {"groups": ["open", "closed"], "includeAuthorizedOperations": True}),
+    ("DeleteGroups", 2, {"groupsNames": ["closed", "nobody's"]}),
+    ("IncrementalAlterConfigs", 1, {"resources": [LOG_LEVEL]}),
+    ("CreateDelegationToken", 3, {"maxLifetimeMs": -1}),
+    ("CreateDelegationToken", 2, {"ownerPrincipalType": "User", "ownerPrincipalName": "bob"}),
+    ("RenewDelegationToken", 2, {"hmac": "YWJj"}),
+    ("ExpireDelegationToken", 2, {"hmac": "YWJj"}),
+    ("DescribeDelegationToken", 3, {"owners": None}),
+    ("DeleteTopics", 6, {"topics": NAMED[1:], "timeoutMs": 9_999}),
+    ("UpdateFeatures", 1, {"timeoutMs": 9_999}),
+    ("DescribeQuorum", 2, {}),
+)
 REQUEST: Final = re.compile(r"Request .*? needs (\w+) permission")
 UUID: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{22}(?![A-Za-z0-9_-])")
 UNORDERED: Final = frozenset({"topics", "responses"})
@@ -204,26 +143,13 @@ def _close(client: RawClient) -> None:
     created = _ask(client, "CreateTopics", 7, {"topics": topics, "timeoutMs": 9_999})
     assert [topic["errorCode"] for topic in created["topics"]] == [0, 0]
     _commit(client)
-    wanted = [
-        (AclResourceType.TOPIC, "closed", "User:root", AclOperation.READ),
-        (AclResourceType.TOPIC, "closed-nowhere", "User:root", AclOperation.READ),
-        (AclResourceType.GROUP, "closed", "User:root", AclOperation.READ),
-        (AclResourceType.CLUSTER, CLUSTER_NAME, "User:ANONYMOUS", AclOperation.CLUSTER_ACTION),
-    ]
-    creations = [
-        {
-            "resourceType": kind.value,
-            "resourceName": name,
-            "resourcePatternType": PatternType.LITERAL.value,
-            "principal": principal,
-            "host": "*",
-            "operation": operation.value,
-            "permissionType": PermissionType.ALLOW.value,
-        }
-        for kind, name, principal, operation in wanted
-    ]
-    answer = _ask(client, "CreateAcls", 3, {"creations": creations})
-    assert [result["errorCode"] for result in answer["results"]] == [0] * len(creations)
+    add_entries(
+        client,
+        entry(AclResourceType.TOPIC, "closed", AclOperation.READ, principal="User:root"),
+        entry(AclResourceType.TOPIC, "closed-nowhere", AclOperation.READ, principal="User:root"),
+        entry(AclResourceType.GROUP, "closed", AclOperation.READ, principal="User:root"),
+        entry(AclResourceType.CLUSTER, CLUSTER_NAME, AclOperation.CLUSTER_ACTION),
+    )
     wait_for(
         lambda: bool(_ask(client, "DescribeAcls", 3, ANYTHING)["errorCode"]),
         "the broker goes by the entries",
@@ -257,10 +183,9 @@ def _neutral(value: Json, name: str = "") -> Json:
     return "<port>" if name == "port" and value > 0 else value
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("api", "version", "body"), CASES)
 def test_a_client_sees_what_a_real_broker_says(
-    clients: tuple[RawClient, RawClient], case: str
+    clients: tuple[RawClient, RawClient], api: str, version: int, body: dict[str, Any]
 ) -> None:
-    api, version, body = CASES[case]
     ours, theirs = (_neutral(_ask(client, api, version, body)) for client in clients)
     assert ours == theirs

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.tools import ToolRunner
 from tests.support.node import BothNodes, Node
 
 pytestmark = pytest.mark.sample
@@ -54,13 +54,10 @@ def nodes(both_nodes: BothNodes, kafka_tools: ToolRunner) -> Iterator[tuple[Node
 
 def prepare(tools: ToolRunner, node: Node) -> None:
     server = ("--bootstrap-server", node.address)
-    made = tools.run("kafka-topics", *server, "--create", "--topic", TOPIC)
-    assert made.exit_code == 0, made
+    tools.printed("kafka-topics", *server, "--create", "--topic", TOPIC)
     for kind, name, change in CHANGES:
-        done = tools.run(
-            "kafka-configs", *server, "--alter", "--add-config", change, *entity(kind, name)
-        )
-        assert done.exit_code == 0, done
+        altered = ("--alter", "--add-config", change, *entity(kind, name))
+        tools.printed("kafka-configs", *server, *altered)
 
 
 def entity(kind: str, name: str) -> tuple[str, ...]:
@@ -69,11 +66,8 @@ def entity(kind: str, name: str) -> tuple[str, ...]:
 
 
 def told(tools: ToolRunner, node: Node, *arguments: str) -> list[str]:
-    done: ToolResult = tools.run(
-        "kafka-configs", "--bootstrap-server", node.address, "--describe", *arguments
-    )
-    assert done.exit_code == 0, done
-    text = done.stdout
+    server = ("--bootstrap-server", node.address)
+    text = tools.printed("kafka-configs", *server, "--describe", *arguments)
     names = {node.address: "BROKER", node.controller: "CONTROLLER", str(node.folder): "FOLDER"}
     for own, name in names.items():
         text = text.replace(own, name)

@@ -10,7 +10,7 @@ import pytest
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Node
 from tests.support.waiting import PATIENCE_S
 
@@ -43,9 +43,7 @@ class Tools:
         self._servers = servers
 
     def run(self, tool: str, *arguments: str) -> str:
-        done: ToolResult = self._runner.run(tool, "--bootstrap-server", self._servers, *arguments)
-        assert done.exit_code == 0, done.stdout + done.stderr
-        return done.stdout
+        return self._runner.printed(tool, "--bootstrap-server", self._servers, *arguments)
 
     def events(self, tool: str, *arguments: str) -> list[dict[str, Any]]:
         """Return the lines of a tool that says everything in JSON, in a process of its own.

@@ -1,9 +1,10 @@
 """Brokers that are killed at random beneath producers and a group lose and double nothing."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 import pytest
 from tests.interop.broker_cluster import OlderBrokers
@@ -26,24 +27,16 @@ BLOWS_WITH_DISKS: Final = 6
 OURS_BESIDE_ANOTHER: Final = frozenset({11, 12})
 
 
-class StormIn(Protocol):
-    """Has a storm pass over a cluster."""
+@dataclass(frozen=True)
+class Storms:
+    """Has a storm pass over a cluster of which so many brokers are ours."""
 
-    def __call__(
-        self,
-        ours: Collection[int],
-        *,
-        blows_min: int = KILLS,
-        older: OlderBrokers | None = None,
-        has_troubled_disks: bool = False,
-    ) -> StormFigures: ...
-
-
-@pytest.fixture
-def storm_in(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> StormIn:
-    """Return what has a storm pass over a cluster of which so many brokers are ours."""
+    java: Java
+    tools: ToolRunner
+    folder: Path
 
     def pass_over(
+        self,
         ours: Collection[int],
         *,
         blows_min: int = KILLS,
@@ -52,9 +45,9 @@ def storm_in(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> StormIn:
     ) -> StormFigures:
         with stormy_cluster(
             "kvorum",
-            tmp_path,
-            java=java,
-            tools=kafka_tools,
+            self.folder,
+            java=self.java,
+            tools=self.tools,
             ours=ours,
             older=older,
             has_troubled_disks=has_troubled_disks,
@@ -68,31 +61,34 @@ def storm_in(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> StormIn:
         assert figures.takeovers >= PARTITIONS
         return figures
 
-    return pass_over
+
+@pytest.fixture
+def storms(java: Java, kafka_tools: ToolRunner, tmp_path: Path) -> Storms:
+    return Storms(java, kafka_tools, tmp_path)
 
 
 @pytest.mark.slow
-def test_ours_lose_double_and_reorder_nothing(storm_in: StormIn) -> None:
-    storm_in(EVERYBODY)
+def test_ours_lose_double_and_reorder_nothing(storms: Storms) -> None:
+    storms.pass_over(EVERYBODY)
 
 
 @pytest.mark.slow
-def test_ours_on_slow_disks_that_are_full_now_and_then_do_neither(storm_in: StormIn) -> None:
-    figures = storm_in(EVERYBODY, blows_min=BLOWS_WITH_DISKS, has_troubled_disks=True)
+def test_ours_on_slow_disks_that_are_full_now_and_then_do_neither(storms: Storms) -> None:
+    figures = storms.pass_over(EVERYBODY, blows_min=BLOWS_WITH_DISKS, has_troubled_disks=True)
     assert figures.full_disks == BLOWS_WITH_DISKS // 2
 
 
 @pytest.mark.slow
-def test_ours_and_a_real_one_lose_double_and_reorder_nothing(storm_in: StormIn) -> None:
-    storm_in(OURS_BESIDE_ANOTHER)
+def test_ours_and_a_real_one_lose_double_and_reorder_nothing(storms: Storms) -> None:
+    storms.pass_over(OURS_BESIDE_ANOTHER)
 
 
 @pytest.mark.slow
 def test_ours_and_one_of_an_older_release_do_neither(
-    storm_in: StormIn, java: Java, kafka_jars: JarsOf
+    storms: Storms, java: Java, kafka_jars: JarsOf
 ) -> None:
     older = Java(java.executable, kafka_jars(OLDEST_NODE))
-    storm_in(OURS_BESIDE_ANOTHER, older=OlderBrokers(older, OLDER_VERSION))
+    storms.pass_over(OURS_BESIDE_ANOTHER, older=OlderBrokers(older, OLDER_VERSION))
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,7 @@ class Reassignment:
 
     def run(self, *arguments: str) -> str:
         where = ("--bootstrap-server", self._servers, "--reassignment-json-file", str(self._file))
-        done = self._tools.run("kafka-reassign-partitions", *where, *arguments)
-        assert done.exit_code == 0, done.stdout + done.stderr
-        return done.stdout
+        return self._tools.printed("kafka-reassign-partitions", *where, *arguments)
 
 
 def settings(cluster: Cluster, kind: ResourceType, name: str) -> dict[str, str]:

@@ -45,9 +45,7 @@ class Answer(NamedTuple):
 @contextmanager
 def running(run_brokers: RunBrokers, ours: frozenset[int]) -> Generator[BrokerCluster]:
     with run_brokers(brokers=3, ours=ours, settings=SETTINGS) as cluster:
-        assignment = ("--replica-assignment", f"{LEADER}:{FOLLOWER}")
-        cluster.tool("kafka-topics", "--create", "--topic", TOPIC, *assignment)
-        cluster.wait_for_partitions(TOPIC, leaders={LEADER}, isr={LEADER, FOLLOWER})
+        cluster.make_topic(TOPIC, f"{LEADER}:{FOLLOWER}")
         with RawClient(cluster.brokers[LEADER].address) as client:
             wait_until_it_leads(client)
             for number in range(RECORDS):

@@ -65,8 +65,7 @@ def test_records_and_groups(cluster: BrokerCluster) -> None:
     traffic.check()
     offsets = cluster.wait_for_partitions("__consumer_offsets", leaders=BOTH, isr=BOTH)
     assert len(offsets) == 3
-    listed = cluster.tool("kafka-consumer-groups", "--list").stdout.splitlines()
-    assert traffic.group in listed
+    assert traffic.group in cluster.tool("kafka-consumer-groups", "--list").splitlines()
 
 
 def test_transactions(cluster: BrokerCluster) -> None:
@@ -217,9 +216,7 @@ def eligible_of(image: MetadataImage, topic: str) -> tuple[int, ...]:
 
 
 def test_replicas_are_moved(cluster: BrokerCluster, tmp_path: Path) -> None:
-    assignment = ("--replica-assignment", f"{FIRST},{FIRST},{FIRST}")
-    cluster.tool("kafka-topics", "--create", "--topic", "moved", *assignment)
-    cluster.wait_for_partitions("moved", leaders={FIRST}, isr={FIRST})
+    cluster.make_topic("moved", f"{FIRST},{FIRST},{FIRST}")
     cluster.wait_until_known("moved")
     wanted = [(SECOND,), (SECOND, FIRST), (FIRST, SECOND)]
     with Traffic(cluster.servers, "moved", 3) as traffic:
@@ -238,10 +235,8 @@ def test_replicas_are_moved(cluster: BrokerCluster, tmp_path: Path) -> None:
         assert [set(found[index].isr) for index in range(3)] == [set(want) for want in wanted]
         traffic.wait_for_acknowledged(50)
     traffic.check()
-    assert (
-        "No partition reassignments found."
-        in cluster.tool("kafka-reassign-partitions", "--list").stdout
-    )
+    listed = cluster.tool("kafka-reassign-partitions", "--list")
+    assert "No partition reassignments found." in listed
 
 
 def reassignment(topic: str, wanted: Sequence[Sequence[int]]) -> str:
@@ -255,7 +250,7 @@ def reassignment(topic: str, wanted: Sequence[Sequence[int]]) -> str:
 
 def is_complete(cluster: BrokerCluster, plan: Sequence[str]) -> bool:
     """Tell whether Kafka's tool says that a plan is carried out."""
-    told = cluster.tool("kafka-reassign-partitions", *plan, "--verify").stdout
+    told = cluster.tool("kafka-reassign-partitions", *plan, "--verify")
     return "is still in progress" not in told and told.count("is completed.") == 3
 
 

@@ -6,6 +6,7 @@ confluent-kafka's admin client has no call for reassignments.
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -67,8 +68,7 @@ def a_voter_to_spare(cluster: Cluster) -> int:
 def test_java_starts_watches_and_cancels_a_reassignment(java: Java, cluster: Cluster) -> None:
     spare = a_voter_to_spare(cluster)
     rest = [node_id for node_id in (1, 2, 3) if node_id != spare]
-    ask = JavaAdmin(java, cluster.bootstrap_servers)
-    try:
+    with closing(JavaAdmin(java, cluster.bootstrap_servers)) as ask:
         assert ask("list") == "none"
         assert ask("cancel").startswith("NoReassignmentInProgressException: ")
         assert ask("1,2,77").startswith("InvalidReplicaAssignmentException: Node 77 is neither")
@@ -81,8 +81,6 @@ def test_java_starts_watches_and_cancels_a_reassignment(java: Java, cluster: Clu
         assert ask("list") == f"{[*rest, spare]} [{spare}] []"
         assert ask("cancel") == "done"
         assert ask("list") == "none"
-    finally:
-        ask.close()
 
 
 def test_kafka_python_starts_watches_and_cancels_a_reassignment(cluster: Cluster) -> None:
@@ -116,27 +114,15 @@ def test_kafka_reassign_partitions_lists_and_cancels_but_cannot_start(
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"version": 1, "partitions": [partition]}), encoding="utf-8")
     server = ("--bootstrap-server", cluster.bootstrap_servers)
-    listed = kafka_tools.run("kafka-reassign-partitions", *server, "--list")
-    assert listed.exit_code == 0
-    assert f"{METADATA}-0: replicas: " in listed.stdout
-    assert f"adding: {spare}." in listed.stdout
-    started = kafka_tools.run(
-        "kafka-reassign-partitions", *server, "--reassignment-json-file", str(plan), "--execute"
-    )
+    listed = kafka_tools.printed("kafka-reassign-partitions", *server, "--list")
+    assert f"{METADATA}-0: replicas: " in listed
+    assert f"adding: {spare}." in listed
+    planned = ("kafka-reassign-partitions", *server, "--reassignment-json-file", str(plan))
+    started = kafka_tools.run(*planned, "--execute")
     assert started.exit_code == 1
     assert "Cannot execute because there is an existing partition assignment" in started.stdout
-    cancelled = kafka_tools.run(
-        "kafka-reassign-partitions",
-        *server,
-        "--reassignment-json-file",
-        str(plan),
-        "--cancel",
-        "--preserve-throttles",
-    )
-    assert cancelled.exit_code == 0
-    assert cancelled.stdout.startswith("Successfully cancelled partition reassignment")
-    started = kafka_tools.run(
-        "kafka-reassign-partitions", *server, "--reassignment-json-file", str(plan), "--execute"
-    )
+    cancelled = kafka_tools.printed(*planned, "--cancel", "--preserve-throttles")
+    assert cancelled.startswith("Successfully cancelled partition reassignment")
+    started = kafka_tools.run(*planned, "--execute")
     assert started.exit_code == 1
     assert started.stdout.startswith("Error: Unknown broker id 1")

@@ -14,6 +14,7 @@ from tests.interop.metadata_shell import (
     tree_text,
     without_provenance,
 )
+from tests.support.acls import WITH_AUTHORIZER
 from tests.support.golden_data import snapshots
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import STANDALONE, Node
@@ -22,8 +23,7 @@ from kvorum.wire.records import read_batches
 
 SNAPSHOT_AFTER_BYTES = 500
 NODE_SETTINGS = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",
+    **WITH_AUTHORIZER,
     "super.users": "User:ANONYMOUS",
     "metadata.log.max.record.bytes.between.snapshots": str(SNAPSHOT_AFTER_BYTES),
 }
@@ -79,8 +79,7 @@ def metadata_directory(
     with node:
         for step in STEPS:
             tool, *arguments = shlex.split(step.format_map(PLACES))
-            done = kafka_tools.run(tool, "--bootstrap-server", node.address, *arguments)
-            assert done.exit_code == 0, (step, done.stdout, done.stderr)
+            kafka_tools.printed(tool, "--bootstrap-server", node.address, *arguments)
         directory = node.metadata_log
         # It comes by the clock, which the tools leave no time for.
         node.process.wait_until(
@@ -116,8 +115,6 @@ def test_the_real_shell_shows_log_and_snapshots(
 def test_the_real_tool_dumps_them(metadata_directory: Path, kafka_tools: ToolRunner) -> None:
     files = [*snapshots(metadata_directory).values(), *metadata_directory.glob("*.log")]
     for file in files:
-        options = ("--cluster-metadata-decoder", "--files", str(file))
-        dumped = kafka_tools.run("kafka-dump-log", *options)
-        assert (dumped.exit_code, dumped.stderr) == (0, "")
-        assert "payload" in dumped.stdout
-        assert "Error at" not in dumped.stdout
+        dumped = kafka_tools.dumped(file, "--cluster-metadata-decoder")
+        assert "payload" in dumped
+        assert "Error at" not in dumped

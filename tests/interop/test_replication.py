@@ -5,7 +5,6 @@ leave it as they found it: every broker up, every replica in sync. KVORUM_REAL_C
 environment puts a real controller in the place of ours.
 """
 
-import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -35,69 +34,44 @@ def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
 
 
 def make_topic(cluster: BrokerCluster, topic: str, *replicas: int) -> None:
-    assignment = ":".join(map(str, replicas))
-    cluster.tool(
-        *("kafka-topics", "--create", "--topic", topic),
-        *("--replica-assignment", assignment, "--config", "min.insync.replicas=2"),
-    )
-    cluster.wait_for_partitions(topic, leaders={replicas[0]}, isr=set(replicas))
+    cluster.make_topic(topic, ":".join(map(str, replicas)), "min.insync.replicas=2")
 
 
-def elect(cluster: BrokerCluster, topic: str, folder: Path) -> None:
+def elect(cluster: BrokerCluster, topic: str) -> None:
     """Let the preferred replica lead."""
-    file = folder / "election.json"
-    file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0}]}))
-    arguments = ("--election-type", "preferred", "--path-to-json-file", str(file))
-    cluster.tool("kafka-leader-election", *arguments)
-
-
-def reassign(cluster: BrokerCluster, topic: str, folder: Path, *replicas: int) -> None:
-    """Give the partition other replicas, and wait until Kafka's tool finds it done."""
-    file = folder / "reassignment.json"
-    one = {"topic": topic, "partition": 0, "replicas": list(replicas)}
-    file.write_text(json.dumps({"version": 1, "partitions": [one]}))
-    arguments = ("--reassignment-json-file", str(file))
-    cluster.wait_until_known(topic)
-    cluster.tool("kafka-reassign-partitions", *arguments, "--execute")
-
-    def look() -> bool:
-        done = cluster.tool("kafka-reassign-partitions", *arguments, "--verify").stdout
-        return "is completed" in done
-
-    wait_for(
-        look, f"{topic} has the replicas {replicas}", otherwise=lambda: cluster.partitions(topic)
-    )
+    place = ("--topic", topic, "--partition", "0")
+    cluster.tool("kafka-leader-election", "--election-type", "preferred", *place)
 
 
 @pytest.mark.slow
-def test_the_leader_moves_between_the_kinds(cluster: BrokerCluster, tmp_path: Path) -> None:
+def test_the_leader_moves_between_the_kinds(cluster: BrokerCluster) -> None:
     topic = "moved"
     make_topic(cluster, topic, OURS, REAL, OTHER)
     with Writer(cluster.servers, topic) as writer:
         for first in (REAL, OURS, OTHER, OURS):
             writer.wait_for_acknowledged(200)
             others = sorted(EVERYBODY - {first})
-            reassign(cluster, topic, tmp_path, first, *others)
-            elect(cluster, topic, tmp_path)
+            cluster.reassign(topic, first, *others)
+            elect(cluster, topic)
             cluster.wait_for_partitions(topic, leaders={first}, isr=EVERYBODY)
         writer.wait_for_acknowledged(200)
     check(cluster, writer, EVERYBODY)
-    described = cluster.tool("kafka-topics", "--describe", "--topic", topic).stdout
+    described = cluster.tool("kafka-topics", "--describe", "--topic", topic)
     assert f"Leader: {OURS}" in described, described
-    under = cluster.tool("kafka-topics", "--describe", "--under-replicated-partitions").stdout
+    under = cluster.tool("kafka-topics", "--describe", "--under-replicated-partitions")
     assert topic not in under
 
 
-def test_a_replica_of_ours_is_added_and_taken_away(cluster: BrokerCluster, tmp_path: Path) -> None:
+def test_a_replica_of_ours_is_added_and_taken_away(cluster: BrokerCluster) -> None:
     topic = "reassigned"
     make_topic(cluster, topic, REAL, OTHER)
     with Writer(cluster.servers, topic) as writer:
         writer.wait_for_acknowledged(300)
-        reassign(cluster, topic, tmp_path, OURS, REAL)
-        elect(cluster, topic, tmp_path)
+        cluster.reassign(topic, OURS, REAL)
+        elect(cluster, topic)
         cluster.wait_for_partitions(topic, leaders={OURS}, isr={OURS, REAL})
         writer.wait_for_acknowledged(300)
-        reassign(cluster, topic, tmp_path, OTHER, REAL)
+        cluster.reassign(topic, OTHER, REAL)
         cluster.wait_for_partitions(topic, leaders={OTHER, REAL}, isr={OTHER, REAL})
         writer.wait_for_acknowledged(300)
     check(cluster, writer, {OTHER, REAL})
@@ -108,7 +82,7 @@ def test_a_replica_of_ours_is_added_and_taken_away(cluster: BrokerCluster, tmp_p
 
 
 @pytest.mark.slow
-def test_a_clean_stop_hands_the_leadership_over(cluster: BrokerCluster, tmp_path: Path) -> None:
+def test_a_clean_stop_hands_the_leadership_over(cluster: BrokerCluster) -> None:
     topic = "stopped"
     make_topic(cluster, topic, OURS, REAL, OTHER)
     ours = cluster.brokers[OURS]
@@ -120,7 +94,7 @@ def test_a_clean_stop_hands_the_leadership_over(cluster: BrokerCluster, tmp_path
         writer.wait_for_acknowledged(200)
         ours.start()
         cluster.wait_for_partitions(topic, leaders=left, isr=EVERYBODY)
-        elect(cluster, topic, tmp_path)
+        elect(cluster, topic)
         cluster.wait_for_partitions(topic, leaders={OURS}, isr=EVERYBODY)
     check(cluster, writer, EVERYBODY)
 
@@ -140,17 +114,14 @@ def code_of_offset(client: RawClient, topic: str, timestamp: int, version: int) 
 
 @pytest.mark.slow
 def test_a_new_leader_names_no_end_before_it_knows_what_is_committed(
-    cluster: BrokerCluster, tmp_path: Path
+    cluster: BrokerCluster,
 ) -> None:
     """Nothing is committed while too few replicas are in sync; clients ask again (KIP-207)."""
     pairs = ((OURS, REAL), (REAL, OURS))
     for elected, former in pairs:
-        cluster.tool(
-            *("kafka-topics", "--create", "--topic", f"elected-{elected}"),
-            *("--replica-assignment", f"{former}:{elected}:{OTHER}"),
-            *("--config", "min.insync.replicas=3"),
-        )
-        reassign(cluster, f"elected-{elected}", tmp_path, elected, former, OTHER)
+        assignment = f"{former}:{elected}:{OTHER}"
+        cluster.make_topic(f"elected-{elected}", assignment, "min.insync.replicas=3")
+        cluster.reassign(f"elected-{elected}", elected, former, OTHER)
     cluster.brokers[OTHER].kill()
     for elected, former in pairs:
         topic = f"elected-{elected}"
@@ -159,7 +130,7 @@ def test_a_new_leader_names_no_end_before_it_knows_what_is_committed(
             assert produce(client, topic, batch(b"value"), acks=1).error_code == ErrorCode.NONE
         folder = cluster.brokers[elected].folder
         wait_for(partial(has_records, folder, topic), "the replica has the record")
-        elect(cluster, topic, tmp_path)
+        elect(cluster, topic)
         with RawClient(cluster.brokers[elected].address) as client:
             codes = [code_of_offset(client, topic, LATEST, version) for version in (4, 7)]
             assert codes == [ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE]
@@ -181,15 +152,13 @@ def answers(cluster: BrokerCluster, broker_id: int, request: Message, version: i
         return client.read_frame()
 
 
-def test_a_refusal_names_the_leader_as_a_real_broker_names_it(
-    cluster: BrokerCluster, tmp_path: Path
-) -> None:
+def test_a_refusal_names_the_leader_as_a_real_broker_names_it(cluster: BrokerCluster) -> None:
     followed, elsewhere, fenced = "followed", "elsewhere", "fenced"
     make_topic(cluster, followed, OTHER, OURS, REAL)
     make_topic(cluster, elsewhere, OTHER)
     make_topic(cluster, fenced, OURS, REAL, OTHER)
-    reassign(cluster, fenced, tmp_path, OTHER, OURS, REAL)
-    elect(cluster, fenced, tmp_path)
+    cluster.reassign(fenced, OTHER, OURS, REAL)
+    elect(cluster, fenced)
     cluster.wait_for_partitions(fenced, leaders={OTHER}, isr=EVERYBODY)
     with RawClient(cluster.brokers[REAL].address) as client:
         ids = {topic: topic_id(client, topic) for topic in (followed, elsewhere, fenced)}

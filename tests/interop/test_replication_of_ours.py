@@ -17,14 +17,6 @@ def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
         yield made
 
 
-def make_topic(cluster: BrokerCluster, topic: str) -> None:
-    cluster.tool(
-        *("kafka-topics", "--create", "--topic", topic, "--replica-assignment", "11:12:13"),
-        *("--config", "min.insync.replicas=2", "--config", "segment.bytes=1048576"),
-    )
-    cluster.wait_for_partitions(topic, leaders=EVERYBODY, isr=EVERYBODY)
-
-
 def leader_of(cluster: BrokerCluster, topic: str) -> int:
     return wait_for(
         lambda: cluster.partitions(topic)[0].leader if cluster.partitions(topic) else None,
@@ -44,7 +36,7 @@ def wait_for_isr_at(cluster: BrokerCluster, node_id: int, topic: str, isr: set[i
 def test_a_leader_that_sleeps_is_replaced(cluster: BrokerCluster) -> None:
     """It wakes up as a leader that does not know better, with records that no other replica has."""
     topic = "slept"
-    make_topic(cluster, topic)
+    cluster.make_topic(topic, "11:12:13", "min.insync.replicas=2", "segment.bytes=1048576")
     with Writer(cluster.servers, topic) as writer:
         for _ in range(2):
             writer.wait_for_acknowledged(200)

@@ -1,5 +1,6 @@
 """Broker and controller in processes of their own: ours with ours, and each with a real one."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,11 +37,10 @@ def administrate(broker: Node) -> None:
 
 def replication(tools: ToolRunner, servers: str) -> dict[str, str]:
     """Return the status of each replica of the metadata log, by node id."""
-    done = tools.run(
+    told = tools.printed(
         "kafka-metadata-quorum", "--bootstrap-server", servers, "describe", "--replication"
     )
-    assert done.exit_code == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines()[1:] if line.strip()]
+    rows = [line.split() for line in told.splitlines()[1:] if line.strip()]
     return {row[0]: row[-1] for row in rows}
 
 
@@ -68,11 +68,8 @@ def produce_and_consume(servers: str) -> None:
     producer.produce("records", b"one", callback=lambda error, _: outcomes.append(error))
     producer.flush(PATIENCE_S)
     assert outcomes == [None]
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "g"})
-    try:
+    with closing(Consumer({"bootstrap.servers": servers, "group.id": "g"})) as consumer:
         consumer.assign([TopicPartition("records", 0, 0)])
         message = consumer.poll(PATIENCE_S)
         assert message is not None
         assert message.value() == b"one"
-    finally:
-        consumer.close()

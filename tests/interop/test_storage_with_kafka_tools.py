@@ -56,13 +56,15 @@ def snapshot_values(golden: Path) -> list[bytes]:
     return [bytes(record.value or b"") for batch in data_batches for record in batch.records()]
 
 
+def batches_in(directory: Path) -> list[bytes]:
+    paths = sorted(directory.glob("*.log"))
+    cut = (split_batches(memoryview(path.read_bytes())) for path in paths)
+    return [bytes(batch) for one in cut for _, batch in one]
+
+
 def fill(log: MetadataLog, golden: Path) -> None:
     """Append a golden log batch by batch, truncate some of it away, and append it again."""
-    batches = [
-        bytes(batch)
-        for path in sorted(golden.glob("*.log"))
-        for _, batch in split_batches(memoryview(path.read_bytes()))
-    ]
+    batches = batches_in(golden)
     for batch in batches:
         log.local_log.append(batch)
     middle = len(batches) * 2 // 3
@@ -132,11 +134,10 @@ def test_kafka_dump_log_finds_our_indexes_right(written: Written, kafka_tools: T
     assert len(written.files(".log")) > 2
     for path in written.files(".index") + written.files(".timeindex"):
         for check in ([], ["--index-sanity-check"], ["--verify-index-only"]):
-            dumped = kafka_tools.run("kafka-dump-log", *check, "--files", str(path))
-            assert (dumped.exit_code, dumped.stderr) == (0, "")
-            assert dumped.stdout.startswith(f"Dumping {path}")
+            dumped = kafka_tools.dumped(path, *check)
+            assert dumped.startswith(f"Dumping {path}")
             for complaint in ("Mismatches", "mismatch", "Found timestamp", "out of order"):
-                assert complaint not in dumped.stdout, path
+                assert complaint not in dumped, path
 
 
 def test_kafka_dump_log_notices_an_index_that_is_wrong(
@@ -159,19 +160,16 @@ def test_kafka_dump_log_reads_our_snapshots(written: Written, kafka_tools: ToolR
         (written.files(".checkpoint")[0], len(values)),
         (next(written.bootstrap_log.iterdir()), 1),
     ):
-        dumped = kafka_tools.run("kafka-dump-log", DECODER, "--files", str(path))
-        assert (dumped.exit_code, dumped.stderr) == (0, "")
-        assert "isvalid: false" not in dumped.stdout
-        assert dumped.stdout.count("payload:") == count
-        assert "SnapshotHeader" in dumped.stdout
-        assert "SnapshotFooter" in dumped.stdout
+        dumped = kafka_tools.dumped(path, DECODER)
+        assert "isvalid: false" not in dumped
+        assert dumped.count("payload:") == count
+        assert "SnapshotHeader" in dumped
+        assert "SnapshotFooter" in dumped
 
 
 def test_kafka_dump_log_reads_our_producer_state(written: Written, kafka_tools: ToolRunner) -> None:
     for path in written.files(".snapshot"):
-        dumped = kafka_tools.run("kafka-dump-log", "--files", str(path))
-        assert (dumped.exit_code, dumped.stderr) == (0, "")
-        assert dumped.stdout == f"Dumping {path}\n"
+        assert kafka_tools.dumped(path) == f"Dumping {path}\n"
 
 
 def test_kafka_metadata_shell_loads_our_snapshot(
@@ -180,10 +178,9 @@ def test_kafka_metadata_shell_loads_our_snapshot(
     ours = written.files(".checkpoint")[0]
     snapshot = tmp_path / ours.name
     snapshot.write_bytes(without_last_controls(ours.read_bytes()))
-    shell = kafka_tools.run("kafka-metadata-shell", "--snapshot", str(snapshot), "ls", "/image")
-    assert shell.exit_code == 0, shell.stderr
-    assert "topics" in shell.stdout
-    assert "cluster" in shell.stdout
+    shown = kafka_tools.printed("kafka-metadata-shell", "--snapshot", str(snapshot), "ls", "/image")
+    assert "topics" in shown
+    assert "cluster" in shown
 
 
 def test_kafka_storage_info_knows_our_directory(
@@ -195,28 +192,21 @@ def test_kafka_storage_info_knows_our_directory(
         "controller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=localhost:1\n"
         f"log.dirs={written.directory}\n"
     )
-    info = kafka_tools.run("kafka-storage", "info", "--config", str(config))
-    assert info.exit_code == 0, info.stdout + info.stderr
+    info = kafka_tools.printed("kafka-storage", "info", "--config", str(config))
     directory_id = "directory.id=MDEyMzQ1Njc4OWFiY2RlZg"
     metadata = f"{{cluster.id=a-cluster, {directory_id}, node.id=1, version=1}}"
-    assert f"Found metadata: {metadata}" in info.stdout
-    assert "problem" not in info.stdout.lower()
+    assert f"Found metadata: {metadata}" in info
+    assert "problem" not in info.lower()
 
 
 def kafka_topics(tools: ToolRunner, node: Node, *arguments: str) -> list[str]:
-    done = tools.run("kafka-topics", "--bootstrap-server", node.address, *arguments)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    return done.stdout.split()
+    return tools.printed("kafka-topics", "--bootstrap-server", node.address, *arguments).split()
 
 
 def write_anew(directory: Path) -> int:
     """Replace a node's log by one of many small segments, written by us; return its end."""
     old = MetadataLog.open(directory, files=FILES, now_ms=0).local_log
-    batches = [
-        bytes(batch)
-        for path in sorted(directory.glob("*.log"))
-        for _, batch in split_batches(memoryview(path.read_bytes()))
-    ]
+    batches = batches_in(directory)
     old.truncate_to(0, now_ms=0)
     old.close()
     config = LogConfig(segment_bytes=500, index_interval_bytes=100)

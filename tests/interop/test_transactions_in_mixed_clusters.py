@@ -6,11 +6,11 @@ with topics of its own. KVORUM_REAL_CONTROLLERS=1 in the environment puts a real
 place of ours.
 """
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
@@ -27,37 +27,20 @@ COUNT: Final = 40
 @pytest.fixture(scope="module")
 def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
     with run_brokers(kind_of_controllers(), brokers=2, ours={OURS}) as made:
-        make_topic(made, "__transaction_state", f"{REAL},{REAL}", "cleanup.policy=compact")
-        make_topic(made, OFFSETS, ",".join([f"{OURS}:{REAL}"] * 3), "cleanup.policy=compact")
+        made.make_topic("__transaction_state", f"{REAL},{REAL}", "cleanup.policy=compact")
+        made.make_topic(OFFSETS, ",".join([f"{OURS}:{REAL}"] * 3), "cleanup.policy=compact")
         yield made
         assert faults(made.brokers[OURS]) == []
         assert not re.search(r"IllegalState|Received fatal error", made.brokers[REAL].log_text)
 
 
-def make_topic(cluster: BrokerCluster, topic: str, assignment: str, *configs: str) -> None:
-    options = [word for config in configs for word in ("--config", config)]
-    cluster.tool(
-        *("kafka-topics", "--create", "--topic", topic),
-        *("--replica-assignment", assignment, *options),
-    )
-    first = assignment.split(",", maxsplit=1)[0].split(":")
-    cluster.wait_for_partitions(topic, leaders={int(first[0])}, isr=set(map(int, first)))
-
-
-def lead(cluster: BrokerCluster, topic: str, folder: Path, leader: int, follower: int) -> None:
+def lead(cluster: BrokerCluster, topic: str, leader: int, follower: int) -> None:
     """Let one of the two brokers lead the only partition."""
-    file = folder / "reassignment.json"
-    one = {"topic": topic, "partition": 0, "replicas": [leader, follower]}
-    file.write_text(json.dumps({"version": 1, "partitions": [one]}))
-    cluster.wait_until_known(topic)
-    cluster.tool(*("kafka-reassign-partitions", "--reassignment-json-file", str(file), "--execute"))
-    file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0}]}))
+    cluster.reassign(topic, leader, follower)
+    place = ("--bootstrap-server", cluster.servers, "--topic", topic, "--partition", "0")
 
-    def look() -> bool | None:
-        arguments = ("--election-type", "preferred", "--path-to-json-file", str(file))
-        cluster.tools.run(
-            "kafka-leader-election", "--bootstrap-server", cluster.servers, *arguments
-        )
+    def look() -> bool:
+        cluster.tools.run("kafka-leader-election", "--election-type", "preferred", *place)
         return cluster.partitions(topic)[0].leader == leader
 
     wait_for(look, f"{leader} leads {topic}", otherwise=lambda: cluster.partitions(topic))
@@ -93,17 +76,19 @@ def end(producer: Producer, *, is_committed: bool) -> None:
         producer.abort_transaction(PATIENCE_S)
 
 
+def consuming(
+    cluster: BrokerCluster, group: str, settings: Mapping[str, Any] = MappingProxyType({})
+) -> closing[Consumer]:
+    """Return a consumer that commits nothing by itself."""
+    own = {"bootstrap.servers": cluster.brokers[OURS].address, "group.id": group}
+    return closing(Consumer({**own, "enable.auto.commit": False, **settings}))
+
+
 def read(cluster: BrokerCluster, topic: str, *, isolation: str = "read_committed") -> list[str]:
     """Return the values of a topic up to its end, as a consumer sees them."""
-    settings: dict[str, Any] = {
-        "bootstrap.servers": cluster.brokers[OURS].address,
-        "group.id": "unused",
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "isolation.level": isolation,
-    }
+    settings = {"enable.partition.eof": True, "isolation.level": isolation}
     values: list[str] = []
-    with closing(Consumer(settings)) as consumer:
+    with consuming(cluster, "unused", settings) as consumer:
         consumer.assign([TopicPartition(topic, 0, 0)])
         while True:
             message = consumer.poll(PATIENCE_S)
@@ -116,15 +101,15 @@ def read(cluster: BrokerCluster, topic: str, *, isolation: str = "read_committed
 
 
 def committed(cluster: BrokerCluster, group: str, topic: str) -> int:
-    settings: dict[str, Any] = {
-        "bootstrap.servers": cluster.brokers[OURS].address,
-        "group.id": group,
-        "enable.auto.commit": False,
-        "log_level": 0,
-    }
-    with closing(Consumer(settings)) as consumer:
+    with consuming(cluster, group, {"log_level": 0}) as consumer:
         (found,) = consumer.committed([TopicPartition(topic, 0)], PATIENCE_S)
         return found.offset
+
+
+def send_offset(producer: Producer, consumer: Consumer, topic: str, offset: int) -> None:
+    """Have the consumer's group commit an offset in the producer's transaction."""
+    group = consumer.consumer_group_metadata()
+    producer.send_offsets_to_transaction([TopicPartition(topic, 0, offset)], group, PATIENCE_S)
 
 
 def directories(cluster: BrokerCluster, name: str) -> dict[int, Path]:
@@ -147,23 +132,20 @@ def dumped(cluster: BrokerCluster, name: str, *options: str) -> dict[int, list[s
     found: dict[int, list[str]] = {}
     for node_id, folder in directories(cluster, name).items():
         files = ",".join(str(path) for path in sorted(folder.glob("*.log")))
-        done = cluster.tools.run("kafka-dump-log", *options, "--files", files)
-        assert done.exit_code == 0, done.stdout + done.stderr
-        assert "isvalid: false" not in done.stdout
-        found[node_id] = [line for line in done.stdout.splitlines() if "ffset: " in line]
+        text = cluster.tools.printed("kafka-dump-log", *options, "--files", files)
+        assert "isvalid: false" not in text
+        found[node_id] = [line for line in text.splitlines() if "ffset: " in line]
     return found
 
 
-def test_a_reader_of_committed_records_sees_those_alone(
-    cluster: BrokerCluster, tmp_path: Path
-) -> None:
+def test_a_reader_of_committed_records_sees_those_alone(cluster: BrokerCluster) -> None:
     topic = "ends"
-    make_topic(cluster, topic, f"{OURS}:{REAL}")
+    cluster.make_topic(topic, f"{OURS}:{REAL}")
     producer = transactional_producer(cluster, "ends")
     expected: list[str] = []
     for leader, follower in ((OURS, REAL), (REAL, OURS), (OURS, REAL)):
         if cluster.partitions(topic)[0].leader != leader:
-            lead(cluster, topic, tmp_path, leader, follower)
+            lead(cluster, topic, leader, follower)
         for number in range(6):
             values = [f"{leader}-{len(expected)}-{number}-{part}" for part in range(3)]
             is_committed = number % 3 != 1
@@ -182,7 +164,7 @@ def test_records_of_an_open_transaction_hold_up_readers_of_committed_ones(
     cluster: BrokerCluster,
 ) -> None:
     topic = "open"
-    make_topic(cluster, topic, f"{OURS}:{REAL}")
+    cluster.make_topic(topic, f"{OURS}:{REAL}")
     first, second = (transactional_producer(cluster, name) for name in ("open-1", "open-2"))
     first.begin_transaction()
     first.produce(topic, "first", partition=0)
@@ -197,7 +179,7 @@ def test_records_of_an_open_transaction_hold_up_readers_of_committed_ones(
 
 def test_a_producer_that_another_one_replaces_is_fenced(cluster: BrokerCluster) -> None:
     topic = "fenced"
-    make_topic(cluster, topic, f"{OURS}:{REAL}")
+    cluster.make_topic(topic, f"{OURS}:{REAL}")
     old = transactional_producer(cluster, "fenced")
     old.begin_transaction()
     old.produce(topic, "old", partition=0)
@@ -213,19 +195,19 @@ def test_a_producer_that_another_one_replaces_is_fenced(cluster: BrokerCluster) 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [2, 1], ids=["epochs of their own", "first version"])
 def test_kafkas_clients_copy_records_exactly_once(
-    cluster: BrokerCluster, java: Java, tmp_path: Path, version: int
+    cluster: BrokerCluster, java: Java, version: int
 ) -> None:
     """The version is the cluster's, by which Kafka's producers choose how to ask."""
     set_transaction_version(cluster, version)
     source, target, group = (f"{name}-{version}" for name in ("source", "target", "copying"))
-    make_topic(cluster, source, f"{OURS}:{REAL}")
-    make_topic(cluster, target, f"{OURS}:{REAL}")
+    cluster.make_topic(source, f"{OURS}:{REAL}")
+    cluster.make_topic(target, f"{OURS}:{REAL}")
     producer = Producer({"bootstrap.servers": cluster.brokers[OURS].address})
     expected: list[str] = []
     for leader, follower in ((OURS, REAL), (REAL, OURS)):
         if leader == REAL:
             # The target alone: the group stays with ours.
-            lead(cluster, target, tmp_path, leader, follower)
+            lead(cluster, target, leader, follower)
         first = len(expected)
         numbers = [f"{number}" for number in range(first, first + COUNT)]
         for number in numbers:
@@ -274,20 +256,13 @@ def test_offsets_of_a_transaction_of_the_first_version_wait_for_its_end(
     cluster: BrokerCluster,
 ) -> None:
     topic, group = "consumed", "consuming"
-    make_topic(cluster, topic, f"{OURS}:{REAL}")
-    settings: dict[str, Any] = {
-        "bootstrap.servers": cluster.brokers[OURS].address,
-        "group.id": group,
-        "enable.auto.commit": False,
-    }
+    cluster.make_topic(topic, f"{OURS}:{REAL}")
     producer = transactional_producer(cluster, "consuming")
-    with closing(Consumer(settings)) as consumer:
+    with consuming(cluster, group) as consumer:
         for offset, is_committed in ((5, True), (7, False), (9, True)):
             producer.begin_transaction()
             producer.produce(topic, f"{offset}", partition=0)
-            producer.send_offsets_to_transaction(
-                [TopicPartition(topic, 0, offset)], consumer.consumer_group_metadata(), PATIENCE_S
-            )
+            send_offset(producer, consumer, topic, offset)
             end(producer, is_committed=is_committed)
             assert committed(cluster, group, topic) == (offset if is_committed else 5)
     for partition in range(3):
@@ -295,17 +270,15 @@ def test_offsets_of_a_transaction_of_the_first_version_wait_for_its_end(
         assert batches[OURS] == batches[REAL]
 
 
-def test_an_open_transaction_goes_on_under_another_leader(
-    cluster: BrokerCluster, tmp_path: Path
-) -> None:
+def test_an_open_transaction_goes_on_under_another_leader(cluster: BrokerCluster) -> None:
     topic = "moves"
-    make_topic(cluster, topic, f"{OURS}:{REAL}")
+    cluster.make_topic(topic, f"{OURS}:{REAL}")
     producer = transactional_producer(cluster, "moves")
     for is_committed in (True, False):
         producer.begin_transaction()
         for leader, follower in ((OURS, REAL), (REAL, OURS), (OURS, REAL)):
             if cluster.partitions(topic)[0].leader != leader:
-                lead(cluster, topic, tmp_path, leader, follower)
+                lead(cluster, topic, leader, follower)
             producer.produce(topic, f"{is_committed} at {leader}", partition=0)
             assert producer.flush(PATIENCE_S) == 0
         end(producer, is_committed=is_committed)
@@ -317,19 +290,12 @@ def test_an_open_transaction_goes_on_under_another_leader(
 @pytest.mark.slow
 def test_a_transaction_outlives_the_broker_that_led(cluster: BrokerCluster) -> None:
     topic, group = "outlived", "outliving"
-    make_topic(cluster, topic, f"{OURS}:{REAL}")
-    settings: dict[str, Any] = {
-        "bootstrap.servers": cluster.brokers[OURS].address,
-        "group.id": group,
-        "enable.auto.commit": False,
-    }
+    cluster.make_topic(topic, f"{OURS}:{REAL}")
     producer = transactional_producer(cluster, "outlived")
     producer.begin_transaction()
     producer.produce(topic, "before", partition=0)
-    with closing(Consumer(settings)) as consumer:
-        producer.send_offsets_to_transaction(
-            [TopicPartition(topic, 0, 5)], consumer.consumer_group_metadata(), PATIENCE_S
-        )
+    with consuming(cluster, group) as consumer:
+        send_offset(producer, consumer, topic, 5)
     assert producer.flush(PATIENCE_S) == 0
     ours = cluster.brokers[OURS]
     ours.kill()

@@ -1,9 +1,17 @@
 """Entries of an authorizer, created over a connection of one's own."""
 
+from typing import Final
+
 from tests.support.raw_client import RawClient
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
+
+WITH_AUTHORIZER: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""Settings of a node on which everybody may do what no entry is about."""
 
 
 def entry(

@@ -17,6 +17,7 @@ from tests.interop.differential.script import AnyStep, Body, Step
 from tests.interop.differential.security_scripts import ANYTHING, SUPER_USER, security_script
 from tests.interop.differential.sides import Side
 from tests.interop.differential.view import TOKEN_KEY
+from tests.support.acls import WITH_AUTHORIZER
 from tests.support.kafka.java import Java
 
 from kvorum.metadata.acl_codes import (
@@ -34,7 +35,6 @@ QUICK_SCRIPTS: Final = 12
 SCRIPTS: Final = int(os.environ.get("KVORUM_DIFFERENTIAL_SECURITY", QUICK_SCRIPTS))
 FIRST_SEED: Final = int(os.environ.get("KVORUM_DIFFERENTIAL_SEED", "0"))
 REPORTED_MAX: Final = 5
-AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 PUBLISHED_LATE: Final = frozenset(
     {"CreateAcls", "DeleteAcls"}
     | {"CreateDelegationToken", "RenewDelegationToken", "ExpireDelegationToken"}
@@ -97,7 +97,8 @@ def entry(
 def pair(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PublishingPair]:
     """Both controllers, on which those who connect may do everything, and users may not."""
     settings = {
-        "authorizer.class.name": AUTHORIZER,
+        **WITH_AUTHORIZER,
+        "allow.everyone.if.no.acl.found": "false",
         "super.users": f"User:ANONYMOUS;{SUPER_USER}",
         "delegation.token.secret.key": TOKEN_KEY,
     }
@@ -177,11 +178,7 @@ def closed(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pai
 
     Everything may be done as long as no entry is about it, so that there can be entries at all.
     """
-    settings = {
-        "authorizer.class.name": AUTHORIZER,
-        "super.users": SUPER_USER,
-        "allow.everyone.if.no.acl.found": "true",
-    }
+    settings = {**WITH_AUTHORIZER, "super.users": SUPER_USER}
     with Pair(java, tmp_path_factory.mktemp("closed"), settings) as pair:
         for side in pair.sides:
             for step in CLUSTER:

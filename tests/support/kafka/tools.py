@@ -5,6 +5,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Self
 
 from tests.support.kafka.fetch_jars import SHELL_RELEASE
@@ -84,6 +85,18 @@ class ToolRunner:
         process.stdin.flush()
         code, out, err = self._answer(process, tool).split(" ")
         return ToolResult(int(code), _decoded(out), _decoded(err))
+
+    def printed(self, tool: str, *arguments: str, stdin: str = "") -> str:
+        """Run a tool that has to succeed; return what it prints to standard output."""
+        done = self.run(tool, *arguments, stdin=stdin)
+        assert done.exit_code == 0, (tool, arguments, done)
+        return done.stdout
+
+    def dumped(self, file: Path, *options: str) -> str:
+        """Return what kafka-dump-log, which may complain of nothing, prints about a file."""
+        done = self.run("kafka-dump-log", *options, "--files", str(file))
+        assert (done.exit_code, done.stderr) == (0, ""), (file, done)
+        return done.stdout
 
     def close(self) -> None:
         """End the Java processes that were started."""
