@@ -4,8 +4,9 @@ import threading
 import time
 from typing import Final, Self
 
+from tests.support.fixtures import Report
 from tests.support.raw_client import RawClient
-from tests.support.resources import processor_seconds
+from tests.support.resources import Memory, processor_seconds
 from tests.support.threads import Threads
 from tests.support.waiting import wait_for
 
@@ -13,6 +14,7 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
+MIB: Final = 2**20
 PAUSE_S: Final = 0.05
 WORK_MAX_S: Final = 2.0
 """The time that a node may work on other things before it answers: twenty times what it does, and
@@ -71,3 +73,24 @@ class Bystander:
         self.most_work_s = max(self.most_work_s, processor_seconds(self._pid) - used_s)
         self.answer_count += 1
         self._problem = ""
+
+
+class Watch:
+    """The memory of a node and the answers to a bystander while something is done to the node."""
+
+    def __init__(self, address: str, pid: int) -> None:
+        self.bystander = Bystander(address, pid)
+        self._memory = Memory(pid)
+        self._memory.forget_peak()
+        self._before = self._memory.resident_bytes()
+
+    def check(self, report: Report, growth_max: int, what: str) -> None:
+        """Report how it was, and check that neither suffered."""
+        grown = self._memory.peak_bytes() - self._before
+        report(
+            f"{what}: the node grew from {self._before / MIB:.0f} MiB by {grown / MIB:.1f} MiB at "
+            f"most, the slowest of {self.bystander.answer_count} answers to another client took "
+            f"{self.bystander.slowest_s * 1000:.0f} ms"
+        )
+        assert grown < growth_max
+        assert self.bystander.most_work_s < WORK_MAX_S

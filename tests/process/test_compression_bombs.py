@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pytest
-from tests.process.bystander import WORK_MAX_S, Bystander
+from tests.process.bystander import Watch
 from tests.process.produce_bombs import (
     MIB,
     PACKED,
@@ -21,7 +21,6 @@ from tests.support.node import Node
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
-from tests.support.resources import Memory
 from tests.support.topics import create_request, wait_until_written
 
 from kvorum.wire.error_codes import ErrorCode
@@ -98,26 +97,6 @@ def _end_offset(address: str, topic: str) -> int:
         return client.ask(request, ListOffsetsResponse, 5).topics[0].partitions[0].offset
 
 
-class _Watch:
-    """The memory of a node and the answers to a bystander while something is done to the node."""
-
-    def __init__(self, node: Node, process: NodeProcess) -> None:
-        self._memory = Memory(process.pid)
-        self._memory.forget_peak()
-        self._before = self._memory.resident_bytes()
-        self.bystander = Bystander(node.broker, process.pid)
-
-    def check(self, report: Report, what: str, *, growth_max: int = GROWTH_MAX) -> None:
-        grown = self._memory.peak_bytes() - self._before
-        report(
-            f"{what}: the node grew from {self._before / MIB:.0f} MiB by {grown / MIB:.1f} MiB at "
-            f"most, the slowest of {self.bystander.answer_count} answers to another client took "
-            f"{self.bystander.slowest_s * 1000:.0f} ms"
-        )
-        assert grown < growth_max
-        assert self.bystander.most_work_s < WORK_MAX_S
-
-
 def test_what_unpacks_to_gigabytes_is_refused(
     bombed: tuple[Node, NodeProcess], report: Report
 ) -> None:
@@ -127,12 +106,12 @@ def test_what_unpacks_to_gigabytes_is_refused(
         large_value(compression, mib) for compression in PACKED for mib in (8, MIB_MAX[compression])
     ]
     ends = {topic: _end_offset(node.broker, topic) for topic in TOPICS}
-    watch = _Watch(node, process)
+    watch = Watch(node.broker, process.pid)
     with watch.bystander:
         codes = {_code(node.broker, topic, bomb) for topic in TOPICS for bomb in bombs}
     assert codes == {ErrorCode.MESSAGE_TOO_LARGE}
     assert {topic: _end_offset(node.broker, topic) for topic in TOPICS} == ends
-    watch.check(report, "batches of up to 1 MiB that unpack to up to 2 GiB")
+    watch.check(report, GROWTH_MAX, "batches of up to 1 MiB that unpack to up to 2 GiB")
 
 
 def test_what_says_to_be_gigabytes_is_refused(
@@ -140,7 +119,7 @@ def test_what_says_to_be_gigabytes_is_refused(
 ) -> None:
     """With the codes of a real broker."""
     node, process = bombed
-    watch = _Watch(node, process)
+    watch = Watch(node.broker, process.pid)
     with watch.bystander:
         for topic in TOPICS:
             for compression in PACKED:
@@ -148,7 +127,7 @@ def test_what_says_to_be_gigabytes_is_refused(
                 assert codes == {ErrorCode.INVALID_RECORD}
             for data in broken_claims().values():
                 assert _code(node.broker, topic, data) == ErrorCode.UNKNOWN_SERVER_ERROR
-    watch.check(report, "batches that say to be gigabytes")
+    watch.check(report, GROWTH_MAX, "batches that say to be gigabytes")
 
 
 @pytest.mark.parametrize("compression", PACKED)
@@ -167,12 +146,12 @@ def test_a_batch_of_very_many_records(
         "compacted": unnumbered,
     }
     end = _end_offset(node.broker, "in-gzip")
-    watch = _Watch(node, process)
+    watch = Watch(node.broker, process.pid)
     with watch.bystander:
         assert {topic: _code(node.broker, topic, keyed) for topic in TOPICS} == expected
     added = COUNT if expected["in-gzip"] == ErrorCode.NONE else 0
     assert _end_offset(node.broker, "in-gzip") == end + added
-    watch.check(report, f"{COUNT} records in {len(keyed)} bytes of {compression.name}")
+    watch.check(report, GROWTH_MAX, f"{COUNT} records in {len(keyed)} bytes of {compression.name}")
 
 
 def test_very_many_numbered_records_are_taken(
@@ -183,11 +162,11 @@ def test_very_many_numbered_records_are_taken(
     content = write_numbered(enumerate([RecordData(None, b"", 1000)] * COUNT)).data
     data = packed_batch(compress(content, Compression.ZSTD), Compression.ZSTD, record_count=COUNT)
     end = _end_offset(node.broker, "compacted")
-    watch = _Watch(node, process)
+    watch = Watch(node.broker, process.pid)
     with watch.bystander:
         assert _code(node.broker, "compacted", data) == ErrorCode.NONE
     assert _end_offset(node.broker, "compacted") == end + COUNT
-    watch.check(report, f"{COUNT} numbered records in {len(data)} bytes")
+    watch.check(report, GROWTH_MAX, f"{COUNT} numbered records in {len(data)} bytes")
 
 
 def test_a_batch_of_very_many_wrong_records(
@@ -196,13 +175,13 @@ def test_a_batch_of_very_many_wrong_records(
     """Not each of them is answered: the response would have a hundred million times the bytes."""
     node, process = bombed
     data = tiny_records(Compression.ZSTD)
-    watch = _Watch(node, process)
+    watch = Watch(node.broker, process.pid)
     with watch.bystander, RawClient(node.broker) as client:
         refused = produce(client, "compacted", data)
     assert refused.error_code == ErrorCode.INVALID_RECORD
     assert f"{RECORDS_MAX} record errors in total" in (refused.error_message or "")
     assert [one.batch_index for one in refused.record_errors] == list(range(10_000))
-    watch.check(report, f"{RECORDS_MAX} wrong records in {len(data)} bytes")
+    watch.check(report, GROWTH_MAX, f"{RECORDS_MAX} wrong records in {len(data)} bytes")
 
 
 def test_a_request_with_bombs_for_many_partitions(
@@ -216,12 +195,12 @@ def test_a_request_with_bombs_for_many_partitions(
         for index in range(PARTITIONS)
     ]
     sent = ProduceRequest.TopicProduceData("compacted", partition_data=partitions)
-    watch = _Watch(node, process)
+    watch = Watch(node.broker, process.pid)
     with watch.bystander, RawClient(node.broker) as client:
         (topic,) = client.ask(ProduceRequest(None, -1, 5000, [sent]), ProduceResponse, 9).responses
     assert {one.error_code for one in topic.partition_responses} == {ErrorCode.INVALID_RECORD}
     assert sum(len(one.record_errors) for one in topic.partition_responses) == 10_000
-    watch.check(report, f"bombs for {PARTITIONS} partitions")
+    watch.check(report, GROWTH_MAX, f"bombs for {PARTITIONS} partitions")
 
 
 def test_where_batches_may_be_large_they_may_unpack_to_as_much(
@@ -232,7 +211,7 @@ def test_where_batches_may_be_large_they_may_unpack_to_as_much(
     (topic,) = LARGE_RECORDS
     _create(node.broker, LARGE_RECORDS, partition_count=1)
     end = _end_offset(node.broker, topic)
-    watch = _Watch(node, process)
+    watch = Watch(node.broker, process.pid)
     with watch.bystander:
         taken = [_code(node.broker, topic, large_value(packed, 8)) for packed in PACKED]
         refused = [
@@ -244,7 +223,7 @@ def test_where_batches_may_be_large_they_may_unpack_to_as_much(
     assert taken == [ErrorCode.NONE] * len(PACKED)
     assert refused == [ErrorCode.MESSAGE_TOO_LARGE] * len(PACKED)
     assert _end_offset(node.broker, topic) == end + len(PACKED)
-    watch.check(report, "batches that unpack to 8 MiB and more", growth_max=LARGE_GROWTH_MAX)
+    watch.check(report, LARGE_GROWTH_MAX, "batches that unpack to 8 MiB and more")
 
 
 def test_after_all_that_the_node_works(bombed: tuple[Node, NodeProcess]) -> None:

@@ -10,13 +10,12 @@ from tests.process.bystander import WORK_MAX_S, Bystander
 from tests.support.fixtures import Report
 from tests.support.node import Node
 from tests.support.node_process import NodeProcess
-from tests.support.raw_client import RawClient
+from tests.support.raw_client import RawClient, sized_frame
 from tests.support.record_requests import FETCH_VERSION, batch, produce
 from tests.support.resources import Memory, wait_until_quiet
 from tests.support.topics import create, wait_until_written
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import encode_request_frame, with_size
 from kvorum.wire.messages.fetch import FetchRequest
 
 MIB: Final = 2**20
@@ -45,8 +44,7 @@ def _frames(max_bytes: int) -> bytes:
     wish = FetchRequest.FetchPartition(0, fetch_offset=0, partition_max_bytes=max_bytes)
     topics = [FetchRequest.FetchTopic(TOPIC, partitions=[wish])]
     request = FetchRequest(min_bytes=1, max_bytes=max_bytes, topics=topics)
-    frame = encode_request_frame(request, version=FETCH_VERSION, correlation_id=1, client_id="deaf")
-    return with_size(frame) * REQUESTS_EACH
+    return sized_frame(request, FETCH_VERSION) * REQUESTS_EACH
 
 
 def _fill(address: str, records: int, record_bytes: int) -> None:

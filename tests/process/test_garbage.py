@@ -8,13 +8,12 @@ from contextlib import suppress
 import pytest
 from tests.support.node import Node
 from tests.support.node_process import NodeProcess
-from tests.support.raw_client import RawClient
+from tests.support.raw_client import RawClient, sized_frame
 from tests.support.resources import Memory
 from tests.support.topics import create, create_request, read_topics, wait_until_served
 
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import encode_request_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.messages.metadata import MetadataRequest
 
@@ -43,15 +42,8 @@ def bystander(shared: Node) -> Iterator[RawClient]:
 def test_a_good_request_with_flipped_bits(shared: Node) -> None:
     """Such a request ends with an answer, or with the end of its connection."""
     before = read_topics(shared.broker)
-    request = create_request([])
-    frame = encode_request_frame(request, version=7, correlation_id=1, client_id="flipping")
-    frames = [
-        frame,
-        encode_request_frame(
-            MetadataRequest(topics=None), version=12, correlation_id=1, client_id="flipping"
-        ),
-    ]
-    for good in frames:
+    for request, version in ((create_request([]), 7), (MetadataRequest(topics=None), 12)):
+        good = sized_frame(request, version)[4:]
         for position in range(len(good) * 8):
             bad = bytearray(good)
             bad[position // 8] ^= 1 << position % 8
@@ -65,11 +57,7 @@ def test_a_good_request_with_flipped_bits(shared: Node) -> None:
 
 @pytest.mark.usefixtures("bystander")
 def test_half_frames_and_resets(shared: Node) -> None:
-    frame = with_size(
-        encode_request_frame(
-            create_request(["never"]), version=7, correlation_id=1, client_id="half"
-        )
-    )
+    frame = sized_frame(create_request(["never"]), 7)
     for size in range(len(frame)):
         with RawClient(shared.broker) as client:
             client.send_bytes(frame[:size])
@@ -83,11 +71,7 @@ def test_half_frames_and_resets(shared: Node) -> None:
 @pytest.mark.usefixtures("bystander")
 def test_a_client_that_never_reads(shared: Node, memory: Memory) -> None:
     """Unread answers are not kept: the node stops reading the client's requests."""
-    frame = with_size(
-        encode_request_frame(
-            ApiVersionsRequest("deaf", "1"), version=4, correlation_id=1, client_id="deaf"
-        )
-    )
+    frame = sized_frame(ApiVersionsRequest("deaf", "1"), 4)
     before = memory.resident_bytes()
     with RawClient(shared.broker) as deaf:
         deaf.socket.settimeout(1)

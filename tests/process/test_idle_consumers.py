@@ -12,14 +12,14 @@ from tests.process.bystander import WORK_MAX_S, Bystander
 from tests.support.fixtures import Report
 from tests.support.node import Node
 from tests.support.node_process import NodeProcess
-from tests.support.raw_client import RawClient
+from tests.support.raw_client import RawClient, sized_frame
 from tests.support.record_requests import FETCH_VERSION, batch, fetch_request, produce, values
 from tests.support.resources import Memory, wait_until_quiet
 from tests.support.topics import create, wait_until_written
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
+from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.messages.fetch import FetchResponse
 
 WAIT_MS: Final = 300_000
@@ -35,21 +35,15 @@ def node(formatted: Node, tmp_path: Path) -> Node:
     return formatted.copy_to(tmp_path / "node", settings={})
 
 
-def _frame(offset: int) -> bytes:
-    request = fetch_request(TOPIC, offset, min_bytes=1, max_wait_ms=WAIT_MS)
-    return with_size(
-        encode_request_frame(request, version=FETCH_VERSION, correlation_id=1, client_id="idle")
-    )
-
-
 def _answers(consumers: list[socket.socket]) -> Iterator[FetchResponse]:
     """Yield what each is answered; a response is small and comes at once."""
     for consumer in consumers:
         consumer.settimeout(PATIENCE_S)
         frame = consumer.recv(4096)
-        yield decode_response_frame(frame[4:], response_class=FetchResponse, version=FETCH_VERSION)[
-            1
-        ]
+        _, response = decode_response_frame(
+            frame[4:], response_class=FetchResponse, version=FETCH_VERSION
+        )
+        yield response
 
 
 @pytest.mark.slow
@@ -60,7 +54,8 @@ def test_idle_consumers(
     wait_until_written(node.broker, TOPIC, batch(b"first"))
     memory = Memory(running.pid)
     before = memory.resident_bytes()
-    frame = _frame(1)
+    request = fetch_request(TOPIC, 1, min_bytes=1, max_wait_ms=WAIT_MS)
+    frame = sized_frame(request, FETCH_VERSION)
     with ExitStack() as opened:
         with Bystander(node.broker, running.pid) as while_they_come:
             consumers: list[socket.socket] = []

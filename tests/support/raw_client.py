@@ -6,12 +6,18 @@ from typing import Self, TypeVar
 
 from tests.support.waiting import PATIENCE_S
 
-from kvorum.wire.headers import decode_response_frame, encode_request_frame
+from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
 from kvorum.wire.primitives import Message
 
 TIMEOUT_SECONDS = PATIENCE_S
 """The time that an answer may take: nothing is claimed of how soon it comes."""
 Response = TypeVar("Response", bound=Message)
+
+
+def sized_frame(request: Message, version: int) -> bytes:
+    """Return a request as it is sent, with its size before it."""
+    frame = encode_request_frame(request, version=version, correlation_id=1, client_id="raw")
+    return with_size(frame)
 
 
 class RawClient:

@@ -15,12 +15,11 @@ from tests.support.garbage import CUT_OFF
 from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.random_messages import random_message
-from tests.support.raw_client import RawClient
+from tests.support.raw_client import RawClient, sized_frame
 
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import encode_request_frame, with_size
 from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from kvorum.wire.messages.vote import VoteRequest
 from kvorum.wire.primitives import Message
@@ -28,15 +27,9 @@ from kvorum.wire.primitives import Message
 # Epochs are 32 bits: the highest is left for an election, so the one before is the last to enter.
 LAST_EPOCH: Final = 2**31 - 1
 QUORUM_KEYS: Final = (
-    ApiKey.FETCH,
-    ApiKey.VOTE,
-    ApiKey.BEGIN_QUORUM_EPOCH,
-    ApiKey.END_QUORUM_EPOCH,
-    ApiKey.DESCRIBE_QUORUM,
-    ApiKey.FETCH_SNAPSHOT,
-    ApiKey.ADD_RAFT_VOTER,
-    ApiKey.REMOVE_RAFT_VOTER,
-    ApiKey.UPDATE_RAFT_VOTER,
+    *(ApiKey.FETCH, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH),
+    *(ApiKey.DESCRIBE_QUORUM, ApiKey.FETCH_SNAPSHOT, ApiKey.ADD_RAFT_VOTER),
+    *(ApiKey.REMOVE_RAFT_VOTER, ApiKey.UPDATE_RAFT_VOTER),
 )
 INVALID_REQUEST: Final = ErrorCode.INVALID_REQUEST
 RANDOM_REQUESTS: Final = 3000
@@ -93,11 +86,8 @@ def test_a_vote_for_another_node_in_a_higher_epoch(setting: Setting) -> None:
 def test_a_leader_that_cannot_be_reached(
     setting: Setting, leader_id: int | None, endpoint: BeginQuorumEpochRequest.LeaderEndpoint | None
 ) -> None:
-    request = setting.begin()
+    request = _next_term_of(setting, leader_id or setting.asking.node_id)
     request.leader_endpoints = [] if endpoint is None else [endpoint]
-    partition = request.topics[0].partitions[0]
-    partition.leader_epoch = setting.epoch + 1
-    partition.leader_id = setting.asking.node_id if leader_id is None else leader_id
     for asked in (setting.asked, setting.leader):
         tell(setting.asked_instead(asked), request)
 
@@ -108,20 +98,13 @@ def test_a_leader_that_cannot_be_reached(
     ids=["a zero byte", "long", "empty", "port 0", "dots"],
 )
 def test_a_leader_at_a_place_that_cannot_be(setting: Setting, host: str, port: int) -> None:
-    request = setting.begin()
+    request = _next_term_of(setting, setting.asking.node_id)
     request.leader_endpoints = [BeginQuorumEpochRequest.LeaderEndpoint("CONTROLLER", host, port)]
-    partition = request.topics[0].partitions[0]
-    partition.leader_epoch = setting.epoch + 1
-    partition.leader_id = setting.asking.node_id
     tell(setting, request)
 
 
 def test_a_node_hears_that_it_leads(setting: Setting) -> None:
-    request = setting.begin()
-    partition = request.topics[0].partitions[0]
-    partition.leader_epoch = setting.epoch + 1
-    partition.leader_id = setting.asked.node_id
-    tell(setting, request)
+    tell(setting, _next_term_of(setting, setting.asked.node_id))
 
 
 def test_rubbish(quorum: ProxiedQuorum, setting: Setting) -> None:
@@ -142,14 +125,7 @@ def test_rubbish(quorum: ProxiedQuorum, setting: Setting) -> None:
 def test_half_a_request_and_slow_ones(quorum: ProxiedQuorum, setting: Setting) -> None:
     """Bytes that trickle in, or do not come at all, hold no other client up."""
     requests: list[Message] = [setting.vote(), setting.begin(), setting.fetch()]
-    frames = [
-        with_size(
-            encode_request_frame(
-                request, version=request.MAX_VERSION, correlation_id=1, client_id="slow"
-            )
-        )
-        for request in requests
-    ]
+    frames = [sized_frame(request, request.MAX_VERSION) for request in requests]
     with ExitStack() as opened:
         for member in quorum.members.values():
             for frame in frames:
@@ -217,6 +193,14 @@ def test_the_last_epochs(tmp_path: Path) -> None:
             told = quorum.wait_for(find, f"{member.node_id} comes back")
             assert told.leader_epoch >= LAST_EPOCH - 1
             assert_no_bugs(member)
+
+
+def _next_term_of(setting: Setting, leader_id: int) -> BeginQuorumEpochRequest:
+    """Return word of a leader in the next epoch."""
+    request = setting.begin()
+    partition = request.topics[0].partitions[0]
+    partition.leader_epoch, partition.leader_id = setting.epoch + 1, leader_id
+    return request
 
 
 def _vote_in(setting: Setting, epoch: int) -> VoteRequest:

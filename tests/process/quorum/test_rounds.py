@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random, SystemRandom
@@ -72,32 +72,25 @@ class Chaos:
 
     def isolate(self, victims: Sequence[Node]) -> None:
         """Cut them off from everybody."""
-        for victim in victims:
-            for other in self._others(victim):
-                self._quorum.network.cut(victim.node_id, other.node_id)
-                self._quorum.network.cut(other.node_id, victim.node_id)
-        self._endure()
+        self._cut((victim, other) for victim in victims for other in self._others(victim))
+        self.deafen(victims)
 
     def mute(self, victims: Sequence[Node]) -> None:
         """They are not heard any more."""
-        for victim in victims:
-            for other in self._others(victim):
-                self._quorum.network.cut(victim.node_id, other.node_id)
+        self._cut((victim, other) for victim in victims for other in self._others(victim))
         self._endure()
 
     def deafen(self, victims: Sequence[Node]) -> None:
         """They hear no other any more."""
-        for victim in victims:
-            for other in self._others(victim):
-                self._quorum.network.cut(other.node_id, victim.node_id)
+        self._cut((other, victim) for victim in victims for other in self._others(victim))
         self._endure()
 
     def cut_one_way(self, victims: Sequence[Node]) -> None:
         """Somebody does not hear each of them any more, or is not heard by it."""
         for victim in victims:
-            pair = [victim.node_id, self._random.choice(self._others(victim)).node_id]
+            pair = [victim, self._random.choice(self._others(victim))]
             self._random.shuffle(pair)
-            self._quorum.network.cut(*pair)
+            self._cut([(pair[0], pair[1])])
         self._endure()
 
     def slow(self, victims: Sequence[Node]) -> None:
@@ -144,6 +137,10 @@ class Chaos:
 
     def _others(self, victim: Node) -> list[Node]:
         return [one for one in self._quorum.members.values() if one is not victim]
+
+    def _cut(self, ways: Iterable[tuple[Node, Node]]) -> None:
+        for source, destination in ways:
+            self._quorum.network.cut(source.node_id, destination.node_id)
 
     def _endure(self) -> None:
         self._writers.wait_for_progress()
