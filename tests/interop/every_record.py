@@ -150,15 +150,7 @@ def _broker_changes() -> list[RecordAndVersion]:
 
 
 def _topics() -> list[RecordAndVersion]:
-    plain = PartitionRecord(
-        partition_id=0,
-        topic_id=PLAIN,
-        replicas=[1, 2],
-        isr=[2],
-        leader=2,
-        leader_epoch=3,
-        partition_epoch=4,
-    )
+    plain = PartitionRecord(0, PLAIN, [1, 2], [2], leader=2, leader_epoch=3, partition_epoch=4)
     moving = PartitionRecord(
         partition_id=0,
         topic_id=STREAM,

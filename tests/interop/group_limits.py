@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple, cast
 
-from tests.interop.differential.limits import LONGEST_STRING, changed_bodies
+from tests.interop.differential.limits import LONGEST_STRING, changed_bodies, description
 from tests.interop.group_script import SUBSCRIPTION
 
 from kvorum.wire.json_form import Json
@@ -161,10 +161,7 @@ def cases(story: Story, kind: Any, version: int) -> Iterator[Case]:
     """Yield a story's cases: of each field, then of the ids that a member's id is made of."""
     yield Case("as it is", story.body)
     for path, changed in changed_bodies(kind, story.body, version, has_others=True):
-        value: Json = changed
-        for step in path:
-            value = value[step]
-        yield Case(f"{'.'.join(map(str, path))} = {str(value)[:60]}", changed)
+        yield Case(description(path, changed), changed)
     match story.api, story.begin:
         case "JoinGroup", Begin.NOBODY:
             for client_id in (None, "", "é", "x" * LONGEST_PREFIX, "x" * (LONGEST_PREFIX + 1)):

@@ -30,16 +30,8 @@ METADATA_VERSION = 30
 BROKERS = range(6)
 # The last two come in another order as UTF-16 than as code points.
 NAMES = (
-    "a",
-    "b.c",
-    "d_e",
-    "-",
-    "é",
-    "x" * 40,
-    "(y)",
-    "z\\",
-    "\N{FULLWIDTH TILDE}",
-    "\N{GRINNING FACE}",
+    *("a", "b.c", "d_e", "-", "é", "x" * 40, "(y)", "z\\"),
+    *("\N{FULLWIDTH TILDE}", "\N{GRINNING FACE}"),
 )
 BATCH_RECORDS_MAX = 12
 
@@ -52,25 +44,11 @@ class RandomLog:
         self._image = MetadataImage()
         self._offset = 0
         self._draws: tuple[Callable[[], RecordAndVersion | None], ...] = (
-            self._register_broker,
-            self._change_broker,
-            self._unregister_broker,
-            self._feature_level,
-            self._topic,
-            self._partition,
-            self._partition,
-            self._change_partition,
-            self._change_partition,
-            self._change_partition,
-            self._clear_elr,
-            self._config,
-            self._client_quota,
-            self._access_control_entry,
-            self._remove_access_control_entry,
-            self._credential,
-            self._token,
-            self._remove_token,
-            self._producer_ids,
+            *(self._register_broker, self._change_broker, self._unregister_broker),
+            *(self._feature_level, self._topic, *[self._partition] * 2),
+            *(*[self._change_partition] * 3, self._clear_elr, self._config, self._client_quota),
+            *(self._access_control_entry, self._remove_access_control_entry, self._credential),
+            *(self._token, self._remove_token, self._producer_ids),
         )
 
     def batches(self, count: int) -> list[list[RecordAndVersion]]:
@@ -131,20 +109,17 @@ class RandomLog:
     def _change_broker(self) -> RecordAndVersion | None:
         if not self._image.cluster.brokers:
             return None
-        broker = self._image.cluster.brokers[
-            self._random.choice(sorted(self._image.cluster.brokers))
-        ]
-        return (
-            BrokerRegistrationChangeRecord(
-                broker.id,
-                broker.epoch,
-                fenced=self._random.choice((-1, 0, 1)),
-                in_controlled_shutdown=self._random.choice((0, 0, 1)),
-                log_dirs=self._random.choice(([], [self._id(), self._id()])),
-                cordoned_log_dirs=self._random.choice((None, [], list(broker.directories[:1]))),
-            ),
-            3,
+        brokers = self._image.cluster.brokers
+        broker = brokers[self._random.choice(sorted(brokers))]
+        record = BrokerRegistrationChangeRecord(
+            broker.id,
+            broker.epoch,
+            fenced=self._random.choice((-1, 0, 1)),
+            in_controlled_shutdown=self._random.choice((0, 0, 1)),
+            log_dirs=self._random.choice(([], [self._id(), self._id()])),
+            cordoned_log_dirs=self._random.choice((None, [], list(broker.directories[:1]))),
         )
+        return record, 3
 
     def _unregister_broker(self) -> RecordAndVersion | None:
         if len(self._image.cluster.brokers) < len(BROKERS):
@@ -226,11 +201,8 @@ class RandomLog:
 
     def _config(self) -> RecordAndVersion | None:
         topic = self._some_topic()
-        resources = [
-            (4, "", "any.key"),
-            (4, "3", "other key"),
-            (32, self._name(), "consumer.session.timeout.ms"),
-        ]
+        resources = [(4, "", "any.key"), (4, "3", "other key")]
+        resources.append((32, self._name(), "consumer.session.timeout.ms"))
         if topic is not None:
             resources.append((2, topic.name, "retention.ms"))
         kind, name, key = self._random.choice(resources)

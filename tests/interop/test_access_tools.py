@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 from tests.interop.clients.confluent import TOPIC, ask_about_access
 from tests.interop.tool_steps import Both, results_of, without_own_names
+from tests.support.acls import WITH_AUTHORIZER
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import BothNodes, Node
 
@@ -17,9 +18,8 @@ pytestmark = pytest.mark.sample
 
 
 SETTINGS: Final = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    **WITH_AUTHORIZER,
     "super.users": "User:root",
-    "allow.everyone.if.no.acl.found": "true",
     "delegation.token.secret.key": "secret",
 }
 PLACES: Final = {

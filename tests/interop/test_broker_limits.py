@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 from tests.interop.asked_broker import SILENCE_S, SILENT, AskedBroker
 from tests.interop.differential.failures import is_failure, is_met_otherwise
-from tests.interop.differential.limits import Path, changed_bodies
+from tests.interop.differential.limits import Path, changed_bodies, description
 from tests.interop.differential.messages import message_of
 from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.protocol.broker_bodies import bodies
@@ -51,20 +51,9 @@ SETTINGS: Final = {
 }
 # Values that each broker draws, stamps, or has of its own.
 OWN: Final = frozenset(
-    {
-        "producerId",
-        "logAppendTimeMs",
-        "sessionId",
-        "errorMessage",
-        "logDir",
-        "totalBytes",
-        "usableBytes",
-        "partitionSize",
-        "partitionErrorMessage",
-        "port",
-        "lastTimestamp",
-        "throttleTimeMs",
-    }
+    {"producerId", "logAppendTimeMs", "sessionId", "errorMessage", "logDir", "totalBytes"}
+    | {"usableBytes", "partitionSize", "partitionErrorMessage", "port", "lastTimestamp"}
+    | {"throttleTimeMs"}
 )
 
 
@@ -87,9 +76,8 @@ class Broker(AskedBroker):
         yield "as it is", message_of(kind, body, version)
         for path, changed in changed_bodies(kind, body, version, has_others=True):
             if not _is_left_out(name, path, changed):
-                value = _at(changed, path)
-                what = f"{'.'.join(map(str, path))} = {str(value)[:60]}"
-                yield what.replace(self.topic_id, "<id>"), message_of(kind, changed, version)
+                what = description(path, changed).replace(self.topic_id, "<id>")
+                yield what, message_of(kind, changed, version)
 
 
 def _is_left_out(name: str, path: Path, body: Mapping[str, Any]) -> bool:
@@ -105,13 +93,6 @@ def _is_left_out(name: str, path: Path, body: Mapping[str, Any]) -> bool:
             return bool(body["keyType"] == OF_TRANSACTIONS)
         case _:
             return False
-
-
-def _at(body: Mapping[str, Any], path: Path) -> object:
-    value: Any = body
-    for step in path:
-        value = value[step]
-    return value
 
 
 @contextmanager

@@ -15,13 +15,8 @@ from kvorum.wire.records.legacy import LegacyMessage, read_entries
 
 LOGS: Final = 120
 PECULIARITIES: Final = (
-    "aborted transaction",
-    "empty batch",
-    "gap",
-    "gap within",
-    "horizon",
-    "marker with horizon",
-    "several segments",
+    *("aborted transaction", "empty batch", "gap", "gap within", "horizon"),
+    *("marker with horizon", "several segments"),
 )
 
 

@@ -132,15 +132,9 @@ class GroupBroker(AskedBroker):
 
 
 def _join_request(group: str, instance: str | None, member_id: str = "") -> JoinGroupRequest:
-    return JoinGroupRequest(
-        group,
-        SESSION_MS,
-        SESSION_MS,
-        member_id,
-        instance,
-        "consumer",
-        [JoinGroupRequestProtocol("range", SUBSCRIPTION)],
-    )
+    protocols = [JoinGroupRequestProtocol("range", SUBSCRIPTION)]
+    times = (SESSION_MS, SESSION_MS)
+    return JoinGroupRequest(group, *times, member_id, instance, "consumer", protocols)
 
 
 def _join(client: RawClient, group: str, instance: str | None) -> str:

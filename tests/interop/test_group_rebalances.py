@@ -49,15 +49,9 @@ class Member:
 
     def join(self, *, session_ms: int = LONG_MS, rebalance_ms: int = LONG_MS) -> None:
         """Send a JoinGroup, and wait for nothing."""
-        request = JoinGroupRequest(
-            GROUP,
-            session_ms,
-            rebalance_ms,
-            self.member_id,
-            self.instance,
-            "consumer",
-            [JoinGroupRequestProtocol("range", SUBSCRIPTION)],
-        )
+        who, times = (self.member_id, self.instance), (session_ms, rebalance_ms)
+        protocols = [JoinGroupRequestProtocol("range", SUBSCRIPTION)]
+        request = JoinGroupRequest(GROUP, *times, *who, "consumer", protocols)
         self.client.send(request, JOIN)
 
     def joined(self) -> None:
@@ -66,28 +60,37 @@ class Member:
         self.member_id = answer.member_id or self.member_id
         self.generation = answer.generation_id
 
-    def enter(self, *, session_ms: int = LONG_MS, rebalance_ms: int = LONG_MS) -> None:
-        """Have a new member get its id, and send its JoinGroup."""
+    def take_part(self, *, session_ms: int = LONG_MS, rebalance_ms: int = LONG_MS) -> None:
+        """Join a rebalance that waits for nobody else."""
         self.join(session_ms=session_ms, rebalance_ms=rebalance_ms)
         self.joined()
+
+    def enter(self, *, session_ms: int = LONG_MS, rebalance_ms: int = LONG_MS) -> None:
+        """Have a new member get its id, and send its JoinGroup."""
+        self.take_part(session_ms=session_ms, rebalance_ms=rebalance_ms)
         self.join(session_ms=session_ms, rebalance_ms=rebalance_ms)
+
+    def enter_alone(self, *, rebalance_ms: int = LONG_MS) -> None:
+        """Have a new member be all that the group waits for."""
+        self.enter(rebalance_ms=rebalance_ms)
+        self.joined()
 
     def sync(self, **assignments: Member) -> None:
         """Send a SyncGroup; assignments are given as text and member."""
-        request = SyncGroupRequest(
-            GROUP,
-            self.generation,
-            self.member_id,
-            self.instance,
-            assignments=[
-                SyncGroupRequestAssignment(one.member_id, text.encode())
-                for text, one in assignments.items()
-            ],
-        )
-        self.client.send(request, SYNC)
+        given = [
+            SyncGroupRequestAssignment(one.member_id, text.encode())
+            for text, one in assignments.items()
+        ]
+        who = (self.generation, self.member_id, self.instance)
+        self.client.send(SyncGroupRequest(GROUP, *who, assignments=given), SYNC)
 
     def synced(self) -> None:
         self._read(SyncGroupResponse, SYNC)
+
+    def get_share(self, **assignments: Member) -> None:
+        """Send a SyncGroup that is answered at once."""
+        self.sync(**assignments)
+        self.synced()
 
     def heartbeat(self) -> int:
         request = HeartbeatRequest(GROUP, self.generation, self.member_id, self.instance)
@@ -143,10 +146,8 @@ class Story:
 
     def tell_all(self) -> None:
         first, second = Member(self), Member(self)
-        first.enter()
-        first.joined()
-        first.sync(all=first)
-        first.synced()
+        first.enter_alone()
+        first.get_share(all=first)
         self.until("Stable", 1)
         self._second_comes(first, second)
         self._second_goes(first, second)
@@ -159,103 +160,81 @@ class Story:
         self.until("PreparingRebalance", 2)
         first.beat()
         first.commit()
-        first.join()
-        first.joined()
+        first.take_part()
         second.joined()
         second.sync()
         self.until("CompletingRebalance", 2)
         first.beat()
         first.commit()
-        first.sync(a=first, b=second)
-        first.synced()
+        first.get_share(a=first, b=second)
         second.synced()
         self.until("Stable", 2)
 
     def _second_goes(self, first: Member, second: Member) -> None:
         second.leave()
         first.beat()
-        first.join()
-        first.joined()
+        first.take_part()
         second.beat()
-        first.sync(again=first)
-        first.synced()
+        first.get_share(again=first)
         first.leave()
         self.until("Empty", 0)
 
     def _a_voter_falls_silent(self, first: Member) -> None:
         first.member_id = ""
-        first.enter()
-        first.joined()
-        first.sync(all=first)
-        first.synced()
+        first.enter_alone()
+        first.get_share(all=first)
         silent = Member(self)
         silent.enter(session_ms=SHORT_MS)
         self.until("PreparingRebalance", 2)
-        first.join()
-        first.joined()
+        first.take_part()
         silent.joined()
-        first.sync(a=first, b=silent)
-        first.synced()
+        first.get_share(a=first, b=silent)
         self.until("PreparingRebalance", 1)
-        first.join(rebalance_ms=SHORT_MS)
-        first.joined()
-        first.sync(all=first)
-        first.synced()
+        first.take_part(rebalance_ms=SHORT_MS)
+        first.get_share(all=first)
 
     def _no_member_joins_in_time(self, first: Member) -> None:
         """A rebalance ends without the member that does not come, then without one's sync."""
         third = Member(self)
-        third.enter(rebalance_ms=SHORT_MS)
-        third.joined()
+        third.enter_alone(rebalance_ms=SHORT_MS)
         first.beat()
-        third.sync(all=third)
-        third.synced()
+        third.get_share(all=third)
         fourth = Member(self)
         fourth.enter(rebalance_ms=SHORT_MS)
         self.until("PreparingRebalance", 2)
-        third.join(rebalance_ms=SHORT_MS)
-        third.joined()
+        third.take_part(rebalance_ms=SHORT_MS)
         fourth.joined()
         fourth.sync()
         # The leader of the group never says who gets what.
         fourth.synced()
         self.until("PreparingRebalance", 1)
-        fourth.join()
-        fourth.joined()
+        fourth.take_part()
         fourth.leave()
         self.until("Empty", 0)
 
     def _static_members(self) -> None:
         one = Member(self, "inst-1")
-        one.join()
-        one.joined()
-        one.sync(first=one)
-        one.synced()
+        one.take_part()
+        one.get_share(first=one)
         other = Member(self, "inst-2")
         other.join()
         self.until("PreparingRebalance", 2)
-        one.join()
-        one.joined()
+        one.take_part()
         other.joined()
-        one.sync(a=one, b=other)
-        one.synced()
-        other.sync()
-        other.synced()
+        one.get_share(a=one, b=other)
+        other.get_share()
         again = Member(self, "inst-2")
-        again.join()
-        again.joined()
+        again.take_part()
         other.beat()
         again.beat()
-        again.sync()
-        again.synced()
+        again.get_share()
         self.until("Stable", 2)
         twin = Member(self, "inst-1")
         one.join()
         self.until("PreparingRebalance", 2)
         twin.join()
         one.joined()
-        again.join()
-        again.joined()
+        again.take_part()
         twin.joined()
         self.until("CompletingRebalance", 2)
         for member in (twin, again):

@@ -50,13 +50,8 @@ def produce(servers: str, topic: str) -> None:
         reports.append(error)
 
     for number, value in enumerate(VALUES):
-        producer.produce(
-            topic,
-            value,
-            partition=number % PARTITIONS,
-            timestamp=1000 + number,
-            on_delivery=delivered,
-        )
+        place = {"partition": number % PARTITIONS, "timestamp": 1000 + number}
+        producer.produce(topic, value, on_delivery=delivered, **place)
     assert producer.flush(PATIENCE_S) == 0
     assert reports == [None] * COUNT
 
@@ -64,9 +59,10 @@ def produce(servers: str, topic: str) -> None:
 class Member:
     """A member of a group, which polls in a thread of its own as an application does."""
 
-    def __init__(self) -> None:
+    def __init__(self, consumer: Any) -> None:
         self.values: list[bytes] = []
         self.partitions: set[int] = set()
+        self._consumer = consumer
         self._is_over = threading.Event()
         self._threads = Threads()
         self._threads.start(self._run)
@@ -79,16 +75,10 @@ class Member:
     def _run(self) -> None:
         while not self._is_over.is_set():
             self.values += self._poll()
-            self.partitions = self._assigned()
-        self._leave()
+            self.partitions = {one.partition for one in self._consumer.assignment()}
+        self._consumer.close()
 
     def _poll(self) -> list[bytes]:
-        raise NotImplementedError
-
-    def _assigned(self) -> set[int]:
-        raise NotImplementedError
-
-    def _leave(self) -> None:
         raise NotImplementedError
 
 
@@ -96,51 +86,30 @@ class Confluent(Member):
     """A member by confluent-kafka."""
 
     def __init__(self, servers: str, group: str, topic: str, **settings: object) -> None:
-        self._consumer = confluent.Consumer(
-            {
-                "bootstrap.servers": servers,
-                "group.id": group,
-                "auto.offset.reset": "earliest",
-                **settings,
-            }
-        )
-        self._consumer.subscribe([topic])
-        super().__init__()
+        own = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
+        consumer = confluent.Consumer({**own, **settings})
+        consumer.subscribe([topic])
+        super().__init__(consumer)
 
     def _poll(self) -> list[bytes]:
         message = self._consumer.poll(0.2)
         return [] if message is None or message.error() is not None else [message.value()]
 
-    def _assigned(self) -> set[int]:
-        return {one.partition for one in self._consumer.assignment()}
-
-    def _leave(self) -> None:
-        self._consumer.close()
-
 
 class KafkaPython(Member):
     """A member by kafka-python."""
 
-    def __init__(self, servers: str, group: str, topic: str, **settings: object) -> None:
+    def __init__(self, servers: str, group: str, topic: str) -> None:
         library: Any = importlib.import_module("kafka")
-        self._consumer = library.KafkaConsumer(
-            topic,
-            bootstrap_servers=servers,
-            group_id=group,
-            auto_offset_reset="earliest",
-            **settings,
+        super().__init__(
+            library.KafkaConsumer(
+                topic, bootstrap_servers=servers, group_id=group, auto_offset_reset="earliest"
+            )
         )
-        super().__init__()
 
     def _poll(self) -> list[bytes]:
         polled = self._consumer.poll(timeout_ms=200).values()
         return [record.value for records in polled for record in records]
-
-    def _assigned(self) -> set[int]:
-        return {one.partition for one in self._consumer.assignment()}
-
-    def _leave(self) -> None:
-        self._consumer.close()
 
 
 class AnyMember(Protocol):
@@ -168,13 +137,7 @@ def join(request: pytest.FixtureRequest) -> Join:
         case "kafka-python":
             return KafkaPython
         case _:
-            return partial(JavaMember, java_clients(request))
-
-
-def java_clients(request: pytest.FixtureRequest) -> JavaClients:
-    """Return Kafka's own clients; the test is skipped without a Java runtime."""
-    java: Java = request.getfixturevalue("java")
-    return JavaClients(java)
+            return partial(JavaMember, JavaClients(request.getfixturevalue("java")))
 
 
 def wait_until_shared(*members: AnyMember) -> None:
@@ -220,14 +183,12 @@ def test_members_share_the_partitions_and_go_on_from_what_is_committed(
 
 
 @pytest.mark.slow
-def test_members_of_different_libraries_share_a_group(
-    servers: str, topic: str, request: pytest.FixtureRequest
-) -> None:
+def test_members_of_different_libraries_share_a_group(servers: str, topic: str, java: Java) -> None:
     settings = {"partition.assignment.strategy": "range"}
     with (
         closing(Confluent(servers, topic, topic, **settings)) as one,
         closing(KafkaPython(servers, topic, topic)) as two,
-        closing(JavaMember(java_clients(request), servers, topic, topic)) as three,
+        closing(JavaMember(JavaClients(java), servers, topic, topic)) as three,
     ):
         everyone = (one, two, three)
         wait_until_shared(*everyone)
@@ -235,10 +196,8 @@ def test_members_of_different_libraries_share_a_group(
 
 
 @pytest.mark.slow
-def test_kafkas_own_member_commits_by_time(
-    servers: str, topic: str, request: pytest.FixtureRequest
-) -> None:
-    clients = java_clients(request)
+def test_kafkas_own_member_commits_by_time(servers: str, topic: str, java: Java) -> None:
+    clients = JavaClients(java)
     assert clients.commit_time(servers, topic, topic, 1000 + 3 * PARTITIONS) == 3
     with closing(JavaMember(clients, servers, topic, topic)) as member:
         wait_until_read(COUNT - 3, member)
@@ -272,14 +231,10 @@ def test_members_by_aiokafka_share_and_commit(servers: str, topic: str) -> None:
         for reader in readers:
             reader.cancel()
         await asyncio.gather(first.stop(), second.stop())
-        again = consumer()
-        await again.start()
-        try:
+        async with consumer() as again:
             ends = await again.end_offsets(again.assignment())
             committed = {one: await again.committed(one) for one in again.assignment()}
             assert committed == ends
-        finally:
-            await again.stop()
         return shares
 
     assert asyncio.run(story()) == [PARTITIONS // 2] * 2

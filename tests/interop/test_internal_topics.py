@@ -97,6 +97,11 @@ pytestmark = pytest.mark.sample
 
 
 COORDINATORS = (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)
+ROWS = {
+    CONSUMER_OFFSETS.name: CONSUMER_OFFSETS_RECORD,
+    TRANSACTION_STATE.name: TRANSACTION_STATE_RECORD,
+    SHARE_GROUP_STATE.name: SHARE_GROUP_STATE_RECORD,
+}
 REMOTE = "__remote_log_metadata"
 REMOTE_MESSAGES = (
     "RemoteLogSegmentMetadataRecord",
@@ -117,15 +122,10 @@ def kafka(java: Java) -> InternalTopics:
 
 def row_of(record: TopicRecord) -> Row:
     """Return our result for a record."""
-    match record.topic:
-        case "__consumer_offsets":
-            row = CONSUMER_OFFSETS_RECORD.row(record.key, record.value)
-        case "__transaction_state":
-            row = TRANSACTION_STATE_RECORD.row(record.key, record.value)
-        case "__share_group_state":
-            row = SHARE_GROUP_STATE_RECORD.row(record.key, record.value)
-        case _:
-            row = remote_log_metadata_row(record.value)
+    if record.topic in ROWS:
+        row = ROWS[record.topic].row(record.key, record.value)
+    else:
+        row = remote_log_metadata_row(record.value)
     assert row is not None
     return row
 
@@ -136,13 +136,11 @@ def coordinator_records(topic: CoordinatorTopic, random: Random) -> Iterator[Top
         key, value = message_class(f"{name}Key"), message_class(f"{name}Value")
         for version in range(value.MIN_VERSION, value.MAX_VERSION + 1):
             for number in range(RECORDS_PER_VERSION):
-                data = struct.pack(">h", version) + random_message(value, version, random).encode(
-                    version
-                )
+                data = random_message(value, version, random).encode(version)
                 yield TopicRecord(
                     topic.name,
                     struct.pack(">h", type_id) + random_message(key, 0, random).encode(0),
-                    None if number == 0 else data,
+                    None if number == 0 else struct.pack(">h", version) + data,
                 )
 
 
@@ -231,9 +229,8 @@ def spoiled(data: bytes, random: Random) -> bytes:
     if random.random() < 0.3:
         return data[: random.randrange(len(data))]
     position = random.randrange(len(data))
-    return (
-        data[:position] + bytes([data[position] ^ 1 << random.randrange(8)]) + data[position + 1 :]
-    )
+    flipped = bytes([data[position] ^ 1 << random.randrange(8)])
+    return data[:position] + flipped + data[position + 1 :]
 
 
 def test_no_damaged_record_is_read_that_kafka_refuses(kafka: InternalTopics) -> None:
@@ -264,9 +261,7 @@ def compare(record: TopicRecord, answer: Answer) -> str:
 
 
 def test_records_of_tiered_storage_made_by_kafkas_serde(kafka: InternalTopics) -> None:
-    topic_id, segment_id = (
-        uuid_to_text(struct.pack(">qq", *numbers)) for numbers in ((1, 2), (3, 4))
-    )
+    topic_id, segment_id = (uuid_to_text(struct.pack(">qq", *pair)) for pair in ((1, 2), (3, 4)))
     partition = {"topic_name": "orders", "topic_id": topic_id, "partition_id": 7}
     contents = {
         "segment_id": segment_id, "start_offset": 100, "end_offset": 199,

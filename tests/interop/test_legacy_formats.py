@@ -112,33 +112,14 @@ def files_of(data: Path, topic: str) -> dict[str, bytes]:
 
 
 @contextmanager
-def real_kafka(
-    java: Java,
-    tools: ToolRunner,
-    folder: Path,
-    logs: dict[str, Log],
-    state: Callable[[Path, dict[str, Log]], None],
-) -> Generator[Node]:
-    node = Node(folder, java=java).format(tools=tools)
+def running_on(logs: dict[str, Log], node: Node, state: State) -> Generator[None]:
+    """Run a formatted node that finds these logs in its directory."""
     with node:
         create(node.address, logs)
     plant(node.data, logs)
     state(node.data, logs)
     with node:
-        yield node
-
-
-@contextmanager
-def our_node(
-    folder: Path, logs: dict[str, Log], state: Callable[[Path, dict[str, Log]], None]
-) -> Generator[Node]:
-    node = Node(folder).format()
-    with node:
-        create(node.address, logs)
-    plant(node.data, logs)
-    state(node.data, logs)
-    with node:
-        yield node
+        yield
 
 
 def create(bootstrap_servers: str, logs: dict[str, Log]) -> None:
@@ -175,9 +156,11 @@ def test_logs_of_old_formats_are_served_as_by_kafka(
     java: Java, kafka_tools: ToolRunner, golden_sets: Path, tmp_path: Path, state: State
 ) -> None:
     logs = old_logs(golden_sets)
-    with real_kafka(java, kafka_tools, tmp_path / "real", logs, state) as real:
+    real = Node(tmp_path / "real", java=java).format(tools=kafka_tools)
+    with running_on(logs, real, state):
         expected = story(real, logs)
-    with our_node(tmp_path / "ours", logs, state) as ours:
+    ours = Node(tmp_path / "ours").format()
+    with running_on(logs, ours, state):
         got = story(ours, logs)
     for time in TIMES_IN_VAIN:
         # A segment without times counts by its file's: Kafka looks into it, and no further.

@@ -85,14 +85,8 @@ def create_topics(servers: str) -> None:
 
 def send_packed(servers: str, codec: str) -> None:
     """Send records with and without key, value and headers, in batches of a few."""
-    producer = Producer(
-        {
-            "bootstrap.servers": servers,
-            "compression.type": codec,
-            "enable.idempotence": codec in {"gzip", "zstd"},
-            "batch.num.messages": 37,
-        }
-    )
+    settings = {"enable.idempotence": codec in {"gzip", "zstd"}, "batch.num.messages": 37}
+    producer = Producer({"bootstrap.servers": servers, "compression.type": codec, **settings})
     for number in range(RECORDS):
         producer.produce(
             codec,
@@ -135,15 +129,9 @@ def send_transactions(servers: str) -> Producer:
 
 def receive(servers: str, topics: Iterable[str], isolation: str) -> list[Received]:
     """Return what a consumer receives up to the end of each partition."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": servers,
-            "group.id": isolation,
-            "isolation.level": isolation,
-            "enable.partition.eof": True,
-            "enable.auto.commit": False,
-        }
-    )
+    settings = {"enable.partition.eof": True, "enable.auto.commit": False}
+    named = {"group.id": isolation, "isolation.level": isolation}
+    consumer = Consumer({"bootstrap.servers": servers, **named, **settings})
     places = [
         TopicPartition(topic, partition, OFFSET_BEGINNING)
         for topic in topics
@@ -168,27 +156,16 @@ def receive(servers: str, topics: Iterable[str], isolation: str) -> list[Receive
 def of_message(message: Message) -> Received:
     kind, timestamp = message.timestamp()
     assert kind != TIMESTAMP_NOT_AVAILABLE
-    return Received(
-        message.topic() or "",
-        message.partition() or 0,
-        message.offset() or 0,
-        timestamp,
-        message.key(),
-        message.value(),
-        tuple(cast("list[tuple[str, bytes | None]]", message.headers() or [])),
-    )
+    headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])
+    place = (message.topic() or "", message.partition() or 0, message.offset() or 0)
+    return Received(*place, timestamp, message.key(), message.value(), tuple(headers))
 
 
 def rows_below(directory: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of the topics, read beside the broker that has them open."""
-    options = parse_options(
-        {
-            "path": str(directory),
-            "topics": ",".join((*CODECS, TRANSACTIONS)),
-            "complete": "true",
-            "maxPartitionBytes": "2000",
-        }
-    )
+    topics = ",".join((*CODECS, TRANSACTIONS))
+    places = {"path": str(directory), "topics": topics}
+    options = parse_options({**places, "complete": "true", "maxPartitionBytes": "2000"})
     reading = Reading(options.columns, options.files.mode, has_gaps=options.has_gaps)
     for unit in planned_segments(options):
         for batch in range_rows(unit, reading):
@@ -196,15 +173,10 @@ def rows_below(directory: Path) -> Iterator[dict[str, Any]]:
 
 
 def as_received(row: dict[str, Any]) -> Received:
-    return Received(
-        row["topic"],
-        row["partition"],
-        row["offset"],
-        round(row["timestamp"].timestamp() * 1000),
-        row["key"],
-        row["value"],
-        tuple((header["key"], header["value"]) for header in row["headers"]),
-    )
+    time_ms = round(row["timestamp"].timestamp() * 1000)
+    headers = tuple((header["key"], header["value"]) for header in row["headers"])
+    place = (row["topic"], row["partition"], row["offset"])
+    return Received(*place, time_ms, row["key"], row["value"], headers)
 
 
 def by_place(records: Iterable[Received]) -> list[Received]:

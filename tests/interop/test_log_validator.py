@@ -33,18 +33,10 @@ TIMES: Final = (NOW_MS, NOW_MS - 5, NOW_MS - HOUR_MS, NOW_MS + HOUR_MS, NOW_MS +
 CRC_FIELD_START: Final = 17
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 ONLY_KAFKA_ACCEPTS: Final = frozenset(
-    {
-        "lz4: wrong content size",
-        "lz4: wrong content checksum",
-        "lz4: empty block behind",
-        "lz4: empty block instead of an end",
-        "gzip: reserved flags",
-        "gzip: a byte behind",
-        "gzip: zeros behind",
-        "gzip: other bytes behind",
-        "gzip: half a header behind",
-        "zstd: skippable frame is cut",
-    }
+    {"lz4: wrong content size", "lz4: wrong content checksum", "lz4: empty block behind"}
+    | {"lz4: empty block instead of an end", "gzip: reserved flags", "gzip: a byte behind"}
+    | {"gzip: zeros behind", "gzip: other bytes behind", "gzip: half a header behind"}
+    | {"zstd: skippable frame is cut"}
 )
 """Batches that no library writes: damage that only Java's decoders overlook."""
 TYPE_NAMES: Final = {
@@ -68,16 +60,10 @@ class Question(NamedTuple):
         rules = self.rules
         parts = (
             -1 if rules.compression is None else int(rules.compression),
-            int(rules.is_compacted),
-            TYPE_NAMES[rules.timestamp_type],
-            rules.timestamp_before_max_ms,
-            rules.timestamp_after_max_ms,
-            NOW_MS,
-            self.target.first_offset,
-            self.target.leader_epoch,
-            self.origin.name,
-            rules.record_bytes_max,
-            self.data.hex(),
+            *(int(rules.is_compacted), TYPE_NAMES[rules.timestamp_type]),
+            *(rules.timestamp_before_max_ms, rules.timestamp_after_max_ms, NOW_MS),
+            *(self.target.first_offset, self.target.leader_epoch, self.origin.name),
+            *(rules.record_bytes_max, self.data.hex()),
         )
         return " ".join(map(str, parts))
 

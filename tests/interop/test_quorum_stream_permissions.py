@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from tests.interop.stream_rows import stream_over
-from tests.support.acls import add_entries, entry
+from tests.support.acls import WITH_AUTHORIZER, add_entries, entry
 from tests.support.node import CLUSTER_ID
 from tests.support.ports import listens
 from tests.support.quorum.quorum import MakeQuorum, Quorum
@@ -15,10 +15,6 @@ from kvorum.metadata.acl_codes import CLUSTER_NAME, AclOperation, AclResourceTyp
 from kvorum.spark.errors import QuorumError
 
 pytestmark = pytest.mark.slow
-SETTINGS = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",
-}
 SASL = {
     "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
     "sasl.enabled.mechanisms": "PLAIN",
@@ -32,7 +28,7 @@ SASL = {
 
 @pytest.fixture(params=["kvorum", "kafka"])
 def quorum(request: pytest.FixtureRequest, make_quorum: MakeQuorum) -> Iterator[Quorum]:
-    with make_quorum(request.param, 1, SETTINGS) as found:
+    with make_quorum(request.param, 1, WITH_AUTHORIZER) as found:
         found.form([1])
         found.start()
         found.settled(found.keys(1))

@@ -7,14 +7,14 @@ of each request; all versions with KVORUM_BAD_INPUT=all.
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, cast
 
 import pytest
 from tests.interop.differential.failures import is_failure, is_met_otherwise
-from tests.interop.differential.limits import changed_bodies
+from tests.interop.differential.limits import changed_bodies, description, value_at
 from tests.interop.differential.messages import message_of
 from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.protocol.building import build
@@ -35,17 +35,9 @@ from kvorum.wire.primitives import Message
 
 IS_WHOLE: Final = os.environ.get("KVORUM_BAD_INPUT") == "all"
 KEYS: Final = (
-    ApiKey.FETCH,
-    ApiKey.SASL_HANDSHAKE,
-    ApiKey.API_VERSIONS,
-    ApiKey.SASL_AUTHENTICATE,
-    ApiKey.VOTE,
-    ApiKey.BEGIN_QUORUM_EPOCH,
-    ApiKey.END_QUORUM_EPOCH,
-    ApiKey.FETCH_SNAPSHOT,
-    ApiKey.ADD_RAFT_VOTER,
-    ApiKey.REMOVE_RAFT_VOTER,
-    ApiKey.UPDATE_RAFT_VOTER,
+    *(ApiKey.FETCH, ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE),
+    *(ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.FETCH_SNAPSHOT),
+    *(ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER, ApiKey.UPDATE_RAFT_VOTER),
 )
 EPOCHS: Final = frozenset({"replicaEpoch", "leaderEpoch"})
 FIRST_WITH_REPLICA_STATE: Final = 15
@@ -83,12 +75,8 @@ def at_limits(key: int, quorum: Quorum, version: int) -> Iterator[tuple[str, Mes
     kind = request_class(key)
     unchanged = cast("Mapping[str, Any]", to_json(build(kind, good(key, quorum, version)), version))
     for path, body in changed_bodies(kind, unchanged, version):
-        value: Any = body
-        for step in path:
-            value = value[step]
-        if path[-1] in EPOCHS and value > quorum.epoch:
-            continue
-        yield f"{'.'.join(map(str, path))} = {str(value)[:60]}", message_of(kind, body, version)
+        if path[-1] not in EPOCHS or value_at(path, body) <= quorum.epoch:
+            yield description(path, body), message_of(kind, body, version)
 
 
 def said(address: str, request: Message, version: int, patience_s: float) -> Json:
@@ -120,7 +108,7 @@ class LoneLeaders:
         self._running.enter_context(real.process)
         self.ours, self.real = ours.controller, real.controller
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Stop both."""
         self._running.close()
 
@@ -138,11 +126,9 @@ def leaders(
     java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LoneLeaders]:
     """Two leaders, for all requests."""
-    leaders = LoneLeaders(java, kafka_tools, tmp_path_factory.mktemp("raft-limits"))
-    try:
+    folder = tmp_path_factory.mktemp("raft-limits")
+    with closing(LoneLeaders(java, kafka_tools, folder)) as leaders:
         yield leaders
-    finally:
-        leaders.stop()
 
 
 def requests_to_both(

@@ -182,14 +182,8 @@ def random_path(drawn: random.Random, paths: list[str]) -> str:
         cut = drawn.randrange(len(part) + 1)
         parts[index] = drawn.choice(
             [part] * 5
-            + [
-                f"{part[:cut]}*",
-                f"*{part[cut:]}",
-                f"{part[:cut]}?{part[cut + 1 :]}",
-                "*",
-                "..",
-                ".",
-            ]
+            + [f"{part[:cut]}*", f"*{part[cut:]}", f"{part[:cut]}?{part[cut + 1 :]}"]
+            + ["*", "..", "."]
             + [f"{{{part},none}}", f"{part[:cut]}{{{part[cut:]},x}}", f"{part[:cut]}\\{part[cut:]}"]
             + [f"{part}x", "", f"{{{part}", f"{part}}}", f"{part[:cut]},{part[cut:]}"]
         )
@@ -257,22 +251,7 @@ def test_columns(judge: JavaJudge) -> None:
 
 
 LINE_PIECES = [
-    "ls",
-    "cat",
-    " ",
-    "  ",
-    "'",
-    '"',
-    "\\",
-    "/local",
-    "a",
-    "ü",
-    "\t",
-    "!",
-    "{",
-    "}",
-    "#",
-    ";",
+    *("ls", "cat", " ", "  ", "'", '"', "\\", "/local", "a", "ü", "\t", "!", "{", "}", "#", ";")
 ]
 
 

@@ -48,38 +48,14 @@ SETTINGS: Final = {
 }
 PRODUCERS: Final[tuple[int, ...]] = (1000, 1001, 1002)
 Answer: TypeAlias = Any
-SEEN: Final = {
-    *(
-        ("produce", code)
-        for code in (
-            ErrorCode.NONE,
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-            ErrorCode.INVALID_TXN_STATE,
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        )
-    ),
-    *(
-        ("end", code)
-        for code in (
-            ErrorCode.NONE,
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-            ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-        )
-    ),
-    *(
-        ("commit", code)
-        for code in (
-            ErrorCode.NONE,
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            ErrorCode.OFFSET_METADATA_TOO_LARGE,
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            ErrorCode.INVALID_GROUP_ID,
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-        )
-    ),
+CODES: Final = {
+    "produce": "NONE OUT_OF_ORDER_SEQUENCE_NUMBER INVALID_PRODUCER_EPOCH INVALID_TXN_STATE"
+    " TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    "end": "NONE UNKNOWN_TOPIC_OR_PARTITION INVALID_PRODUCER_EPOCH TRANSACTION_COORDINATOR_FENCED",
+    "commit": "NONE UNKNOWN_TOPIC_OR_PARTITION OFFSET_METADATA_TOO_LARGE UNKNOWN_MEMBER_ID"
+    " INVALID_GROUP_ID INVALID_PRODUCER_EPOCH",
 }
+SEEN: Final = {(kind, ErrorCode[name]) for kind, names in CODES.items() for name in names.split()}
 """Events that have to happen at least once, or the script says little."""
 Step: TypeAlias = Callable[[RawClient], Answer]
 
@@ -106,6 +82,10 @@ class Script:
 
     def _epoch(self, producer_id: int) -> int:
         return max(0, self._producers[producer_id].epoch + self._random.choice((0, 0, 0, 0, -1, 1)))
+
+    def _notice(self, producer_id: int, epoch: int) -> None:
+        if epoch > self._producers[producer_id].epoch:
+            self._producers[producer_id] = Producer(epoch)
 
     def _produce(self) -> tuple[str, Step]:
         random = self._random
@@ -147,9 +127,7 @@ class Script:
         epoch = self._epoch(producer_id)
         if transaction_version > 1 and random.random() < 0.7:
             epoch += 1
-        known = self._producers[producer_id]
-        if epoch > known.epoch:
-            self._producers[producer_id] = Producer(epoch)
+        self._notice(producer_id, epoch)
         places = [(TOPIC, 0), (TOPIC, 1), (OFFSETS, 0), (TOPIC, 9), ("unknown", 0), (OFFSETS, 3)]
         weights = (4, 4, 4, 1, 1, 1)
         topics = [
@@ -178,9 +156,7 @@ class Script:
         random = self._random
         producer_id, version = random.choice(PRODUCERS), random.randrange(5)
         epoch = self._epoch(producer_id)
-        known = self._producers[producer_id]
-        if epoch > known.epoch:
-            self._producers[producer_id] = Producer(epoch)
+        self._notice(producer_id, epoch)
         metadata = random.choice(("", "", "", "some", None, "x" * 5000))
         topics = [
             TxnOffsetCommitRequestTopic(
@@ -210,11 +186,8 @@ class Script:
 def fetched(client: RawClient, partition: int) -> Answer:
     """Return offsets, aborted transactions and the batches that a reader of committed ones gets."""
     wish = FetchRequest.FetchPartition(partition, fetch_offset=0, partition_max_bytes=1 << 24)
-    request = FetchRequest(
-        max_bytes=1 << 24,
-        isolation_level=1,
-        topics=[FetchRequest.FetchTopic(TOPIC, partitions=[wish])],
-    )
+    topics = [FetchRequest.FetchTopic(TOPIC, partitions=[wish])]
+    request = FetchRequest(max_bytes=1 << 24, isolation_level=1, topics=topics)
     (topic,) = client.ask(request, FetchResponse, 12).responses
     (one,) = topic.partitions
     batches = [
@@ -232,9 +205,8 @@ def fetched(client: RawClient, partition: int) -> Answer:
 
 def offsets(client: RawClient, *, is_stable: bool) -> Answer:
     wish = OffsetFetchRequestTopics(TOPIC, partition_indexes=[0, 1])
-    request = OffsetFetchRequest(
-        groups=[OffsetFetchRequestGroup(GROUP, topics=[wish])], require_stable=is_stable
-    )
+    groups = [OffsetFetchRequestGroup(GROUP, topics=[wish])]
+    request = OffsetFetchRequest(groups=groups, require_stable=is_stable)
     (group,) = client.ask(request, OffsetFetchResponse, 8).groups
     return group.error_code, [
         (one.partition_index, one.committed_offset, one.metadata, one.error_code)

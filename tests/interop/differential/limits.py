@@ -64,6 +64,18 @@ def changed_bodies(
         yield from _changed_inside(kind, field, body, version, has_others=has_others)
 
 
+def value_at(path: Path, body: Any) -> Any:
+    """Return the value that a path leads to."""
+    for step in path:
+        body = body[step]
+    return body
+
+
+def description(path: Path, body: Mapping[str, Any]) -> str:
+    """Say where a body was changed, and to what."""
+    return f"{'.'.join(map(str, path))} = {str(value_at(path, body))[:60]}"
+
+
 def _changed_inside(
     kind: type[Struct],
     field: FieldFacts,
