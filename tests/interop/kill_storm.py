@@ -77,12 +77,7 @@ def stormy_cluster(kind: Kind, folder: Path, **options: Any) -> Generator[Broker
 
 
 def storm(
-    cluster: BrokerCluster,
-    random: Random,
-    *,
-    seconds: float,
-    blows_min: int,
-    fills_disks: bool = False,
+    cluster: BrokerCluster, random: Random, *, seconds: float, blows_min: int, fills_disks: bool
 ) -> StormFigures:
     """Kill brokers for so long and so often, then count what was lost, doubled or reordered.
 

@@ -18,7 +18,7 @@ def zigzag(number: int) -> bytes:
     return bytes(out)
 
 
-def make_record(offset_delta: int, value: bytes, key: bytes | None = None) -> bytes:
+def make_record(offset_delta: int, value: bytes, key: bytes | None) -> bytes:
     key_part = zigzag(-1) if key is None else zigzag(len(key)) + key
     body = b"\0" + zigzag(0) + zigzag(offset_delta) + key_part
     body += zigzag(len(value)) + value + zigzag(0)

@@ -45,18 +45,16 @@ def begun_history(directory: Path, first_offset: int) -> MetadataHistory:
     return MetadataHistory.from_snapshot(file_records(file), end_offset=end, epoch=epoch)
 
 
-def written_records(
-    records: Iterable[RecordAndVersion], *, first_offset: int = 1, epoch: int = 1
-) -> list[LogRecord]:
+def written_records(records: Iterable[RecordAndVersion]) -> list[LogRecord]:
     """Return what a controller wrote as a log that begins with the leader's own record.
 
     A record a second, so that times are as different as offsets.
     """
-    begin = LogRecord(first_offset - 1, epoch, 0, LeaderChangeMessage(leader_id=1), 0)
+    begin = LogRecord(0, 1, 0, LeaderChangeMessage(leader_id=1), 0)
     return [
         begin,
         *(
-            LogRecord(offset, epoch, offset * 1000, message, version)
-            for offset, (message, version) in enumerate(records, start=first_offset)
+            LogRecord(offset, 1, offset * 1000, message, version)
+            for offset, (message, version) in enumerate(records, start=1)
         ),
     ]

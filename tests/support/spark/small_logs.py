@@ -32,6 +32,7 @@ NODE = "version=1\ncluster.id={cluster}\nnode.id={node}\n"
 INDEX_ENTRY = struct.Struct(">ii")
 START_MS = 1_700_000_000_000
 LOG_FOLDER = "__cluster_metadata-0"
+SEGMENTS = 3
 
 
 @dataclass
@@ -116,13 +117,13 @@ def control(kind: ControlRecordType, message: Message, *, offset: int, epoch: in
     )
 
 
-def write_log(folder: Path, random: Random, *, segments: int = 3, node: int = 1) -> SmallLog:
+def write_log(folder: Path, random: Random, *, node: int = 1) -> SmallLog:
     """Write a node's directory: meta.properties, segments with their indexes, a snapshot."""
     log = SmallLog(folder)
     log.inner.mkdir(parents=True)
     (folder / "meta.properties").write_text(NODE.format(cluster="cluster-a", node=node))
     offset, epoch, time = 0, 1, START_MS
-    for _ in range(segments):
+    for _ in range(SEGMENTS):
         base, parts = offset, list[bytes]()
         for _ in range(random.randrange(3, 9)):
             if random.random() < 0.3:
