@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.node_process import KVORUM
 from tests.support.topics import create
 from tests.support.waiting import PATIENCE_S, wait_for
 
@@ -23,7 +23,6 @@ from kvorum.cli.broken_pipe import READER_GONE
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 
-KVORUM = [sys.executable, "-m", "kvorum.cli"]
 DIRECTORY_ID = "JEXY6aqzQY-32P5TStzaFg"
 HELP = [["--help"], ["storage", "format", "--help"], ["quorum", "--help"]]
 QUICK_SEED = ["simulate", "--only", "quorum", "--seed", "1", "--duration", "2"]

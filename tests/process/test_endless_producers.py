@@ -1,8 +1,5 @@
 """Producers that never stop at a full disk: each gets the code, nothing acknowledged is lost."""
 
-import threading
-from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,59 +10,25 @@ from tests.support.fixtures import Report
 from tests.support.lost_log_dir import (
     TOPICS,
     described,
+    producing,
     read_all,
     two_directories,
     wait_until_described,
+    wait_until_others_go_on,
 )
 from tests.support.raw_client import RawClient
-from tests.support.record_requests import batch, produce
+from tests.support.record_requests import batch
 from tests.support.resources import Memory, wait_until_quiet
 from tests.support.small_disk import DISK_BYTES, mount
-from tests.support.threads import Threads
 from tests.support.topics import create, wait_until_written
 
 from kvorum.wire.error_codes import ErrorCode
 
 REFUSALS_EACH: Final = 500
-RECORD_BYTES: Final = 10_000
 MIB: Final = 2**20
 GROWTH_MAX: Final = 24 * MIB
 LINES_MAX: Final = 50
 IDLE_S: Final = 2.0
-
-
-class Producer:
-    """Writes to one topic with acks=all, whatever it is answered, until it is stopped."""
-
-    def __init__(self, address: str, topic: str) -> None:
-        self.topic = topic
-        self.acknowledged: list[bytes] = []
-        self.codes: Counter[int] = Counter()
-        self.has_stopped = threading.Event()
-        self._address = address
-        self._threads = Threads()
-
-    @property
-    def refusal_count(self) -> int:
-        """The number of batches that were refused."""
-        return self.codes.total() - self.codes[ErrorCode.NONE]
-
-    def start(self) -> None:
-        self._threads.start(self._run)
-
-    def stop(self) -> None:
-        self.has_stopped.set()
-        self._threads.join()
-
-    def _run(self) -> None:
-        # The node may end, and whatever was on its way then was not acknowledged.
-        with suppress(OSError, AssertionError), RawClient(self._address) as client:
-            while not self.has_stopped.is_set():
-                value = b"%d " % len(self.acknowledged) + bytes(RECORD_BYTES)
-                code = produce(client, self.topic, batch(value)).error_code
-                self.codes[code] += 1
-                if code == ErrorCode.NONE:
-                    self.acknowledged.append(value)
 
 
 @pytest.mark.slow
@@ -75,23 +38,14 @@ def test_producers_that_never_stop(report: Report, tmp_path: Path, disk: Path) -
         assert create(node.broker, *TOPICS) == [ErrorCode.NONE] * len(TOPICS)
         wait_until_described(node)
         lost, kept = described(node)[str(disk)][1], described(node)[str(node.data)][1]
-        producers = {topic: Producer(node.broker, topic) for topic in TOPICS}
         memory = Memory(process.pid)
         before = memory.resident_bytes()
-        with Bystander(node.broker, process.pid) as bystander:
-            for producer in producers.values():
-                producer.start()
+        with Bystander(node.broker, process.pid) as bystander, producing(node.broker) as producers:
             process.wait_until(
                 lambda: all(producers[one].refusal_count >= REFUSALS_EACH for one in lost),
                 f"each producer at the full disk was refused {REFUSALS_EACH} times",
             )
-            acknowledged = {topic: len(producers[topic].acknowledged) for topic in kept}
-            process.wait_until(
-                lambda: all(len(producers[one].acknowledged) > acknowledged[one] for one in kept),
-                "the other producers go on",
-            )
-            for producer in producers.values():
-                producer.stop()
+            wait_until_others_go_on(producers, kept)
         grown = memory.peak_bytes() - before
         busy = wait_until_quiet(process.pid, IDLE_S)
         lines = process.lines()
@@ -128,12 +82,8 @@ def test_the_only_log_directory_is_full(tmp_path: Path, disk: Path) -> None:
         process.wait_until(
             lambda: described(node)[str(disk)][1] == {*TOPICS}, "all topics are on the disk"
         )
-        producers = {topic: Producer(node.broker, topic) for topic in TOPICS}
-        for producer in producers.values():
-            producer.start()
-        assert_stopped_loudly(process.wait(), disk, "")
-        for producer in producers.values():
-            producer.stop()
+        with producing(node.broker) as producers:
+            assert_stopped_loudly(process.wait(), disk, "")
     for producer in producers.values():
         assert producer.acknowledged
         assert set(producer.codes) <= {ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR}

@@ -1,6 +1,10 @@
 """A log directory whose disk is taken away from a running node."""
 
+import math
 import threading
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support.node import Node
@@ -16,9 +20,7 @@ from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse
 
 TOPICS = [f"topic{number}" for number in range(4)]
-
-
-RECORD_BYTES = 2000
+RECORD_BYTES = 10_000
 
 
 def described(node: Node) -> dict[str, tuple[int, set[str]]]:
@@ -46,18 +48,62 @@ def wait_until_described(node: Node) -> None:
     )
 
 
-def produce_until(
-    node: Node, topic: str, acknowledged: list[bytes], refusals: list[int], is_over: threading.Event
-) -> None:
-    """Produce with acks=all until the first refusal."""
-    with RawClient(node.broker) as client:
-        while not refusals and not is_over.is_set():
-            value = b"%d " % len(acknowledged) + bytes(RECORD_BYTES)
-            answer = produce(client, topic, batch(value))
-            if answer.error_code == ErrorCode.NONE:
-                acknowledged.append(value)
-            else:
-                refusals.append(answer.error_code)
+class Producer:
+    """Writes to one topic with acks=all until it is stopped, or was refused so often."""
+
+    def __init__(self, address: str, topic: str, refusals_max: float) -> None:
+        self.acknowledged: list[bytes] = []
+        self.codes: Counter[int] = Counter()
+        self._place = (address, topic)
+        self._refusals_max = refusals_max
+        self._has_stopped = threading.Event()
+        self._threads = Threads()
+
+    @property
+    def refusal_count(self) -> int:
+        """The number of batches that were refused."""
+        return self.codes.total() - self.codes[ErrorCode.NONE]
+
+    def start(self) -> None:
+        self._threads.start(self._run)
+
+    def stop(self) -> None:
+        self._has_stopped.set()
+        self._threads.join()
+
+    def _run(self) -> None:
+        address, topic = self._place
+        # The node may end, and whatever was on its way then was not acknowledged.
+        with suppress(OSError, AssertionError), RawClient(address) as client:
+            while self.refusal_count < self._refusals_max and not self._has_stopped.is_set():
+                value = b"%d " % len(self.acknowledged) + bytes(RECORD_BYTES)
+                code = produce(client, topic, batch(value)).error_code
+                self.codes[code] += 1
+                if code == ErrorCode.NONE:
+                    self.acknowledged.append(value)
+
+
+@contextmanager
+def producing(address: str, *, refusals_max: float = math.inf) -> Generator[Mapping[str, Producer]]:
+    """Have a producer write to each of the topics, whatever it is answered."""
+    producers = {topic: Producer(address, topic, refusals_max) for topic in TOPICS}
+    for producer in producers.values():
+        producer.start()
+    try:
+        yield producers
+    finally:
+        for producer in producers.values():
+            producer.stop()
+
+
+def wait_until_others_go_on(producers: Mapping[str, Producer], kept: Iterable[str]) -> None:
+    """Wait until each of these topics has got another batch."""
+    counts = {topic: len(producers[topic].acknowledged) for topic in kept}
+    wait_for(
+        lambda: all(len(producers[topic].acknowledged) > counts[topic] for topic in counts),
+        "the other producers go on",
+        otherwise=lambda: {topic: one.codes for topic, one in producers.items()},
+    )
 
 
 def read_all(client: RawClient, topic: str) -> list[bytes | None]:
@@ -80,30 +126,17 @@ def lose_the_disk(node: Node, disk: Path, broker_id: int = 1) -> None:
     before = described(node)
     lost, kept = before[str(disk)][1], before[str(node.data)][1]
     assert (len(lost), len(kept)) == (2, 2)
-    acknowledged: dict[str, list[bytes]] = {topic: [] for topic in TOPICS}
-    refusals: dict[str, list[int]] = {topic: [] for topic in TOPICS}
-    is_over = threading.Event()
-    producers = Threads()
-    for topic in TOPICS:
-        producers.start(produce_until, node, topic, acknowledged[topic], refusals[topic], is_over)
-    try:
+    with producing(node.broker, refusals_max=1) as producers:
         wait_for(
-            lambda: all(refusals[topic] for topic in lost),
+            lambda: all(producers[topic].refusal_count for topic in lost),
             "producers to the full disk are refused",
-            otherwise=lambda: refusals,
+            otherwise=lambda: {topic: one.codes for topic, one in producers.items()},
         )
-        counts = {topic: len(acknowledged[topic]) for topic in kept}
-        wait_for(
-            lambda: all(len(acknowledged[topic]) > counts[topic] for topic in kept),
-            "the other producers go on",
-            otherwise=lambda: refusals,
-        )
-    finally:
-        is_over.set()
-        producers.join()
+        wait_until_others_go_on(producers, kept)
     # Two producers filled the small disk; the others never noticed.
-    assert {refusals[topic][0] for topic in lost} == {ErrorCode.KAFKA_STORAGE_ERROR}
-    assert [refusals[topic] for topic in sorted(kept)] == [[], []]
+    for topic in lost:
+        assert producers[topic].codes.keys() == {ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR}
+    assert [producers[topic].refusal_count for topic in kept] == [0, 0]
     # A producer is refused first; then the replicas of the directory are taken down.
     offline = {
         str(node.data): (ErrorCode.NONE, kept),
@@ -126,7 +159,7 @@ def lose_the_disk(node: Node, disk: Path, broker_id: int = 1) -> None:
             assert fetch_error(client, topic, version=6) == ErrorCode.KAFKA_STORAGE_ERROR
             assert fetch_error(client, topic, version=5) == ErrorCode.NOT_LEADER_OR_FOLLOWER
         for topic in kept:
-            assert read_all(client, topic) == acknowledged[topic]
+            assert read_all(client, topic) == producers[topic].acknowledged
 
 
 def two_directories(folder: Path, second: Path, *, has_records_in_both: bool = True) -> Node:
