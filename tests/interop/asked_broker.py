@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, cast
 
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.group_servers import coordinates
 from tests.support.clients.driver import TopicWish
@@ -34,8 +34,7 @@ class AskedBroker:
         # Ours do not make the topic of transactions, and refuse their offsets without it.
         compacted = {"cleanup.policy": "compact"}
         wishes = [TopicWish(topic), TopicWish("__transaction_state", configs=compacted)]
-        with ConfluentDriver(address) as driver:
-            assert {done.code for done in driver.create_topics(wishes).values()} == {0}
+        make_topics(address, *wishes)
         with RawClient(address) as client:
             wait_until_led(client, topic)
             self.topic_id = uuid_to_text(topic_id(client, topic))

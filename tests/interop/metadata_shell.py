@@ -10,6 +10,7 @@ from tests.support.golden_data import first_offset, metadata_directories, snapsh
 from tests.support.kafka.tools import ToolRunner
 from tests.support.waiting import asked_until
 
+from kvorum.cli.shell_tool.session import SOFTWARE
 from kvorum.inspection.metadata_log.folding import FoldedLog, Provenance
 from kvorum.inspection.shell.image_tree import Software, shell_tree
 from kvorum.inspection.shell.node import DanglingNameError, find_lines, tree_lines
@@ -80,6 +81,12 @@ class Shell:
 
 def _ends_alike(one: str, other: str) -> bool:
     return _PROVENANCE.findall(one) == _PROVENANCE.findall(other)
+
+
+def as_of_reference(printed: str) -> str:
+    """Have our shell say of itself what the real one says."""
+    named = printed.replace(f"{SOFTWARE.version}\n", f"{REFERENCE_SOFTWARE.version}\n")
+    return named.replace(f"{SOFTWARE.commit_id}\n", f"{REFERENCE_SOFTWARE.commit_id}\n")
 
 
 def tree_text(image: MetadataImage, provenance: Provenance) -> str:

@@ -9,7 +9,7 @@ from random import Random
 from typing import Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.interop.data_plane_answers import (
     RESPONSES,
     STAMPED,
@@ -37,9 +37,8 @@ SEED: Final = int(os.environ.get("KVORUM_DATA_PLANE_SEED", "1"))
 def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
     with both_nodes() as (real, ours):
         for node in (real, ours):
-            with ConfluentDriver(node.address) as driver:
-                wishes = [TopicWish(name, configs=dict(TOPICS[name])) for name in TOPICS]
-                assert {done.code for done in driver.create_topics(wishes).values()} == {0}
+            wishes = [TopicWish(name, configs=dict(TOPICS[name])) for name in TOPICS]
+            make_topics(node.address, *wishes)
             with RawClient(node.address) as client:
                 wait_until_led(client, *TOPICS)
         yield real, ours
@@ -51,8 +50,7 @@ def test_header_fields_at_their_limits_are_answered_as_by_kafka(nodes: tuple[Nod
     with ExitStack() as stack:
         theirs, mine = (stack.enter_context(RawClient(node.address)) for node in nodes)
         for node in nodes:
-            driver = stack.enter_context(ConfluentDriver(node.address))
-            assert driver.create_topics([TopicWish("limits")])["limits"].code == 0
+            make_topics(node.address, TopicWish("limits"))
         for client in (theirs, mine):
             wait_until_led(client, "limits")
         for name, data in header_variants(int(time.time() * 1000)):

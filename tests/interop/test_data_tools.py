@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
@@ -28,9 +28,7 @@ def node(kvorum_node: Node) -> Node:
 def topic(node: Node, request: pytest.FixtureRequest) -> str:
     """A new topic."""
     name = "".join(one if one.isalnum() else "-" for one in request.node.name)
-    with ConfluentDriver(node.address) as driver:
-        wish = TopicWish(name, partitions=PARTITIONS)
-        assert driver.create_topics([wish])[name].code == 0
+    make_topics(node.address, TopicWish(name, partitions=PARTITIONS))
     return name
 
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.support.clients.driver import TopicWish
 from tests.support.node import BothNodes
 from tests.support.raw_client import RawClient
@@ -200,9 +200,7 @@ def servers(both_nodes: BothNodes) -> Iterator[tuple[Server, Server]]:
 
 def create(both: tuple[Server, Server], topic: str) -> None:
     for server in both:
-        with ConfluentDriver(server.servers) as driver:
-            done = driver.create_topics([TopicWish(topic, partitions=PARTITIONS)])
-            assert done[topic].code == 0
+        make_topics(server.servers, TopicWish(topic, partitions=PARTITIONS))
         server.learn(topic)
 
 

@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer, Producer
 from tests.interop.broker_cluster import OlderBrokers, RunBrokers
+from tests.interop.clients.confluent_records import end_transaction, transactional_producer
 from tests.support.dump_log import decoder_of, dump, log_files
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import OLDEST_NODE, REFERENCE_RELEASE
@@ -61,16 +62,13 @@ def _produce(servers: str, codec: str) -> None:
 
 
 def _produce_in_transactions(servers: str) -> None:
-    producer = Producer({"bootstrap.servers": servers, "transactional.id": "fresh-transactions"})
-    producer.init_transactions(PATIENCE_S)
+    producer = transactional_producer(servers, "fresh-transactions")
     for number in range(4):
         producer.begin_transaction()
         producer.produce(TOPIC, b"in transaction %d" % number)
-        if number % 2:
-            producer.flush(PATIENCE_S)
-            producer.abort_transaction(PATIENCE_S)
-        else:
-            producer.commit_transaction(PATIENCE_S)
+        # A transaction that is aborted before its records are sent has none in the log.
+        producer.flush(PATIENCE_S)
+        end_transaction(producer, is_committed=number % 2 == 0)
 
 
 def _consume(servers: str) -> None:

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.interop.group_script import TOPICS, Script
 from tests.interop.group_servers import (
     PARTITIONS,
@@ -34,9 +34,8 @@ SEED: Final = int(os.environ.get("KVORUM_GROUP_SEED", "1"))
 def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
     with both_nodes(SETTINGS) as (real, ours):
         for node in (real, ours):
-            with ConfluentDriver(node.address) as driver:
-                wishes = [TopicWish(name, partitions=PARTITIONS) for name in TOPICS]
-                assert {done.code for done in driver.create_topics(wishes).values()} == {0}
+            wishes = [TopicWish(name, partitions=PARTITIONS) for name in TOPICS]
+            make_topics(node.address, *wishes)
             with RawClient(node.address) as client:
                 node.process.wait_until(lambda: coordinates(client), "every group is coordinated")
                 node.process.wait_until(lambda: knows_topics(client), "the topics are known")

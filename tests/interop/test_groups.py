@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
@@ -35,8 +35,7 @@ def topic(servers: str, request: pytest.FixtureRequest) -> str:
     name = "".join(one if one.isalnum() else "-" for one in request.node.name)
     # The records are of 1970: the node's next look for old segments would take them away.
     wish = TopicWish(name, partitions=PARTITIONS, configs={"retention.ms": "-1"})
-    with ConfluentDriver(servers) as driver:
-        assert driver.create_topics([wish])[name].code == 0
+    make_topics(servers, wish)
     produce(servers, name)
     return name
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
@@ -33,8 +33,7 @@ def nodes(both_nodes: BothNodes, kafka_tools: ToolRunner) -> Iterator[tuple[str,
     """The addresses of a real node and of ours, each with the topic and its records."""
     with both_nodes(SETTINGS) as (real, ours):
         for servers in (real.address, ours.address):
-            with ConfluentDriver(servers) as driver:
-                assert driver.create_topics([TopicWish(TOPIC)])[TOPIC].code == 0
+            make_topics(servers, TopicWish(TOPIC))
             kafka_tools.printed(
                 "kafka-console-producer",
                 *("--bootstrap-server", servers, "--topic", TOPIC),

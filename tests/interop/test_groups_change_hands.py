@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
@@ -19,11 +19,6 @@ GROUPS: Final = ("one", "two", "grp-é")
 SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
 BATCH: Final = 10
 KILLS: Final = 3
-
-
-def create(servers: str) -> None:
-    with ConfluentDriver(servers) as driver:
-        assert driver.create_topics([TopicWish(TOPIC, partitions=PARTITIONS)])[TOPIC].code == 0
 
 
 def write(servers: str, first: int) -> None:
@@ -73,7 +68,7 @@ def test_groups_go_from_a_real_node_to_ours_and_back(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner
 ) -> None:
     with Node(tmp_path, SETTINGS, java=java).format(tools=kafka_tools) as real:
-        create(real.address)
+        make_topics(real.address, TopicWish(TOPIC, partitions=PARTITIONS))
         use(real.address, 0)
     with Node(tmp_path, SETTINGS) as ours:
         assert read(ours.address, "one") == []
@@ -81,14 +76,11 @@ def test_groups_go_from_a_real_node_to_ours_and_back(
     with Node(tmp_path, SETTINGS, java=java) as again:
         assert read(again.address, "two") == []
         use(again.address, 2 * BATCH)
-        described = kafka_tools.run(
-            "kafka-consumer-groups",
-            *("--bootstrap-server", again.address, "--describe", "--group", "grp-é"),
-        )
-        assert described.stdout.count(TOPIC) == PARTITIONS
+        asked = ("--bootstrap-server", again.address, "--describe", "--group", "grp-é")
+        described = kafka_tools.printed("kafka-consumer-groups", *asked)
+        assert described.count(TOPIC) == PARTITIONS
     (log,) = (tmp_path / "data").glob("__consumer_offsets-47/*.log")
-    dumped = kafka_tools.run("kafka-dump-log", "--offsets-decoder", "--files", str(log))
-    assert "grp-é" in dumped.stdout
+    assert "grp-é" in kafka_tools.dumped(log, "--offsets-decoder")
 
 
 @pytest.mark.slow
@@ -97,7 +89,7 @@ def test_what_a_group_has_committed_outlives_every_kill(tmp_path: Path) -> None:
     for number in range(KILLS):
         with node.process:
             if number == 0:
-                create(node.address)
+                make_topics(node.address, TopicWish(TOPIC, partitions=PARTITIONS))
             use(node.address, number * BATCH)
     with node:
         assert [read(node.address, group) for group in GROUPS] == [[], [], []]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
@@ -123,9 +123,7 @@ def running_on(logs: dict[str, Log], node: Node, state: State) -> Generator[None
 
 
 def create(bootstrap_servers: str, logs: dict[str, Log]) -> None:
-    with ConfluentDriver(bootstrap_servers) as driver:
-        wishes = [TopicWish(name, configs=CONFIGS) for name in logs]
-        assert {done.code for done in driver.create_topics(wishes).values()} == {0}
+    make_topics(bootstrap_servers, *(TopicWish(name, configs=CONFIGS) for name in logs))
     with RawClient(bootstrap_servers) as client:
         wait_until_led(client, *logs)
 

@@ -1,22 +1,18 @@
 """The rows of a running real broker's segments are the records that its consumers receive."""
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    TIMESTAMP_NOT_AVAILABLE,
-    Consumer,
-    KafkaError,
-    Message,
-    Producer,
-    TopicPartition,
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message, Producer
+from tests.interop.clients.confluent import make_topics
+from tests.interop.clients.confluent_records import (
+    end_transaction,
+    read_to_end,
+    transactional_producer,
 )
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Node
@@ -55,14 +51,18 @@ def test_rows_of_a_running_broker_are_what_consumers_receive(
 ) -> None:
     with Node(tmp_path, ONE_REPLICA, java=java).format(tools=kafka_tools) as broker:
         servers = broker.address
-        create_topics(servers)
+        wishes = [*(TopicWish(name) for name in CODECS), TopicWish(TRANSACTIONS, PARTITIONS)]
+        make_topics(servers, *wishes)
         for codec in CODECS:
             send_packed(servers, codec)
         unfinished = send_transactions(servers)
         rows = list(rows_below(broker.data))
-        topics = [*CODECS, TRANSACTIONS]
-        everything = receive(servers, topics, "read_uncommitted")
-        committed = receive(servers, topics, "read_committed")
+        places = [(codec, 0) for codec in CODECS]
+        places += [(TRANSACTIONS, partition) for partition in range(PARTITIONS)]
+        everything, committed = (
+            [*map(of_message, read_to_end(servers, places, isolation=isolation))]
+            for isolation in ("read_uncommitted", "read_committed")
+        )
         unfinished.abort_transaction(PATIENCE_S)
     plain = [row for row in rows if row["control_type"] is None]
     assert by_place(map(as_received, plain)) == by_place(everything)
@@ -71,16 +71,6 @@ def test_rows_of_a_running_broker_are_what_consumers_receive(
     assert {*states} == {"committed", "aborted", "open", None}
     assert by_place(map(as_received, visible(plain))) == by_place(committed)
     assert len(everything) > len(committed) > len(CODECS) * RECORDS
-
-
-def create_topics(servers: str) -> None:
-    names = [NewTopic(name, 1, 1) for name in CODECS]
-    # The stub of create_topics leaves out type parameters.
-    admin: Any = AdminClient({"bootstrap.servers": servers})
-    wanted = [*names, NewTopic(TRANSACTIONS, PARTITIONS, 1)]
-    made: dict[str, Future[None]] = admin.create_topics(wanted)
-    for future in made.values():
-        future.result(PATIENCE_S)
 
 
 def send_packed(servers: str, codec: str) -> None:
@@ -101,12 +91,7 @@ def send_packed(servers: str, codec: str) -> None:
 def send_transactions(servers: str) -> Producer:
     """Send transactions that are committed and aborted; return the producer of an open one."""
     plain = Producer({"bootstrap.servers": servers})
-    one, other = (
-        Producer({"bootstrap.servers": servers, "transactional.id": name})
-        for name in ("one", "other")
-    )
-    for producer in (one, other):
-        producer.init_transactions(PATIENCE_S)
+    one, other = (transactional_producer(servers, name) for name in ("one", "other"))
     for turn in range(4):
         for producer in (one, other):
             producer.begin_transaction()
@@ -117,40 +102,14 @@ def send_transactions(servers: str) -> Producer:
         # A transaction that is aborted before its records are sent has none in the log.
         for producer in (plain, one, other):
             assert producer.flush(PATIENCE_S) == 0
-        (one.commit_transaction if turn % 2 else one.abort_transaction)(PATIENCE_S)
-        (other.abort_transaction if turn % 3 else other.commit_transaction)(PATIENCE_S)
+        end_transaction(one, is_committed=turn % 2 != 0)
+        end_transaction(other, is_committed=turn % 3 == 0)
     one.begin_transaction()
     one.produce(TRANSACTIONS, "not ended", partition=0)
     assert one.flush(PATIENCE_S) == 0
     plain.produce(TRANSACTIONS, "behind the one that is open", partition=0)
     assert plain.flush(PATIENCE_S) == 0
     return one
-
-
-def receive(servers: str, topics: Iterable[str], isolation: str) -> list[Received]:
-    """Return what a consumer receives up to the end of each partition."""
-    settings = {"enable.partition.eof": True, "enable.auto.commit": False}
-    named = {"group.id": isolation, "isolation.level": isolation}
-    consumer = Consumer({"bootstrap.servers": servers, **named, **settings})
-    places = [
-        TopicPartition(topic, partition, OFFSET_BEGINNING)
-        for topic in topics
-        for partition in range(PARTITIONS if topic == TRANSACTIONS else 1)
-    ]
-    consumer.assign(places)
-    received: list[Received] = []
-    ended = 0
-    while ended < len(places):
-        message = consumer.poll(PATIENCE_S)
-        assert message is not None
-        error = message.error()
-        if error is None:
-            received.append(of_message(message))
-            continue
-        assert error.code() == KafkaError._PARTITION_EOF
-        ended += 1
-    consumer.close()
-    return received
 
 
 def of_message(message: Message) -> Received:

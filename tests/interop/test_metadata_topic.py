@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.interop.clients.spark_programs import run_spark_program
 from tests.support.clients.driver import TopicWish
 from tests.support.clients.metadata_readers import (
@@ -45,9 +45,7 @@ _ESCAPED = re.compile(r"\\x([0-9A-F]{2})")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node whose metadata may be read, with some topics."""
     with Node(tmp_path_factory.mktemp("readable"), SETTINGS).format() as node:
-        with ConfluentDriver(node.address) as driver:
-            wishes = [TopicWish(f"topic-{number}", 3) for number in range(5)]
-            assert {outcome.code for outcome in driver.create_topics(wishes).values()} == {0}
+        make_topics(node.address, *(TopicWish(f"topic-{number}", 3) for number in range(5)))
         yield node
 
 
@@ -95,20 +93,18 @@ def test_kafkas_tools_show_the_topic_and_its_offsets(
     kafka_tools: ToolRunner, node: Node, on_disk: list[Read]
 ) -> None:
     servers = ("--bootstrap-server", node.address)
-    listed = kafka_tools.run("kafka-topics", *servers, "--list")
-    assert CLUSTER_METADATA_TOPIC in listed.stdout.split()
-    described = kafka_tools.run(
-        "kafka-topics", *servers, "--describe", "--topic", CLUSTER_METADATA_TOPIC
-    )
-    assert "TopicId: AAAAAAAAAAAAAAAAAAAAAQ" in described.stdout
-    assert "Leader: 1\tReplicas: 1\tIsr: 1" in described.stdout
+    topics = ("kafka-topics", *servers)
+    assert CLUSTER_METADATA_TOPIC in kafka_tools.printed(*topics, "--list").split()
+    described = kafka_tools.printed(*topics, "--describe", "--topic", CLUSTER_METADATA_TOPIC)
+    assert "TopicId: AAAAAAAAAAAAAAAAAAAAAQ" in described
+    assert "Leader: 1\tReplicas: 1\tIsr: 1" in described
     ends = {"-1": on_disk[-1].offset + 1, "-2": 0, "-3": on_disk[-1].offset}
     first_of_last = next(one for one in on_disk if one.timestamp == on_disk[-1].timestamp)
     ends["-3"] = ends[str(on_disk[-1].timestamp)] = first_of_last.offset
     for wanted, offset in ends.items():
         arguments = ("--topic-partitions", f"{CLUSTER_METADATA_TOPIC}:0", "--time", wanted)
-        found = kafka_tools.run("kafka-get-offsets", *servers, *arguments)
-        assert found.stdout.strip() == f"{CLUSTER_METADATA_TOPIC}:0:{offset}", wanted
+        found = kafka_tools.printed("kafka-get-offsets", *servers, *arguments)
+        assert found.strip() == f"{CLUSTER_METADATA_TOPIC}:0:{offset}", wanted
 
 
 @pytest.mark.parametrize("kind", READERS)

@@ -81,10 +81,9 @@ def test_a_replica_moves_to_another_log_directory(kafka_tools: ToolRunner, tmp_p
         assert f"Reassignment of replica moving-0-{NODE} completed successfully." in said
         assert ALTER_LOG_DIRS_RATE not in settings(cluster, ResourceType.BROKER, str(NODE))
         where = ("--bootstrap-server", cluster.bootstrap_servers)
-        described = kafka_tools.run(
-            "kafka-log-dirs", *where, "--describe", "--topic-list", "moving"
-        )
-        (line,) = [one for one in described.stdout.splitlines() if one.startswith("{")]
+        asked = ("--describe", "--topic-list", "moving")
+        described = kafka_tools.printed("kafka-log-dirs", *where, *asked)
+        (line,) = [one for one in described.splitlines() if one.startswith("{")]
         (described_broker,) = json.loads(line)["brokers"]
         found = {
             Path(one["logDir"]).name: [

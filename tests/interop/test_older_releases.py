@@ -1,7 +1,6 @@
 """Another release of Kafka is one `sync` and one `generate` away: tried with three older ones."""
 
 import importlib.util
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from types import ModuleType
 import pytest
 from tests.support.golden_data import read_json_lines
 from tests.support.kafka.fetch_jars import OLDEST_NODE
+from tests.support.programs import run_python
 from tests.support.random_messages import random_message
 from tests.support.waiting import PATIENCE_S
 
@@ -30,13 +30,7 @@ MESSAGES_MIN = {"4.3.1": 270, "node-4.0.0": 240, OLDEST_NODE: 230}
 
 
 def codegen(*arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "kvorum.codegen", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = run_python("-m", "kvorum.codegen", *arguments, timeout_s=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import BothNodes, Node
@@ -32,8 +32,7 @@ MARKERS: Final = count(1)
 def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
     with both_nodes(WINDOWS) as (real, ours):
         for node in (real, ours):
-            with ConfluentDriver(node.address) as driver:
-                assert driver.create_topics([TopicWish(TOPIC)])[TOPIC].code == 0
+            make_topics(node.address, TopicWish(TOPIC))
             with Client(node, "warm") as client:
                 node.process.wait_until(client.produces, "the partition is led")
                 # As much as a consumer may fetch in a second, and more.

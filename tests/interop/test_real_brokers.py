@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Producer
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults, kind_of_controllers
+from tests.interop.clients.confluent_records import end_transaction, transactional_producer
 from tests.interop.metadata_shell import history, load, records_of, tree_text, without_provenance
 from tests.interop.traffic import Traffic, read_all
 from tests.support.golden_data import snapshots
@@ -70,15 +70,11 @@ def test_records_and_groups(cluster: BrokerCluster) -> None:
 
 def test_transactions(cluster: BrokerCluster) -> None:
     make_topic(cluster, "transacted")
-    producer = Producer({"bootstrap.servers": cluster.servers, "transactional.id": "numbers"})
-    producer.init_transactions(60)
+    producer = transactional_producer(cluster.servers, "numbers")
     for number in range(10):
         producer.begin_transaction()
         producer.produce("transacted", str(number), partition=0)
-        if number % 2:
-            producer.abort_transaction(60)
-        else:
-            producer.commit_transaction(60)
+        end_transaction(producer, is_committed=number % 2 == 0)
     committed = read_all(cluster.servers, "transacted", 1, isolation="read_committed")
     assert committed == {0: [0, 2, 4, 6, 8]}
 

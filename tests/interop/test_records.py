@@ -9,7 +9,8 @@ from contextlib import closing
 from typing import Any, Final
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
+from tests.interop.clients.confluent_records import read_to_end
 from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
@@ -33,8 +34,7 @@ def servers(kvorum_node: Node) -> str:
 @pytest.fixture
 def topic(servers: str, request: pytest.FixtureRequest) -> str:
     name = "".join(one if one.isalnum() else "-" for one in request.node.name)
-    with ConfluentDriver(servers) as driver:
-        assert driver.create_topics([TopicWish(name)])[name].code == 0
+    make_topics(servers, TopicWish(name))
     return name
 
 
@@ -84,22 +84,8 @@ def by_aiokafka(servers: str, topic: str, codec: str) -> None:
     asyncio.run(send())
 
 
-def read_by_confluent(servers: str, topic: str) -> list[bytes]:
-    library: Any = importlib.import_module("confluent_kafka")
-    settings = {"bootstrap.servers": servers, "group.id": "none", "enable.auto.commit": False}
-    consumer = library.Consumer(settings)
-    consumer.assign([library.TopicPartition(topic, 0, 0)])
-    values: list[bytes] = []
-
-    def are_read() -> bool:
-        for message in consumer.consume(COUNT - len(values), 1):
-            assert message.error() is None
-            values.append(message.value())
-        return len(values) >= COUNT
-
-    with closing(consumer):
-        wait_for(are_read, f"{COUNT} records are read", otherwise=lambda: len(values))
-    return values
+def read_by_confluent(servers: str, topic: str) -> list[bytes | None]:
+    return [message.value() for message in read_to_end(servers, [(topic, 0)])]
 
 
 def read_by_kafka_python(servers: str, topic: str) -> list[bytes]:
@@ -178,7 +164,6 @@ def test_kafkas_console_tools_write_and_read(
     )
     assert (written.exit_code, written.stderr) == (0, "")
     place = ("--partition", "0", "--offset", "earliest", "--max-messages", str(COUNT))
-    read = kafka_tools.run("kafka-console-consumer", *connection, *place, "--timeout-ms", "20000")
-    assert read.stdout.splitlines() == lines
-    offsets = kafka_tools.run("kafka-get-offsets", *connection)
-    assert offsets.stdout == f"{topic}:0:{COUNT}\n"
+    reading = ("kafka-console-consumer", *connection, *place, "--timeout-ms", "20000")
+    assert kafka_tools.printed(*reading).splitlines() == lines
+    assert kafka_tools.printed("kafka-get-offsets", *connection) == f"{topic}:0:{COUNT}\n"

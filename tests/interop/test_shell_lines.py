@@ -7,17 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.interop.every_record import every_batch, log_of
-from tests.interop.metadata_shell import (
-    REFERENCE_SOFTWARE,
-    load,
-    snapshot_of,
-    without_last_controls,
-)
+from tests.interop.metadata_shell import as_of_reference, load, snapshot_of, without_last_controls
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner, shell_java
 from tests.support.waiting import PATIENCE_S, asked_until
-
-from kvorum.cli.shell_tool.session import SOFTWARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +26,7 @@ def run(command: list[str], lines: str) -> Ended:
     done = subprocess.run(
         command, input=lines, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
-    out = done.stdout.replace(f"{SOFTWARE.version}\n", f"{REFERENCE_SOFTWARE.version}\n")
-    out = out.replace(f"{SOFTWARE.commit_id}\n", f"{REFERENCE_SOFTWARE.commit_id}\n")
-    return Ended(done.returncode, out, done.stderr)
+    return Ended(done.returncode, as_of_reference(done.stdout), done.stderr)
 
 
 def our_shell(*arguments: str) -> list[str]:

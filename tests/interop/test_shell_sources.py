@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.interop.metadata_shell import (
-    REFERENCE_SOFTWARE,
     SHELL_LEVEL,
     Shell,
+    as_of_reference,
     history,
     load,
     shell_directories,
@@ -23,7 +23,6 @@ from tests.support.node import STANDALONE, Node
 from tests.support.waiting import asked_until
 
 from kvorum.cli.shell import main
-from kvorum.cli.shell_tool.session import SOFTWARE
 from kvorum.wire.records import read_batches
 
 SETTINGS = {
@@ -44,9 +43,7 @@ class OurShell:
         assert main(words) == 0
         printed = self._capsys.readouterr()
         assert printed.err == ""
-        # The shells differ in what they say of themselves.
-        local = printed.out.replace(f"{SOFTWARE.version}\n", f"{REFERENCE_SOFTWARE.version}\n")
-        return local.replace(f"{SOFTWARE.commit_id}\n", f"{REFERENCE_SOFTWARE.commit_id}\n")
+        return as_of_reference(printed.out)
 
 
 @pytest.fixture

@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from tests.interop.clients.confluent import make_topics
+from tests.interop.clients.confluent_records import transactional_producer
 from tests.interop.clients.spark_programs import run_spark_program
+from tests.support.clients.driver import TopicWish
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
 from tests.support.kafka.java import Java
@@ -37,7 +38,7 @@ def test_the_pages_example_shows_what_the_admin_client_says(
     jars = kafka_jars(SPARK_CONNECTOR)
     with Node(tmp_path, FEW_PARTITIONS, java=java).format(tools=kafka_tools) as broker:
         servers = broker.address
-        create_topics(servers)
+        make_topics(servers, *(TopicWish(*one) for one in TOPICS.items()))
         for group in GROUPS:
             commit_offsets(servers, group)
         open_one = make_transactions(servers)
@@ -45,7 +46,7 @@ def test_the_pages_example_shows_what_the_admin_client_says(
         offsets = list(admins_offsets(servers))
         # The tool leaves a client behind, which would complain to all tests of the shared process.
         with ToolRunner(java) as tools:
-            listed = tools.run("kafka-transactions", "--bootstrap-server", servers, "list")
+            listed = tools.printed("kafka-transactions", "--bootstrap-server", servers, "list")
         open_one.abort_transaction(PATIENCE_S)
     rows: list[list[Any]] = found["offsets"]
     assert sorted(rows) == sorted(list(offset) for offset in offsets)
@@ -54,19 +55,10 @@ def test_the_pages_example_shows_what_the_admin_client_says(
     assert {record["error"] for record in records} == {None}
     # The last record of each id is its state.
     states = {record["id"]: (record["producer_id"], record["status"]) for record in records}
-    assert states == transactions_listed(listed.stdout)
+    assert states == transactions_listed(listed)
     assert {record["status"] for record in records} >= {"CompleteCommit", "Ongoing", "Empty"}
     ongoing = [record for record in records if record["status"] == "Ongoing"]
     assert json.loads(ongoing[-1]["partitions"]) == [{"topic_name": "payments", "partitions": [0]}]
-
-
-def create_topics(servers: str) -> None:
-    # The stub of create_topics leaves out type parameters.
-    admin: Any = AdminClient({"bootstrap.servers": servers})
-    wanted = [NewTopic(name, partitions, 1) for name, partitions in TOPICS.items()]
-    made: dict[str, Future[None]] = admin.create_topics(wanted)
-    for future in made.values():
-        future.result(PATIENCE_S)
 
 
 def commit_offsets(servers: str, group: str) -> None:
@@ -86,25 +78,18 @@ def commit_offsets(servers: str, group: str) -> None:
 
 def make_transactions(servers: str) -> Producer:
     """Let one transactional id end a transaction, and another leave one open."""
-    ended = transactional(servers, "ended")
+    ended = transactional_producer(servers, "ended")
     ended.begin_transaction()
     ended.produce("orders", b"value", partition=1)
     ended.commit_transaction(PATIENCE_S)
     # The coordinator answers after the transaction before is complete.
-    transactional(servers, "ended")
-    unfinished = transactional(servers, "unfinished")
+    transactional_producer(servers, "ended")
+    # It stays open while Spark starts and reads, however long a busy machine takes.
+    unfinished = transactional_producer(servers, "unfinished", transaction_timeout_ms=OPEN_MS)
     unfinished.begin_transaction()
     unfinished.produce("payments", b"value", partition=0)
     assert unfinished.flush(PATIENCE_S) == 0
     return unfinished
-
-
-def transactional(servers: str, name: str) -> Producer:
-    # One transaction stays open while Spark starts and reads, however long a busy machine takes.
-    settings = {"transactional.id": name, "transaction.timeout.ms": OPEN_MS}
-    producer = Producer({"bootstrap.servers": servers, **settings})
-    producer.init_transactions(PATIENCE_S)
-    return producer
 
 
 def decoded_by_spark(servers: str, jars: Path) -> dict[str, Any]:

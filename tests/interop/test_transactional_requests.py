@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import pytest
-from tests.interop.clients.confluent import ConfluentDriver
+from tests.interop.clients.confluent import make_topics
 from tests.support.clients.driver import TopicWish
 from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
@@ -223,13 +223,8 @@ def looks(client: RawClient) -> Answer:
 
 def prepare(node: Node) -> None:
     """Make the topics, and wait until groups are coordinated."""
-    with ConfluentDriver(node.address) as driver:
-        compacted = {"cleanup.policy": "compact"}
-        wishes = [
-            TopicWish("__transaction_state", partitions=1, configs=compacted),
-            TopicWish(TOPIC, partitions=PARTITIONS),
-        ]
-        assert {one.code for one in driver.create_topics(wishes).values()} == {0}
+    transactions = TopicWish("__transaction_state", 1, configs={"cleanup.policy": "compact"})
+    make_topics(node.address, transactions, TopicWish(TOPIC, partitions=PARTITIONS))
     with RawClient(node.address) as client:
 
         def is_coordinated() -> bool:

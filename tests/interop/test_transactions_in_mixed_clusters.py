@@ -16,6 +16,11 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults, kind_of_controllers
+from tests.interop.clients.confluent_records import (
+    end_transaction,
+    read_to_end,
+    transactional_producer,
+)
 from tests.support.kafka.java import Java
 from tests.support.waiting import PATIENCE_S, wait_for
 
@@ -47,17 +52,8 @@ def lead(cluster: BrokerCluster, topic: str, leader: int, follower: int) -> None
     cluster.wait_for_partitions(topic, leaders={leader}, isr={REAL, OURS})
 
 
-def transactional_producer(cluster: BrokerCluster, name: str) -> Producer:
-    settings: dict[str, Any] = {
-        "bootstrap.servers": cluster.brokers[OURS].address,
-        "transactional.id": name,
-        "transaction.timeout.ms": 60_000,
-        "linger.ms": 0,
-        "log_level": 0,
-    }
-    producer = Producer(settings)
-    producer.init_transactions(PATIENCE_S)
-    return producer
+def transacting(cluster: BrokerCluster, name: str) -> Producer:
+    return transactional_producer(cluster.brokers[OURS].address, name, linger_ms=0)
 
 
 def write(producer: Producer, topic: str, values: list[str], *, is_committed: bool) -> None:
@@ -66,14 +62,7 @@ def write(producer: Producer, topic: str, values: list[str], *, is_committed: bo
     for value in values:
         producer.produce(topic, value, partition=0)
     assert producer.flush(PATIENCE_S) == 0
-    end(producer, is_committed=is_committed)
-
-
-def end(producer: Producer, *, is_committed: bool) -> None:
-    if is_committed:
-        producer.commit_transaction(PATIENCE_S)
-    else:
-        producer.abort_transaction(PATIENCE_S)
+    end_transaction(producer, is_committed=is_committed)
 
 
 def consuming(
@@ -86,18 +75,9 @@ def consuming(
 
 def read(cluster: BrokerCluster, topic: str, *, isolation: str = "read_committed") -> list[str]:
     """Return the values of a topic up to its end, as a consumer sees them."""
-    settings = {"enable.partition.eof": True, "isolation.level": isolation}
-    values: list[str] = []
-    with consuming(cluster, "unused", settings) as consumer:
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        while True:
-            message = consumer.poll(PATIENCE_S)
-            assert message is not None, "the end of the partition was not reached"
-            if message.error() is not None:
-                return values
-            value = message.value()
-            assert value is not None
-            values.append(value.decode())
+    servers = cluster.brokers[OURS].address
+    found = read_to_end(servers, [(topic, 0)], isolation=isolation)
+    return [(message.value() or b"").decode() for message in found]
 
 
 def committed(cluster: BrokerCluster, group: str, topic: str) -> int:
@@ -141,7 +121,7 @@ def dumped(cluster: BrokerCluster, name: str, *options: str) -> dict[int, list[s
 def test_a_reader_of_committed_records_sees_those_alone(cluster: BrokerCluster) -> None:
     topic = "ends"
     cluster.make_topic(topic, f"{OURS}:{REAL}")
-    producer = transactional_producer(cluster, "ends")
+    producer = transacting(cluster, "ends")
     expected: list[str] = []
     for leader, follower in ((OURS, REAL), (REAL, OURS), (OURS, REAL)):
         if cluster.partitions(topic)[0].leader != leader:
@@ -165,7 +145,7 @@ def test_records_of_an_open_transaction_hold_up_readers_of_committed_ones(
 ) -> None:
     topic = "open"
     cluster.make_topic(topic, f"{OURS}:{REAL}")
-    first, second = (transactional_producer(cluster, name) for name in ("open-1", "open-2"))
+    first, second = (transacting(cluster, name) for name in ("open-1", "open-2"))
     first.begin_transaction()
     first.produce(topic, "first", partition=0)
     assert first.flush(PATIENCE_S) == 0
@@ -180,11 +160,11 @@ def test_records_of_an_open_transaction_hold_up_readers_of_committed_ones(
 def test_a_producer_that_another_one_replaces_is_fenced(cluster: BrokerCluster) -> None:
     topic = "fenced"
     cluster.make_topic(topic, f"{OURS}:{REAL}")
-    old = transactional_producer(cluster, "fenced")
+    old = transacting(cluster, "fenced")
     old.begin_transaction()
     old.produce(topic, "old", partition=0)
     assert old.flush(PATIENCE_S) == 0
-    new = transactional_producer(cluster, "fenced")
+    new = transacting(cluster, "fenced")
     write(new, topic, ["new"], is_committed=True)
     old.produce(topic, "late", partition=0)
     with pytest.raises(KafkaException, match="fenced by newer producer"):
@@ -257,13 +237,13 @@ def test_offsets_of_a_transaction_of_the_first_version_wait_for_its_end(
 ) -> None:
     topic, group = "consumed", "consuming"
     cluster.make_topic(topic, f"{OURS}:{REAL}")
-    producer = transactional_producer(cluster, "consuming")
+    producer = transacting(cluster, "consuming")
     with consuming(cluster, group) as consumer:
         for offset, is_committed in ((5, True), (7, False), (9, True)):
             producer.begin_transaction()
             producer.produce(topic, f"{offset}", partition=0)
             send_offset(producer, consumer, topic, offset)
-            end(producer, is_committed=is_committed)
+            end_transaction(producer, is_committed=is_committed)
             assert committed(cluster, group, topic) == (offset if is_committed else 5)
     for partition in range(3):
         batches = dumped(cluster, f"{OFFSETS}-{partition}", "--offsets-decoder")
@@ -273,7 +253,7 @@ def test_offsets_of_a_transaction_of_the_first_version_wait_for_its_end(
 def test_an_open_transaction_goes_on_under_another_leader(cluster: BrokerCluster) -> None:
     topic = "moves"
     cluster.make_topic(topic, f"{OURS}:{REAL}")
-    producer = transactional_producer(cluster, "moves")
+    producer = transacting(cluster, "moves")
     for is_committed in (True, False):
         producer.begin_transaction()
         for leader, follower in ((OURS, REAL), (REAL, OURS), (OURS, REAL)):
@@ -281,7 +261,7 @@ def test_an_open_transaction_goes_on_under_another_leader(cluster: BrokerCluster
                 lead(cluster, topic, leader, follower)
             producer.produce(topic, f"{is_committed} at {leader}", partition=0)
             assert producer.flush(PATIENCE_S) == 0
-        end(producer, is_committed=is_committed)
+        end_transaction(producer, is_committed=is_committed)
         assert read(cluster, topic) == [f"True at {leader}" for leader in (OURS, REAL, OURS)]
     written = indexes(cluster, f"{topic}-0")
     assert written[OURS] == written[REAL] != b""
@@ -291,7 +271,7 @@ def test_an_open_transaction_goes_on_under_another_leader(cluster: BrokerCluster
 def test_a_transaction_outlives_the_broker_that_led(cluster: BrokerCluster) -> None:
     topic, group = "outlived", "outliving"
     cluster.make_topic(topic, f"{OURS}:{REAL}")
-    producer = transactional_producer(cluster, "outlived")
+    producer = transacting(cluster, "outlived")
     producer.begin_transaction()
     producer.produce(topic, "before", partition=0)
     with consuming(cluster, group) as consumer:

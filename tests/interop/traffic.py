@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, Producer
+from tests.interop.clients.confluent_records import POLL_TIMEOUT_S, read_to_end
 from tests.support.threads import Threads
 from tests.support.waiting import PATIENCE_S, wait_for
 
 PAUSE_BETWEEN_RECORDS_S = 0.005
-POLL_TIMEOUT_S = 0.2
 Position = tuple[int, int]
 """A partition and the number that its record holds."""
 
@@ -126,23 +126,8 @@ def read_all(
 ) -> dict[int, list[int]]:
     """Return the numbers that are in each partition, from its first record to its last."""
     found: dict[int, list[int]] = {partition: [] for partition in range(partitions)}
-    settings = {"bootstrap.servers": servers, "group.id": "none", "enable.auto.commit": False}
-    isolated = {"isolation.level": isolation, "enable.partition.eof": True, "log_level": 0}
-    consumer = Consumer({**settings, **isolated})
-    try:
-        consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in found])
-        ended: set[int] = set()
-
-        def is_read() -> bool:
-            while (message := consumer.poll(POLL_TIMEOUT_S)) is not None:
-                if message.error() is None:
-                    partition, number = _position(message)
-                    found[partition].append(number)
-                elif (end := message.partition()) is not None:
-                    ended.add(end)
-            return len(ended) == partitions
-
-        wait_for(is_read, f"{topic} is read to the end", otherwise=lambda: f"ended: {ended}")
-    finally:
-        consumer.close()
+    places = [(topic, partition) for partition in found]
+    for message in read_to_end(servers, places, isolation=isolation):
+        partition, number = _position(message)
+        found[partition].append(number)
     return found

@@ -89,6 +89,13 @@ class ConfluentDriver:
         return ClusterView(cluster.cluster_id, brokers)
 
 
+def make_topics(bootstrap_servers: str, *wishes: TopicWish) -> None:
+    """Create topics, none of which may be refused."""
+    with ConfluentDriver(bootstrap_servers) as driver:
+        outcomes = driver.create_topics(wishes)
+    assert {one.code for one in outcomes.values()} == {0}, outcomes
+
+
 TOPIC: Final = "by-client"
 NEW_TOPIC: Final = "by-client-later"
 PRINCIPAL: Final = "User:client"

@@ -1,12 +1,10 @@
 """The programs beside this one that run Spark with the jars in a folder."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from tests.support.source_tree import ROOT
+from tests.support.programs import run_python
 
 from kvorum.spark.session import build_session
 
@@ -14,13 +12,7 @@ from kvorum.spark.session import build_session
 def run_spark_program(name: str, *arguments: str | Path) -> str:
     """Run a program to its end, in a process of its own; return what it prints."""
     module = f"tests.interop.clients.{name}"
-    done = subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python("-m", module, *map(str, arguments))
     assert done.returncode == 0, done.stderr[-5000:]
     return done.stdout
 
