@@ -72,15 +72,8 @@ def facts_of(entry: Entry) -> object:
     """Return what an entry holds; may raise WireError."""
     if isinstance(entry, LegacyMessage):
         # The wrapped messages have the same layout, which the layouts do not unpack.
-        return (
-            entry.position,
-            entry.offset,
-            entry.crc,
-            entry.magic,
-            entry.attributes,
-            entry.key,
-            entry.value,
-        )
+        values = (entry.offset, entry.crc, entry.magic, entry.attributes)
+        return entry.position, *values, entry.key, entry.value
     records = list(entry.records())
     if entry.is_control:
         for record in records:
@@ -117,12 +110,7 @@ def facts_by_layout(entry: EntryReading) -> object | None:
     if records.problem is not None:
         return None
     number = reading.number
-    header = (
-        entry.position,
-        number("base_offset"),
-        number("partition_leader_epoch"),
-        number("crc"),
-    )
+    header = (entry.position, *map(number, ("base_offset", "partition_leader_epoch", "crc")))
     producer = (number("producer_id"), number("producer_epoch"), number("base_sequence"))
     times = (number("base_timestamp"), number("max_timestamp"))
     is_stamped = bool(number("attributes") & 0x08)

@@ -13,7 +13,7 @@ from tests.unit.raft.core_builder import (
     voters_of,
 )
 
-from kvorum.raft import Effect, Effects, Endpoints, LogView, OffsetAndEpoch, RaftConfig, ReplicaKey
+from kvorum.raft import Effect, Effects, Endpoints, LogView, OffsetAndEpoch, ReplicaKey
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 
@@ -29,7 +29,6 @@ class DrivenLeader:
         voter_ids: Sequence[int] = (1, 2, 3),
         *,
         kraft_version: int = 1,
-        config: RaftConfig = CONFIG,
         is_committed: bool = True,
     ) -> None:
         self.now = 0.0
@@ -41,11 +40,7 @@ class DrivenLeader:
         self.appended: list[fx.AppendVoters] = []
         self._token = 0
         self.core = build_core(
-            key_of(LEADER),
-            endpoints=endpoints_of(LEADER),
-            config=config,
-            log=self.log,
-            history=self.history,
+            key_of(LEADER), endpoints=endpoints_of(LEADER), log=self.log, history=self.history
         )
         self.take(self.core.start(self.now, stored=None))
         self.win()
@@ -180,23 +175,10 @@ class DrivenLeader:
         return self.ask(msg.RemoveRaftVoterRequest(key_of(node_id)))
 
     def update_of(
-        self,
-        key: ReplicaKey | None,
-        endpoints: Endpoints,
-        *,
-        epoch: int | None = None,
-        versions: tuple[int, int] = (0, 1),
-        is_for_this_cluster: bool = True,
+        self, key: ReplicaKey | None, endpoints: Endpoints, *, versions: tuple[int, int] = (0, 1)
     ) -> msg.UpdateRaftVoterRequest:
         """Return what a voter tells it of itself; that alone changes nothing."""
-        return msg.UpdateRaftVoterRequest(
-            epoch=self.epoch if epoch is None else epoch,
-            voter=key,
-            endpoints=endpoints,
-            kraft_version_min=versions[0],
-            kraft_version_max=versions[1],
-            is_for_this_cluster=is_for_this_cluster,
-        )
+        return msg.UpdateRaftVoterRequest(self.epoch, key, endpoints, *versions)
 
     def upgrade(self, kraft_version: int = 1, *, validate_only: bool = False) -> bool:
         """Upgrade kraft.version, which is not committed yet; return whether the version is new."""

@@ -70,17 +70,10 @@ class Peer:
         choose = self.random.choice
         kinds: list[Callable[[], msg.Request]] = [
             lambda: msg.VoteRequest(
-                epoch=self.epoch(),
-                replica=self.key(),
-                voter=self.maybe_key(),
-                log_end=self.position(),
-                is_pre_vote=choose([True, False]),
+                self.epoch(), self.key(), self.maybe_key(), self.position(), choose([True, False])
             ),
             lambda: msg.BeginQuorumEpochRequest(
-                epoch=self.epoch(),
-                leader_id=choose(IDS),
-                voter=self.maybe_key(),
-                endpoints=self.endpoints(),
+                self.epoch(), choose(IDS), self.maybe_key(), self.endpoints()
             ),
             lambda: msg.EndQuorumEpochRequest(
                 epoch=self.epoch(),
@@ -109,11 +102,7 @@ class Peer:
             ),
             lambda: msg.RemoveRaftVoterRequest(self.maybe_key()),
             lambda: msg.UpdateRaftVoterRequest(
-                epoch=self.epoch(),
-                voter=self.maybe_key(),
-                endpoints=self.endpoints(),
-                kraft_version_min=choose(SMALL),
-                kraft_version_max=choose(SMALL),
+                self.epoch(), self.maybe_key(), self.endpoints(), choose(SMALL), choose(SMALL)
             ),
         ]
         return choose(kinds)()

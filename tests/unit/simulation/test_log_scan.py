@@ -19,8 +19,8 @@ CONFIG = LogConfig(segment_bytes=300, retention_bytes=0)
 class Scanned:
     """A log, its disk, and a scan of it."""
 
-    def __init__(self, *, seed: int = 0) -> None:
-        self.disk = SimulatedDisk(Random(seed))
+    def __init__(self) -> None:
+        self.disk = SimulatedDisk(Random(0))
         self.log = MetadataLog.open(HERE, files=self.disk.mount(), config=CONFIG, now_ms=0)
         self.scan = LogScan(self.disk, HERE)
 

@@ -73,11 +73,15 @@ class AccountedCluster:
     def _partition(self) -> PartitionRegistration:
         return partition_of(self.controller)
 
-    def _one_in_service(self) -> int | None:
-        """Return a broker that is neither fenced nor in controlled shutdown."""
+    def _in_service(self) -> list[int]:
+        """Return the brokers that are neither fenced nor in controlled shutdown."""
         brokers = self.controller.image.cluster.brokers.values()
-        found = [one.id for one in brokers if not (one.is_fenced or one.is_in_controlled_shutdown)]
-        return self.random.choice(sorted(found)) if found else None
+        found = (one.id for one in brokers if not (one.is_fenced or one.is_in_controlled_shutdown))
+        return sorted(found)
+
+    def _one_in_service(self) -> int | None:
+        found = self._in_service()
+        return self.random.choice(found) if found else None
 
     def _fence(self) -> Reason | None:
         broker = self._one_in_service()
@@ -118,15 +122,8 @@ class AccountedCluster:
 
     def _expand(self) -> Reason | None:
         partition = self._partition
-        brokers = self.controller.image.cluster.brokers
-        missing = [
-            each
-            for each in partition.replicas
-            if each not in partition.isr
-            and each in brokers
-            and not brokers[each].is_fenced
-            and not brokers[each].is_in_controlled_shutdown
-        ]
+        ready = {*self._in_service()} - {*partition.isr}
+        missing = [each for each in partition.replicas if each in ready]
         if partition.leader == NO_LEADER or not missing:
             return None
         added = self.random.choice(missing)

@@ -18,21 +18,17 @@ from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest
 
 HISTORIES = 100
+_BESIDES_A_LOSS = {ReasonKind.UNCLEAN_ELECTION, ReasonKind.REASSIGNMENT_COMPLETED}
+_BESIDES_AN_ISR = {ReasonKind.REASSIGNMENT_COMPLETED, ReasonKind.LEADER_RECOVERED}
 # The side effects of a deed.
 _BESIDES = {
-    ReasonKind.BROKER_FENCED: {ReasonKind.UNCLEAN_ELECTION, ReasonKind.REASSIGNMENT_COMPLETED},
-    ReasonKind.BROKER_UNREGISTERED: {
-        ReasonKind.UNCLEAN_ELECTION,
-        ReasonKind.REASSIGNMENT_COMPLETED,
-    },
-    ReasonKind.BROKER_RESTARTED: {ReasonKind.UNCLEAN_ELECTION, ReasonKind.REASSIGNMENT_COMPLETED},
-    ReasonKind.CONTROLLED_SHUTDOWN: {
-        ReasonKind.UNCLEAN_ELECTION,
-        ReasonKind.REASSIGNMENT_COMPLETED,
-    },
+    ReasonKind.BROKER_FENCED: _BESIDES_A_LOSS,
+    ReasonKind.BROKER_UNREGISTERED: _BESIDES_A_LOSS,
+    ReasonKind.BROKER_RESTARTED: _BESIDES_A_LOSS,
+    ReasonKind.CONTROLLED_SHUTDOWN: _BESIDES_A_LOSS,
     ReasonKind.BROKER_UNFENCED: {ReasonKind.UNCLEAN_ELECTION},
-    ReasonKind.ISR_EXPANDED: {ReasonKind.REASSIGNMENT_COMPLETED, ReasonKind.LEADER_RECOVERED},
-    ReasonKind.ISR_SHRUNK: {ReasonKind.REASSIGNMENT_COMPLETED, ReasonKind.LEADER_RECOVERED},
+    ReasonKind.ISR_EXPANDED: _BESIDES_AN_ISR,
+    ReasonKind.ISR_SHRUNK: _BESIDES_AN_ISR,
 }
 
 
