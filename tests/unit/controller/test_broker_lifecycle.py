@@ -1,5 +1,7 @@
 """A broker's life: registration, heartbeats, fencing, shutdown, and being forgotten."""
 
+from typing import Any
+
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, directory_of, started_cluster
 
@@ -25,13 +27,10 @@ Feature = BrokerRegistrationRequest.Feature
 FEATURES = ControllerUnderTest().registration(9).features
 
 
-def change(controller: ControllerUnderTest, broker_id: int, **fields: int | list[bytes]) -> object:
+def change(controller: ControllerUnderTest, broker_id: int, **fields: Any) -> object:
     """Return the record of a change of a registered broker."""
     epoch = controller.image.cluster.brokers[broker_id].epoch
-    record = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch)
-    for name, value in fields.items():
-        setattr(record, name, value)
-    return record
+    return BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, **fields)
 
 
 def fences_a_silent_broker(controller: ControllerUnderTest) -> bool:

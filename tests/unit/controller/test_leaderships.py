@@ -94,10 +94,6 @@ def topic(random: Random, name: str) -> list[Message]:
     return messages
 
 
-def names_of(search: Search) -> Found:
-    return [(found[0].name, found[1]) for found in search if found is not None]
-
-
 def scanned(image: MetadataImage, matches: Matches) -> Found:
     return [
         (topic.name, index)
@@ -124,7 +120,8 @@ def test_what_is_found_is_what_a_full_scan_finds_by_name_and_index(
         ),
     }
     for match, found in matches.items():
-        assert names_of(found) == scanned(image, match)
+        names = [(one[0].name, one[1]) for one in found if one is not None]
+        assert names == scanned(image, match)
 
 
 @pytest.mark.parametrize("role", ["removed", "added", "unclean"])

@@ -1,5 +1,7 @@
 """Folding records: each kind's effect, what contradicts, transactions, and sharing."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,11 +76,8 @@ def test_something_else_is_not_folded() -> None:
         fold(LeaderChangeMessage())
 
 
-def change(**fields: object) -> PartitionChangeRecord:
-    record = PartitionChangeRecord(partition_id=0, topic_id=b"t" * 16)
-    for name, value in fields.items():
-        setattr(record, name, value)
-    return record
+def change(**fields: Any) -> PartitionChangeRecord:
+    return PartitionChangeRecord(partition_id=0, topic_id=b"t" * 16, **fields)
 
 
 def partition(image: MetadataImage) -> PartitionRegistration:

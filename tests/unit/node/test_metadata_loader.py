@@ -35,12 +35,9 @@ def test_an_open_transaction_is_not_shown() -> None:
     assert loader.published_offset == 2
 
 
-def producer_ids(first: int, count: int) -> list[ProducerIdsRecord]:
-    return [ProducerIdsRecord(1, 1, next_producer_id=one) for one in range(first, first + count)]
-
-
 def big_batch(offset: int, count: int) -> CommittedBatch:
-    return batch(offset, *producer_ids(offset, count))
+    ids = range(offset, offset + count)
+    return batch(offset, *(ProducerIdsRecord(1, 1, next_producer_id=one) for one in ids))
 
 
 def test_what_takes_long_is_folded_in_pieces_and_shown_as_a_whole() -> None:

@@ -1,7 +1,6 @@
 """The answers of a broker that may be behind, and the turns of its readers."""
 
 import asyncio
-from collections.abc import Sequence
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import cast
@@ -169,11 +168,7 @@ async def test_after_each_read_other_work_gets_its_turn() -> None:
 
     await asyncio.gather(*(broker.fetch(0) for _ in range(10)), other_work())
     assert broker.log.reads == 10
-    assert max(_steps(reads_by_turn)) == 1
-
-
-def _steps(counts: Sequence[int]) -> list[int]:
-    return [later - earlier for earlier, later in pairwise(counts)]
+    assert max(later - earlier for earlier, later in pairwise(reads_by_turn)) == 1
 
 
 async def test_all_who_wait_are_answered_and_nothing_is_left_waiting() -> None:

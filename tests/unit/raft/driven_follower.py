@@ -38,15 +38,11 @@ class DrivenFollower:
         self.now = 0.0
         self.effects: list[Effect] = []
         self.take(self.core.start(0.0, stored=None))
-        self.hear_of_leader(EPOCH)
+        begin = msg.BeginQuorumEpochRequest(EPOCH, LEADER_ID, None, endpoints_of(LEADER_ID))
+        self.take(self.core.receive(self.now, token=1, request=begin))
 
     def take(self, effects: Effects) -> None:
         self.effects = [*effects.at_once, *effects.after_write]
-
-    def hear_of_leader(self, epoch: int) -> None:
-        """Let node 1 say that it leads an epoch."""
-        begin = msg.BeginQuorumEpochRequest(epoch, LEADER_ID, None, endpoints_of(LEADER_ID))
-        self.take(self.core.receive(self.now, token=1, request=begin))
 
     def leader(self, epoch: int = EPOCH) -> msg.KnownLeader:
         """Return what node 1 says of itself."""

@@ -31,10 +31,6 @@ class Change:
     key: ReplicaKey
     endpoints: Endpoints = ELSEWHERE
 
-    @property
-    def has_probe(self) -> bool:
-        return self.kind != "remove"
-
     def request(self, leader: DrivenLeader) -> int:
         """Ask for the change; return the token of the answer."""
         leader.acknowledge()
@@ -49,7 +45,7 @@ class Change:
         """Ask for the change, and have its record appended; return the token of the answer."""
         count = len(leader.appended)
         token = self.request(leader)
-        if self.has_probe:
+        if self.kind != "remove":
             leader.answer_probe(CAN_ALL)
         assert len(leader.appended) == count + 1, leader.answers.get(token)
         return token

@@ -41,10 +41,6 @@ def without_tags(json: Json) -> Json:
     return json
 
 
-def has_tags(json: Any) -> bool:
-    return '"_tags":' in dumps(json)
-
-
 def structs(value: Struct, json: Any, depth: int) -> Iterator[tuple[int, Struct, dict[str, Any]]]:
     """Yield every struct of a message beside its JSON, with how deep it is nested."""
     yield depth, value, json
@@ -82,7 +78,7 @@ def test_json_form_of_the_bytes_is_kafkas(corpus: list[dict[str, Any]]) -> None:
 def test_json_form_encodes_to_kafkas_bytes(corpus: list[dict[str, Any]]) -> None:
     checked = 0
     for kind, version, data, json, name in cases(corpus):
-        if not has_tags(json):
+        if '"_tags":' not in dumps(json):
             message = from_json(kind, json, version)
             assert message.encode(version) == data, name
             assert message == kind.decode(data, version), name

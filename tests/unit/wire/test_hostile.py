@@ -33,17 +33,12 @@ REPEATED_MEASURES = 3
 SECONDS_PER_MIB_MAX = 2.0
 
 
-def seeds() -> list[tuple[type[Message], int, bytes]]:
-    """Return valid messages to damage, from all over the corpus."""
-    lines = list(read_json_lines(GOLDEN / "codec-corpus.jsonl.gz"))
-    return [
-        (message_class(line["message"]), line["version"], bytes.fromhex(line["hex"]))
-        for line in lines[::SEEDS_EVERY]
-        if len(line["hex"]) < 400
-    ]
-
-
-SEEDS = seeds()
+SEEDS = [
+    (message_class(line["message"]), line["version"], bytes.fromhex(line["hex"]))
+    for line in list(read_json_lines(GOLDEN / "codec-corpus.jsonl.gz"))[::SEEDS_EVERY]
+    if len(line["hex"]) < 400
+]
+"""Valid messages to damage, from all over the corpus."""
 
 
 def decode_anything(kind: type[Message], data: bytes, version: int) -> Message | None:
@@ -225,18 +220,14 @@ def _uvarint(value: int) -> bytes:
     return bytes([*out, value])
 
 
-def large_cluster() -> MetadataResponse:
+def test_a_trusted_peer_may_send_more() -> None:
     partitions = [
         MetadataResponsePartition(
             partition_index=index, leader_id=1, replica_nodes=[1, 2, 3], isr_nodes=[1, 2, 3]
         )
         for index in range(60_000)
     ]
-    return MetadataResponse(topics=[MetadataResponseTopic(partitions=partitions)])
-
-
-def test_a_trusted_peer_may_send_more() -> None:
-    cluster = large_cluster()
+    cluster = MetadataResponse(topics=[MetadataResponseTopic(partitions=partitions)])
     data = cluster.encode(12)
     with pytest.raises(DecodeError, match="takes too much memory for its length"):
         MetadataResponse.decode(data, 12)

@@ -16,17 +16,12 @@ TOLD = QuorumReassignment(
 )
 
 
-def response_with(partition: DescribeQuorumResponse.PartitionData) -> DescribeQuorumResponse:
-    return DescribeQuorumResponse(
-        topics=[DescribeQuorumResponse.TopicData("__cluster_metadata", [partition])]
-    )
-
-
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_it_survives_every_version_of_the_response(version: int) -> None:
     partition = DescribeQuorumResponse.PartitionData(leader_id=1, unknown_tagged_fields=[(9, b"x")])
     add_reassignment(partition, TOLD)
-    encoded = response_with(partition).encode(version)
+    topic = DescribeQuorumResponse.TopicData("__cluster_metadata", [partition])
+    encoded = DescribeQuorumResponse(topics=[topic]).encode(version)
     read = DescribeQuorumResponse.decode(encoded, version).topics[0].partitions[0]
     assert reassignment_in(read) == TOLD
     assert read.leader_id == 1

@@ -14,7 +14,7 @@ from tests.support.lost_quorum import (
     uncommitted_tail,
 )
 
-from kvorum.inspection.recovery.plan import RecoveryOptions, RecoveryPlan, plan_recovery
+from kvorum.inspection.recovery.plan import RecoveryOptions, plan_recovery
 from kvorum.inspection.recovery.record import find_records
 from kvorum.inspection.recovery.survivor import Survivor, read_survivor
 from kvorum.inspection.recovery.writing import (
@@ -88,17 +88,13 @@ def run(story: Story, disk: SimulatedDisk) -> None:
     if record is not None:
         complete(survivor, record, files)
         return
-    recover(plan_of(survivor), OPERATOR, files, now_ms=1)
+    recover(plan_recovery([survivor], RecoveryOptions()), OPERATOR, files, now_ms=1)
 
 
 def survivor_on(story: Story, disk: SimulatedDisk) -> Survivor:
     return read_survivor(
         directory_of(story.voters[0]), disk.inspect(), static_voters=static_voters(story.world)
     )
-
-
-def plan_of(survivor: Survivor) -> RecoveryPlan:
-    return plan_recovery([survivor], RecoveryOptions())
 
 
 def state_of(story: Story, disk: SimulatedDisk, first: SimulatedDisk) -> str:
