@@ -134,32 +134,20 @@ def test_an_entity_that_comes_twice_is_refused_once_and_its_first_entry_counts()
     assert len(controller.last_records) == 2
 
 
-def upsertion(
-    name: str, *, mechanism: int = 1, iterations: int = 4096
-) -> AlterUserScramCredentialsRequest.ScramCredentialUpsertion:
-    return AlterUserScramCredentialsRequest.ScramCredentialUpsertion(
-        name=name,
-        mechanism=mechanism,
-        iterations=iterations,
-        salt=b"salt",
-        salted_password=b"salted",
-    )
+Deletion = AlterUserScramCredentialsRequest.ScramCredentialDeletion
+Upsertion = AlterUserScramCredentialsRequest.ScramCredentialUpsertion
 
 
-def deletion(
-    name: str, mechanism: int = 1
-) -> AlterUserScramCredentialsRequest.ScramCredentialDeletion:
-    return AlterUserScramCredentialsRequest.ScramCredentialDeletion(name, mechanism)
+def upsertion(name: str, *, mechanism: int = 1, iterations: int = 4096) -> Upsertion:
+    return Upsertion(name, mechanism, iterations, salt=b"salt", salted_password=b"salted")
 
 
 def alter_users(
-    controller: ControllerUnderTest,
-    *changes: AlterUserScramCredentialsRequest.ScramCredentialDeletion
-    | AlterUserScramCredentialsRequest.ScramCredentialUpsertion,
+    controller: ControllerUnderTest, *changes: Deletion | Upsertion
 ) -> list[tuple[str, int, str | None]]:
     request = AlterUserScramCredentialsRequest()
     for change in changes:
-        if isinstance(change, AlterUserScramCredentialsRequest.ScramCredentialDeletion):
+        if isinstance(change, Deletion):
             request.deletions.append(change)
         else:
             request.upsertions.append(change)
@@ -181,7 +169,7 @@ def test_credentials_keep_keys_and_no_password(mechanism: int, digest: str) -> N
         iterations=4096,
     )
     assert controller.written == [credential]
-    assert alter_users(controller, deletion("u", mechanism)) == [("u", 0, None)]
+    assert alter_users(controller, Deletion("u", mechanism)) == [("u", 0, None)]
     assert controller.written == [RemoveUserScramCredentialRecord(name="u", mechanism=mechanism)]
 
 
@@ -190,8 +178,8 @@ def test_credentials_that_are_refused() -> None:
     again = "A user credential cannot be altered twice in the same request"
     answers = alter_users(
         controller,
-        deletion("gone"),
-        deletion(""),
+        Deletion("gone", 1),
+        Deletion("", 1),
         upsertion("strange", mechanism=3),
         upsertion("weak", iterations=4095),
         upsertion("slow", iterations=16385),

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 from tests.support.golden_data import (
     first_offset,
@@ -26,8 +25,6 @@ from kvorum.wire.messages.register_controller_record import RegisterControllerRe
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kvorum.wire.primitives import Message
-
-Entry = TypeVar("Entry")
 
 
 def comparable(image: MetadataImage) -> MetadataImage:
@@ -101,10 +98,6 @@ def in_order_of_names(message: Message) -> Message:
     return message
 
 
-def in_order_of_first_occurrence(keys: list[Entry]) -> list[Entry]:
-    return list(dict.fromkeys(keys))
-
-
 def test_snapshots_hold_the_records_that_kafka_writes(golden_sets: Path) -> None:
     compared = 0
     for directory in metadata_directories(golden_sets):
@@ -119,9 +112,8 @@ def test_snapshots_hold_the_records_that_kafka_writes(golden_sets: Path) -> None
             assert sorted(encode_record(*record) for record in ours) == sorted(
                 encode_record(*record) for record in theirs
             ), file
-            assert in_order_of_first_occurrence(
-                [message.NAME for message, _ in ours]
-            ) == in_order_of_first_occurrence([message.NAME for message, _ in theirs])
+            kinds = list(dict.fromkeys(message.NAME for message, _ in ours))
+            assert kinds == list(dict.fromkeys(message.NAME for message, _ in theirs))
             compared += 1
     assert compared > 12
 

@@ -36,10 +36,6 @@ indexes = st.integers(0, 3)
 topic_ids = st.sampled_from((b"a" * 16, b"b" * 16))
 
 
-def directory(broker_id: int) -> bytes:
-    return bytes([broker_id % 256]) * 16
-
-
 @st.composite
 def partition_records(draw: st.DrawFn) -> PartitionRecord:
     replicas: list[int] = draw(st.permutations(BROKERS))
@@ -51,7 +47,7 @@ def partition_records(draw: st.DrawFn) -> PartitionRecord:
         leader=draw(leaders),
         leader_epoch=0,
         partition_epoch=0,
-        directories=[directory(broker_id) for broker_id in replicas],
+        directories=[bytes([broker_id % 256]) * 16 for broker_id in replicas],
         eligible_leader_replicas=draw(members),
     )
 
@@ -193,7 +189,7 @@ def topic_of(count: int) -> list[Message]:
             leader=300,
             leader_epoch=0,
             partition_epoch=0,
-            directories=[directory(broker_id) for broker_id in BROKERS],
+            directories=[bytes([broker_id % 256]) * 16 for broker_id in BROKERS],
         )
         for index in range(count)
     ]

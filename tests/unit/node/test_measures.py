@@ -25,6 +25,7 @@ from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.primitives import Message
 
 TOPIC_ID = bytes(15) + b"\x09"
+CHANGE_OF_NOTHING = FeatureLevelRecord(name="kraft.version", feature_level=1)
 VOTERS = [Voter(ReplicaKey(node_id, bytes([node_id]) * 16), ()) for node_id in (1, 2, 3)]
 
 
@@ -194,15 +195,11 @@ def test_voters_that_come_and_go_are_reported(caplog: pytest.LogCaptureFixture) 
     loader.commit([batch(0, broker(1))])
     caplog.clear()
     raft.voters = VoterSet.of(VOTERS[:2])
-    loader.commit([batch(1, change_of_nothing())])
+    loader.commit([batch(1, CHANGE_OF_NOTHING)])
     assert caplog.messages == []
     raft.voters = VoterSet.of(VOTERS[1:])
-    loader.commit([batch(2, change_of_nothing())])
+    loader.commit([batch(2, CHANGE_OF_NOTHING)])
     assert caplog.messages == ["The voters of the quorum have changed voters=2,3 added=3 removed=1"]
-
-
-def change_of_nothing() -> Message:
-    return FeatureLevelRecord(name="kraft.version", feature_level=1)
 
 
 def test_the_loader_counts_batches_and_their_records() -> None:

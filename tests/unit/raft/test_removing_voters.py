@@ -34,14 +34,12 @@ def test_who_was_removed_is_listed_as_an_observer_if_it_was_ever_heard_from() ->
     leader.fetch(key_of(2))
     leader.remove(3)
     leader.fetch(key_of(2))
-    assert not described(leader).observers
+    before = leader.answered(msg.DescribeQuorumRequest(), msg.DescribeQuorumResponse)
+    assert not before.observers
     leader = DrivenLeader()
     leader.remove(3)
-    assert [one.key for one in described(leader).observers] == [key_of(3)]
-
-
-def described(leader: DrivenLeader) -> msg.DescribeQuorumResponse:
-    return leader.answered(msg.DescribeQuorumRequest(), msg.DescribeQuorumResponse)
+    after = leader.answered(msg.DescribeQuorumRequest(), msg.DescribeQuorumResponse)
+    assert [one.key for one in after.observers] == [key_of(3)]
 
 
 def test_who_does_not_lead_has_no_text(leader: DrivenLeader) -> None:
