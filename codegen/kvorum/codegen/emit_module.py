@@ -27,6 +27,7 @@ _SHARED = (
     "Tags",
     "UVARINT_1",
     "Write",
+    "check_array",
     "check_length",
     "decode_with_replacement",
     "end_of_tag",
@@ -109,9 +110,6 @@ def _emit_class(spec: MessageSpec, struct: StructSpec, lines: Lines) -> None:
         if is_root:
             _emit_facts(spec, lines)
         _emit_field_table(spec, struct, lines)
-        for field in struct.fields:
-            optional = " | None" if is_lazy(field) else ""
-            lines.add(f"{slot_name(field)}: {python_type(spec, field)}{optional}")
         lines.add("")
         _emit_init(spec, struct, lines)
         for field in struct.fields:
@@ -132,13 +130,8 @@ def _class_docstring(spec: MessageSpec, struct: StructSpec) -> str:
 
 
 def _emit_slots(struct: StructSpec, lines: Lines) -> None:
-    if not struct.fields:
-        lines.add("__slots__ = ()")
-        return
-    with lines.block("__slots__ = ("):
-        for field in struct.fields:
-            lines.add(f'"{slot_name(field)}",')
-    lines.add(")")
+    slots = tuple(slot_name(field) for field in struct.fields)
+    lines.add(f"__slots__ = {slots!r}")
 
 
 def _emit_facts(spec: MessageSpec, lines: Lines) -> None:
@@ -217,7 +210,9 @@ def _emit_init(spec: MessageSpec, struct: StructSpec, lines: Lines) -> None:
         for field in struct.fields:
             name = snake_case(field.name)
             value = name if is_lazy(field) else parameter(spec, field)[1]
-            lines.add(f"self.{slot_name(field)} = {value}")
+            optional = " | None" if is_lazy(field) else ""
+            kind = f"{python_type(spec, field)}{optional}"
+            lines.add(f"self.{slot_name(field)}: {kind} = {value}")
         lines.add("self.unknown_tagged_fields = unknown_tagged_fields")
 
 
@@ -234,10 +229,8 @@ def _emit_functions(spec: MessageSpec, lines: Lines, formats: Formats) -> None:
 def _emit_tables(spec: MessageSpec, lines: Lines) -> None:
     spans = layouts(spec, spec.root)
     for table, name_of in (("READERS", reader_name), ("WRITERS", writer_name)):
-        with lines.block(f"{spec.name}.{table} = ("):
-            for version in spec.versions.each():
-                lines.add(f"{name_of(_span_of(spans, version))},")
-        lines.add(")")
+        names = [name_of(_span_of(spans, version)) for version in spec.versions.each()]
+        lines.add(f"{spec.name}.{table} = ({', '.join(names)},)")
 
 
 def _span_of(spans: Sequence[Layout], version: int) -> Layout:

@@ -223,16 +223,17 @@ class ReaderEmitter:
             with lines.block("else:"):
                 self._elements(each, target)
             return
-        with lines.block("if n < 0:"):
-            lines.add(f'check_length(-1, pos, size, what="{json_name(each.field.name)}")')
+        kind = each.field.type.name
+        if kind in FIXED_WIDTHS and kind != "uuid":
+            with lines.block("if n < 0:"):
+                lines.add(f'check_length(-1, pos, size, what="{json_name(each.field.name)}")')
         self._elements(each, target)
 
     def _elements(self, each: FieldLayout, target: str) -> None:
         kind = each.field.type.name
         if each.field.type.is_struct:
             inner = self._layout.of_struct(kind)
-            self._bound(each, inner.bytes_min)
-            self._charge(f"n * {inner.memory_bytes}")
+            self._check_array(each, inner.bytes_min, inner.memory_bytes)
             self._lines.add(f"{target}, pos = {reader_name(inner)}(data, pos, n, budget)")
         elif kind == "int32":
             with self._lines.block("if n == 0:"):
@@ -249,20 +250,16 @@ class ReaderEmitter:
         else:
             self._loop(each, target)
 
-    def _bound(self, each: FieldLayout, bytes_min: int) -> None:
-        """Emit code that refuses a count whose elements cannot fit in the remaining bytes."""
-        needed = f"n * {bytes_min}" if bytes_min > 1 else "n"
-        with self._lines.block(f"if {needed} > size - pos:"):
-            self._lines.add(
-                f'check_length({needed}, pos, size, what="{json_name(each.field.name)}")'
-            )
+    def _check_array(self, each: FieldLayout, bytes_min: int, memory_bytes: int) -> None:
+        """Emit code that refuses a count that is null, or too large for the input or the memory."""
+        facts = f'{bytes_min}, {memory_bytes}, "{json_name(each.field.name)}"'
+        self._lines.add(f"check_array(n, {facts}, pos, size, budget)")
 
     def _loop(self, each: FieldLayout, target: str) -> None:
         """Emit code that reads strings, bytes and uuids one by one; elements are never null."""
         kind = each.field.type.name
         width = 16 if kind == "uuid" else self._length_width(each)
-        self._bound(each, width)
-        self._charge(f"n * {SHORT_VALUE_BYTES}")
+        self._check_array(each, width, SHORT_VALUE_BYTES)
         self._lines.add(f"{target} = []")
         with self._lines.block("for _ in range(n):"):
             if kind == "uuid":
@@ -315,13 +312,10 @@ class ReaderEmitter:
             self._lines.add("view = memoryview(data)")
         with self._lines.block("if count > 127:"):
             self._lines.add("count, pos = long_uvarint(data, pos)")
-        self._charge(f"count * {UNKNOWN_TAG_BYTES} + {self._layout.tagged_memory_bytes}")
-        self._lines.add("unknown: Tags = []", "previous = -1")
-
-    def _charge(self, amount: str) -> None:
-        """Emit code that counts new objects against the memory that the message may take."""
+        memory = f"count * {UNKNOWN_TAG_BYTES} + {self._layout.tagged_memory_bytes}"
         with self._lines.block("if budget is not None:"):
-            self._lines.add(f"budget.charge({amount}, pos)")
+            self._lines.add(f"budget.charge({memory}, pos)")
+        self._lines.add("unknown: Tags = []", "previous = -1")
 
     def _tagged_value(self, each: FieldLayout) -> None:
         name = snake_case(each.field.name)

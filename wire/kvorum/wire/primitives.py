@@ -318,6 +318,19 @@ def long_string_length(length: int) -> bytes:
     return write_uvarint(length)
 
 
+def check_array(
+    count: int, bytes_min: int, memory_bytes: int, what: str, pos: int, size: int, budget: Budget
+) -> None:
+    """Refuse an array that is null, or whose elements do not fit into the input or the memory.
+
+    An element takes at least `bytes_min` of the input, and `memory_bytes` of the memory.
+    """
+    if not 0 <= count * bytes_min <= size - pos:
+        check_length(-1 if count < 0 else count * bytes_min, pos, size, what=what)
+    if budget is not None:
+        budget.charge(count * memory_bytes, pos)
+
+
 def read_numbers(data: bytes, pos: int, count: int, code: str, budget: Budget) -> list[Any]:
     """Read an array of fixed-width numbers, `code` being its format character."""
     width = struct.calcsize(">" + code)

@@ -27,9 +27,7 @@ __all__ = ["AbortTransactionRecord"]
 class AbortTransactionRecord(Message):
     """AbortTransactionRecord: a metadata, key 25, versions 0 to 0."""
 
-    __slots__ = (
-        "reason",
-    )
+    __slots__ = ('reason',)
     NAME = "AbortTransactionRecord"
     API_KEY = 25
     MIN_VERSION = 0
@@ -38,14 +36,13 @@ class AbortTransactionRecord(Message):
     FIELDS = (
         ('reason', 'reason', 'string', (0, 0), (0, 32767), 0, (0, 32767), None, False),
     )
-    reason: str | None
 
     def __init__(
         self,
         reason: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.reason = reason
+        self.reason: str | None = reason
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -113,9 +110,5 @@ def _write_AbortTransactionRecord_0(o: AbortTransactionRecord, write: Write, ver
         write(b"\x00")
 
 
-AbortTransactionRecord.READERS = (
-    _read_AbortTransactionRecord_0,
-)
-AbortTransactionRecord.WRITERS = (
-    _write_AbortTransactionRecord_0,
-)
+AbortTransactionRecord.READERS = (_read_AbortTransactionRecord_0,)
+AbortTransactionRecord.WRITERS = (_write_AbortTransactionRecord_0,)

@@ -22,12 +22,7 @@ __all__ = ["AbortedTxn"]
 class AbortedTxn(Message):
     """AbortedTxn: a data, versions 0 to 0."""
 
-    __slots__ = (
-        "producer_id",
-        "first_offset",
-        "last_offset",
-        "last_stable_offset",
-    )
+    __slots__ = ('producer_id', 'first_offset', 'last_offset', 'last_stable_offset')
     NAME = "AbortedTxn"
     API_KEY = None
     MIN_VERSION = 0
@@ -39,10 +34,6 @@ class AbortedTxn(Message):
         ('last_offset', 'lastOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('last_stable_offset', 'lastStableOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
 
     def __init__(
         self,
@@ -52,10 +43,10 @@ class AbortedTxn(Message):
         last_stable_offset: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.producer_id = producer_id
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.last_stable_offset = last_stable_offset
+        self.producer_id: int = producer_id
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.last_stable_offset: int = last_stable_offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -73,9 +64,5 @@ def _write_AbortedTxn_0(o: AbortedTxn, write: Write, version: int) -> None:
     write(_pack_qqqq(o.producer_id, o.first_offset, o.last_offset, o.last_stable_offset))
 
 
-AbortedTxn.READERS = (
-    _read_AbortedTxn_0,
-)
-AbortedTxn.WRITERS = (
-    _write_AbortedTxn_0,
-)
+AbortedTxn.READERS = (_read_AbortedTxn_0,)
+AbortedTxn.WRITERS = (_write_AbortedTxn_0,)

@@ -37,16 +37,7 @@ __all__ = ["AccessControlEntryRecord"]
 class AccessControlEntryRecord(Message):
     """AccessControlEntryRecord: a metadata, key 18, versions 0 to 0."""
 
-    __slots__ = (
-        "id",
-        "resource_type",
-        "resource_name",
-        "pattern_type",
-        "principal",
-        "host",
-        "operation",
-        "permission_type",
-    )
+    __slots__ = ('id', 'resource_type', 'resource_name', 'pattern_type', 'principal', 'host', 'operation', 'permission_type')
     NAME = "AccessControlEntryRecord"
     API_KEY = 18
     MIN_VERSION = 0
@@ -62,14 +53,6 @@ class AccessControlEntryRecord(Message):
         ('operation', 'operation', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('permission_type', 'permissionType', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    id: bytes
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
 
     def __init__(
         self,
@@ -83,14 +66,14 @@ class AccessControlEntryRecord(Message):
         permission_type: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.id = id
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.pattern_type = pattern_type
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
+        self.id: bytes = id
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.pattern_type: int = pattern_type
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -171,9 +154,5 @@ def _write_AccessControlEntryRecord_0(o: AccessControlEntryRecord, write: Write,
         write(_pack_bbx(o.operation, o.permission_type))
 
 
-AccessControlEntryRecord.READERS = (
-    _read_AccessControlEntryRecord_0,
-)
-AccessControlEntryRecord.WRITERS = (
-    _write_AccessControlEntryRecord_0,
-)
+AccessControlEntryRecord.READERS = (_read_AccessControlEntryRecord_0,)
+AccessControlEntryRecord.WRITERS = (_write_AccessControlEntryRecord_0,)

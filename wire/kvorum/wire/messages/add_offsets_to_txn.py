@@ -38,12 +38,7 @@ __all__ = ["AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse"]
 class AddOffsetsToTxnRequest(Message):
     """AddOffsetsToTxnRequest: a request, key 25, versions 0 to 4."""
 
-    __slots__ = (
-        "transactional_id",
-        "producer_id",
-        "producer_epoch",
-        "group_id",
-    )
+    __slots__ = ('transactional_id', 'producer_id', 'producer_epoch', 'group_id')
     NAME = "AddOffsetsToTxnRequest"
     API_KEY = 25
     MIN_VERSION = 0
@@ -55,10 +50,6 @@ class AddOffsetsToTxnRequest(Message):
         ('producer_epoch', 'producerEpoch', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
         ('group_id', 'groupId', 'string', (0, 4), (0, -1), None, (0, -1), '', False),
     )
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    group_id: str
 
     def __init__(
         self,
@@ -68,20 +59,17 @@ class AddOffsetsToTxnRequest(Message):
         group_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.group_id = group_id
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.group_id: str = group_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AddOffsetsToTxnResponse(Message):
     """AddOffsetsToTxnResponse: a response, key 25, versions 0 to 4."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code')
     NAME = "AddOffsetsToTxnResponse"
     API_KEY = 25
     MIN_VERSION = 0
@@ -91,8 +79,6 @@ class AddOffsetsToTxnResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 4), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
     )
-    throttle_time_ms: int
-    error_code: int
 
     def __init__(
         self,
@@ -100,8 +86,8 @@ class AddOffsetsToTxnResponse(Message):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -231,31 +217,7 @@ def _write_AddOffsetsToTxnResponse_3(o: AddOffsetsToTxnResponse, write: Write, v
         write(_pack_ihx(o.throttle_time_ms, o.error_code))
 
 
-AddOffsetsToTxnRequest.READERS = (
-    _read_AddOffsetsToTxnRequest_0,
-    _read_AddOffsetsToTxnRequest_0,
-    _read_AddOffsetsToTxnRequest_0,
-    _read_AddOffsetsToTxnRequest_3,
-    _read_AddOffsetsToTxnRequest_3,
-)
-AddOffsetsToTxnRequest.WRITERS = (
-    _write_AddOffsetsToTxnRequest_0,
-    _write_AddOffsetsToTxnRequest_0,
-    _write_AddOffsetsToTxnRequest_0,
-    _write_AddOffsetsToTxnRequest_3,
-    _write_AddOffsetsToTxnRequest_3,
-)
-AddOffsetsToTxnResponse.READERS = (
-    _read_AddOffsetsToTxnResponse_0,
-    _read_AddOffsetsToTxnResponse_0,
-    _read_AddOffsetsToTxnResponse_0,
-    _read_AddOffsetsToTxnResponse_3,
-    _read_AddOffsetsToTxnResponse_3,
-)
-AddOffsetsToTxnResponse.WRITERS = (
-    _write_AddOffsetsToTxnResponse_0,
-    _write_AddOffsetsToTxnResponse_0,
-    _write_AddOffsetsToTxnResponse_0,
-    _write_AddOffsetsToTxnResponse_3,
-    _write_AddOffsetsToTxnResponse_3,
-)
+AddOffsetsToTxnRequest.READERS = (_read_AddOffsetsToTxnRequest_0, _read_AddOffsetsToTxnRequest_0, _read_AddOffsetsToTxnRequest_0, _read_AddOffsetsToTxnRequest_3, _read_AddOffsetsToTxnRequest_3,)
+AddOffsetsToTxnRequest.WRITERS = (_write_AddOffsetsToTxnRequest_0, _write_AddOffsetsToTxnRequest_0, _write_AddOffsetsToTxnRequest_0, _write_AddOffsetsToTxnRequest_3, _write_AddOffsetsToTxnRequest_3,)
+AddOffsetsToTxnResponse.READERS = (_read_AddOffsetsToTxnResponse_0, _read_AddOffsetsToTxnResponse_0, _read_AddOffsetsToTxnResponse_0, _read_AddOffsetsToTxnResponse_3, _read_AddOffsetsToTxnResponse_3,)
+AddOffsetsToTxnResponse.WRITERS = (_write_AddOffsetsToTxnResponse_0, _write_AddOffsetsToTxnResponse_0, _write_AddOffsetsToTxnResponse_0, _write_AddOffsetsToTxnResponse_3, _write_AddOffsetsToTxnResponse_3,)

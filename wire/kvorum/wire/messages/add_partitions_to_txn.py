@@ -20,6 +20,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -63,16 +64,11 @@ __all__ = ["AddPartitionsToTxnRequest", "AddPartitionsToTxnResponse"]
 class AddPartitionsToTxnRequestAddPartitionsToTxnTopic(Fields):
     """AddPartitionsToTxnTopic of AddPartitionsToTxnRequest."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 5), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -80,21 +76,15 @@ class AddPartitionsToTxnRequestAddPartitionsToTxnTopic(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AddPartitionsToTxnRequestAddPartitionsToTxnTransaction(Fields):
     """AddPartitionsToTxnTransaction of AddPartitionsToTxnRequest."""
 
-    __slots__ = (
-        "transactional_id",
-        "producer_id",
-        "producer_epoch",
-        "verify_only",
-        "topics",
-    )
+    __slots__ = ('transactional_id', 'producer_id', 'producer_epoch', 'verify_only', 'topics')
     FIELDS = (
         ('transactional_id', 'transactionalId', 'string', (4, 5), (0, -1), None, (0, -1), '', False),
         ('producer_id', 'producerId', 'int64', (4, 5), (0, -1), None, (0, -1), 0, False),
@@ -102,11 +92,6 @@ class AddPartitionsToTxnRequestAddPartitionsToTxnTransaction(Fields):
         ('verify_only', 'verifyOnly', 'bool', (4, 5), (0, -1), None, (0, -1), False, False),
         ('topics', 'topics', '[]AddPartitionsToTxnRequestAddPartitionsToTxnTopic', (4, 5), (0, -1), None, (0, -1), (), False),
     )
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    verify_only: bool
-    topics: list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic]
 
     def __init__(
         self,
@@ -117,24 +102,18 @@ class AddPartitionsToTxnRequestAddPartitionsToTxnTransaction(Fields):
         topics: list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.verify_only = verify_only
-        self.topics = [] if topics is EMPTY else topics
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.verify_only: bool = verify_only
+        self.topics: list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AddPartitionsToTxnRequest(Message):
     """AddPartitionsToTxnRequest: a request, key 24, versions 0 to 5."""
 
-    __slots__ = (
-        "transactions",
-        "v3_and_below_transactional_id",
-        "v3_and_below_producer_id",
-        "v3_and_below_producer_epoch",
-        "v3_and_below_topics",
-    )
+    __slots__ = ('transactions', 'v3_and_below_transactional_id', 'v3_and_below_producer_id', 'v3_and_below_producer_epoch', 'v3_and_below_topics')
     NAME = "AddPartitionsToTxnRequest"
     API_KEY = 24
     MIN_VERSION = 0
@@ -149,11 +128,6 @@ class AddPartitionsToTxnRequest(Message):
         ('v3_and_below_producer_epoch', 'v3AndBelowProducerEpoch', 'int16', (0, 3), (0, -1), None, (0, -1), 0, False),
         ('v3_and_below_topics', 'v3AndBelowTopics', '[]AddPartitionsToTxnRequestAddPartitionsToTxnTopic', (0, 3), (0, -1), None, (0, -1), (), False),
     )
-    transactions: list[AddPartitionsToTxnRequestAddPartitionsToTxnTransaction]
-    v3_and_below_transactional_id: str
-    v3_and_below_producer_id: int
-    v3_and_below_producer_epoch: int
-    v3_and_below_topics: list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic]
 
     def __init__(
         self,
@@ -164,27 +138,22 @@ class AddPartitionsToTxnRequest(Message):
         v3_and_below_topics: list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.transactions = [] if transactions is EMPTY else transactions
-        self.v3_and_below_transactional_id = v3_and_below_transactional_id
-        self.v3_and_below_producer_id = v3_and_below_producer_id
-        self.v3_and_below_producer_epoch = v3_and_below_producer_epoch
-        self.v3_and_below_topics = [] if v3_and_below_topics is EMPTY else v3_and_below_topics
+        self.transactions: list[AddPartitionsToTxnRequestAddPartitionsToTxnTransaction] = [] if transactions is EMPTY else transactions
+        self.v3_and_below_transactional_id: str = v3_and_below_transactional_id
+        self.v3_and_below_producer_id: int = v3_and_below_producer_id
+        self.v3_and_below_producer_epoch: int = v3_and_below_producer_epoch
+        self.v3_and_below_topics: list[AddPartitionsToTxnRequestAddPartitionsToTxnTopic] = [] if v3_and_below_topics is EMPTY else v3_and_below_topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(Fields):
     """AddPartitionsToTxnPartitionResult of AddPartitionsToTxnResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "partition_error_code",
-    )
+    __slots__ = ('partition_index', 'partition_error_code')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 5), (0, -1), None, (0, -1), 0, False),
         ('partition_error_code', 'partitionErrorCode', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    partition_error_code: int
 
     def __init__(
         self,
@@ -192,24 +161,19 @@ class AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(Fields):
         partition_error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.partition_error_code = partition_error_code
+        self.partition_index: int = partition_index
+        self.partition_error_code: int = partition_error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(Fields):
     """AddPartitionsToTxnTopicResult of AddPartitionsToTxnResponse."""
 
-    __slots__ = (
-        "name",
-        "results_by_partition",
-    )
+    __slots__ = ('name', 'results_by_partition')
     FIELDS = (
         ('name', 'name', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
         ('results_by_partition', 'resultsByPartition', '[]AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult', (0, 5), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    results_by_partition: list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult]
 
     def __init__(
         self,
@@ -217,24 +181,19 @@ class AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(Fields):
         results_by_partition: list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.results_by_partition = [] if results_by_partition is EMPTY else results_by_partition
+        self.name: str = name
+        self.results_by_partition: list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult] = [] if results_by_partition is EMPTY else results_by_partition
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AddPartitionsToTxnResponseAddPartitionsToTxnResult(Fields):
     """AddPartitionsToTxnResult of AddPartitionsToTxnResponse."""
 
-    __slots__ = (
-        "transactional_id",
-        "topic_results",
-    )
+    __slots__ = ('transactional_id', 'topic_results')
     FIELDS = (
         ('transactional_id', 'transactionalId', 'string', (4, 5), (0, -1), None, (0, -1), '', False),
         ('topic_results', 'topicResults', '[]AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult', (4, 5), (0, -1), None, (0, -1), (), False),
     )
-    transactional_id: str
-    topic_results: list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult]
 
     def __init__(
         self,
@@ -242,20 +201,15 @@ class AddPartitionsToTxnResponseAddPartitionsToTxnResult(Fields):
         topic_results: list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.transactional_id = transactional_id
-        self.topic_results = [] if topic_results is EMPTY else topic_results
+        self.transactional_id: str = transactional_id
+        self.topic_results: list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult] = [] if topic_results is EMPTY else topic_results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AddPartitionsToTxnResponse(Message):
     """AddPartitionsToTxnResponse: a response, key 24, versions 0 to 5."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "results_by_transaction",
-        "results_by_topic_v3_and_below",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'results_by_transaction', 'results_by_topic_v3_and_below')
     NAME = "AddPartitionsToTxnResponse"
     API_KEY = 24
     MIN_VERSION = 0
@@ -270,10 +224,6 @@ class AddPartitionsToTxnResponse(Message):
         ('results_by_transaction', 'resultsByTransaction', '[]AddPartitionsToTxnResponseAddPartitionsToTxnResult', (4, 5), (0, -1), None, (0, -1), (), False),
         ('results_by_topic_v3_and_below', 'resultsByTopicV3AndBelow', '[]AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult', (0, 3), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    results_by_transaction: list[AddPartitionsToTxnResponseAddPartitionsToTxnResult]
-    results_by_topic_v3_and_below: list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult]
 
     def __init__(
         self,
@@ -283,10 +233,10 @@ class AddPartitionsToTxnResponse(Message):
         results_by_topic_v3_and_below: list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.results_by_transaction = [] if results_by_transaction is EMPTY else results_by_transaction
-        self.results_by_topic_v3_and_below = [] if results_by_topic_v3_and_below is EMPTY else results_by_topic_v3_and_below
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.results_by_transaction: list[AddPartitionsToTxnResponseAddPartitionsToTxnResult] = [] if results_by_transaction is EMPTY else results_by_transaction
+        self.results_by_topic_v3_and_below: list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult] = [] if results_by_topic_v3_and_below is EMPTY else results_by_topic_v3_and_below
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -420,12 +370,7 @@ def _read_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(data: bytes, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -472,12 +417,7 @@ def _read_AddPartitionsToTxnRequest_0(data: bytes, pos: int, budget: Budget) -> 
     pos = end
     o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n = _read_qhi(data, pos)
     pos += 14
-    if n < 0:
-        check_length(-1, pos, size, what="v3AndBelowTopics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="v3AndBelowTopics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "v3AndBelowTopics", pos, size, budget)
     o.v3_and_below_topics, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_0(data, pos, n, budget)
     o.transactions = []
     o.unknown_tagged_fields = None
@@ -520,12 +460,7 @@ def _read_AddPartitionsToTxnRequest_3(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="v3AndBelowTopics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="v3AndBelowTopics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "v3AndBelowTopics", pos, size, budget)
     o.v3_and_below_topics, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -566,12 +501,7 @@ def _read_AddPartitionsToTxnRequest_4(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="transactions")
-    if n * 14 > size - pos:
-        check_length(n * 14, pos, size, what="transactions")
-    if budget is not None:
-        budget.charge(n * 316, pos)
+    check_array(n, 14, 316, "transactions", pos, size, budget)
     o.transactions, pos = _read_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -662,12 +592,7 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(data: bytes,
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="resultsByPartition")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="resultsByPartition")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 6, 148, "resultsByPartition", pos, size, budget)
         o.results_by_partition, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -711,12 +636,7 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data: bytes,
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="resultsByPartition")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="resultsByPartition")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 7, 148, "resultsByPartition", pos, size, budget)
         o.results_by_partition, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -766,12 +686,7 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(data: bytes, pos:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topicResults")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topicResults")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topicResults", pos, size, budget)
         o.topic_results, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -804,12 +719,7 @@ def _read_AddPartitionsToTxnResponse_0(data: bytes, pos: int, budget: Budget) ->
     o = new(AddPartitionsToTxnResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="resultsByTopicV3AndBelow")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="resultsByTopicV3AndBelow")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "resultsByTopicV3AndBelow", pos, size, budget)
     o.results_by_topic_v3_and_below, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(data, pos, n, budget)
     o.error_code = 0
     o.results_by_transaction = []
@@ -837,12 +747,7 @@ def _read_AddPartitionsToTxnResponse_3(data: bytes, pos: int, budget: Budget) ->
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="resultsByTopicV3AndBelow")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="resultsByTopicV3AndBelow")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "resultsByTopicV3AndBelow", pos, size, budget)
     o.results_by_topic_v3_and_below, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -880,12 +785,7 @@ def _read_AddPartitionsToTxnResponse_4(data: bytes, pos: int, budget: Budget) ->
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="resultsByTransaction")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="resultsByTransaction")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "resultsByTransaction", pos, size, budget)
     o.results_by_transaction, pos = _read_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -914,35 +814,7 @@ def _write_AddPartitionsToTxnResponse_4(o: AddPartitionsToTxnResponse, write: Wr
         write(b"\x00")
 
 
-AddPartitionsToTxnRequest.READERS = (
-    _read_AddPartitionsToTxnRequest_0,
-    _read_AddPartitionsToTxnRequest_0,
-    _read_AddPartitionsToTxnRequest_0,
-    _read_AddPartitionsToTxnRequest_3,
-    _read_AddPartitionsToTxnRequest_4,
-    _read_AddPartitionsToTxnRequest_4,
-)
-AddPartitionsToTxnRequest.WRITERS = (
-    _write_AddPartitionsToTxnRequest_0,
-    _write_AddPartitionsToTxnRequest_0,
-    _write_AddPartitionsToTxnRequest_0,
-    _write_AddPartitionsToTxnRequest_3,
-    _write_AddPartitionsToTxnRequest_4,
-    _write_AddPartitionsToTxnRequest_4,
-)
-AddPartitionsToTxnResponse.READERS = (
-    _read_AddPartitionsToTxnResponse_0,
-    _read_AddPartitionsToTxnResponse_0,
-    _read_AddPartitionsToTxnResponse_0,
-    _read_AddPartitionsToTxnResponse_3,
-    _read_AddPartitionsToTxnResponse_4,
-    _read_AddPartitionsToTxnResponse_4,
-)
-AddPartitionsToTxnResponse.WRITERS = (
-    _write_AddPartitionsToTxnResponse_0,
-    _write_AddPartitionsToTxnResponse_0,
-    _write_AddPartitionsToTxnResponse_0,
-    _write_AddPartitionsToTxnResponse_3,
-    _write_AddPartitionsToTxnResponse_4,
-    _write_AddPartitionsToTxnResponse_4,
-)
+AddPartitionsToTxnRequest.READERS = (_read_AddPartitionsToTxnRequest_0, _read_AddPartitionsToTxnRequest_0, _read_AddPartitionsToTxnRequest_0, _read_AddPartitionsToTxnRequest_3, _read_AddPartitionsToTxnRequest_4, _read_AddPartitionsToTxnRequest_4,)
+AddPartitionsToTxnRequest.WRITERS = (_write_AddPartitionsToTxnRequest_0, _write_AddPartitionsToTxnRequest_0, _write_AddPartitionsToTxnRequest_0, _write_AddPartitionsToTxnRequest_3, _write_AddPartitionsToTxnRequest_4, _write_AddPartitionsToTxnRequest_4,)
+AddPartitionsToTxnResponse.READERS = (_read_AddPartitionsToTxnResponse_0, _read_AddPartitionsToTxnResponse_0, _read_AddPartitionsToTxnResponse_0, _read_AddPartitionsToTxnResponse_3, _read_AddPartitionsToTxnResponse_4, _read_AddPartitionsToTxnResponse_4,)
+AddPartitionsToTxnResponse.WRITERS = (_write_AddPartitionsToTxnResponse_0, _write_AddPartitionsToTxnResponse_0, _write_AddPartitionsToTxnResponse_0, _write_AddPartitionsToTxnResponse_3, _write_AddPartitionsToTxnResponse_4, _write_AddPartitionsToTxnResponse_4,)

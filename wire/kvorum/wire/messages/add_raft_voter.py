@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -47,19 +48,12 @@ __all__ = ["AddRaftVoterRequest", "AddRaftVoterResponse"]
 class AddRaftVoterRequestListener(Fields):
     """Listener of AddRaftVoterRequest."""
 
-    __slots__ = (
-        "name",
-        "host",
-        "port",
-    )
+    __slots__ = ('name', 'host', 'port')
     FIELDS = (
         ('name', 'name', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('host', 'host', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -68,23 +62,16 @@ class AddRaftVoterRequestListener(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AddRaftVoterRequest(Message):
     """AddRaftVoterRequest: a request, key 80, versions 0 to 1."""
 
-    __slots__ = (
-        "cluster_id",
-        "timeout_ms",
-        "voter_id",
-        "voter_directory_id",
-        "listeners",
-        "ack_when_committed",
-    )
+    __slots__ = ('cluster_id', 'timeout_ms', 'voter_id', 'voter_directory_id', 'listeners', 'ack_when_committed')
     NAME = "AddRaftVoterRequest"
     API_KEY = 80
     MIN_VERSION = 0
@@ -99,12 +86,6 @@ class AddRaftVoterRequest(Message):
         ('listeners', 'listeners', '[]AddRaftVoterRequestListener', (0, 1), (0, -1), None, (0, -1), (), False),
         ('ack_when_committed', 'ackWhenCommitted', 'bool', (1, 1), (0, -1), None, (0, -1), True, False),
     )
-    cluster_id: str | None
-    timeout_ms: int
-    voter_id: int
-    voter_directory_id: bytes
-    listeners: list[AddRaftVoterRequestListener]
-    ack_when_committed: bool
 
     def __init__(
         self,
@@ -116,23 +97,19 @@ class AddRaftVoterRequest(Message):
         ack_when_committed: bool = True,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.cluster_id = cluster_id
-        self.timeout_ms = timeout_ms
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.ack_when_committed = ack_when_committed
+        self.cluster_id: str | None = cluster_id
+        self.timeout_ms: int = timeout_ms
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.listeners: list[AddRaftVoterRequestListener] = [] if listeners is EMPTY else listeners
+        self.ack_when_committed: bool = ack_when_committed
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AddRaftVoterResponse(Message):
     """AddRaftVoterResponse: a response, key 80, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message')
     NAME = "AddRaftVoterResponse"
     API_KEY = 80
     MIN_VERSION = 0
@@ -143,9 +120,6 @@ class AddRaftVoterResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), '', True),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -154,9 +128,9 @@ class AddRaftVoterResponse(Message):
         error_message: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -238,12 +212,7 @@ def _read_AddRaftVoterRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="listeners")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="listeners")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 5, 252, "listeners", pos, size, budget)
     o.listeners, pos = _read_AddRaftVoterRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -302,12 +271,7 @@ def _read_AddRaftVoterRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="listeners")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="listeners")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 5, 252, "listeners", pos, size, budget)
     o.listeners, pos = _read_AddRaftVoterRequestListener_0(data, pos, n, budget)
     o.ack_when_committed, n = _read_tB(data, pos)
     pos += 2
@@ -383,19 +347,7 @@ def _write_AddRaftVoterResponse_0(o: AddRaftVoterResponse, write: Write, version
         write(b"\x00")
 
 
-AddRaftVoterRequest.READERS = (
-    _read_AddRaftVoterRequest_0,
-    _read_AddRaftVoterRequest_1,
-)
-AddRaftVoterRequest.WRITERS = (
-    _write_AddRaftVoterRequest_0,
-    _write_AddRaftVoterRequest_1,
-)
-AddRaftVoterResponse.READERS = (
-    _read_AddRaftVoterResponse_0,
-    _read_AddRaftVoterResponse_0,
-)
-AddRaftVoterResponse.WRITERS = (
-    _write_AddRaftVoterResponse_0,
-    _write_AddRaftVoterResponse_0,
-)
+AddRaftVoterRequest.READERS = (_read_AddRaftVoterRequest_0, _read_AddRaftVoterRequest_1,)
+AddRaftVoterRequest.WRITERS = (_write_AddRaftVoterRequest_0, _write_AddRaftVoterRequest_1,)
+AddRaftVoterResponse.READERS = (_read_AddRaftVoterResponse_0, _read_AddRaftVoterResponse_0,)
+AddRaftVoterResponse.WRITERS = (_write_AddRaftVoterResponse_0, _write_AddRaftVoterResponse_0,)

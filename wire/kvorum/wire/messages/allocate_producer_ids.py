@@ -27,10 +27,7 @@ __all__ = ["AllocateProducerIdsRequest", "AllocateProducerIdsResponse"]
 class AllocateProducerIdsRequest(Message):
     """AllocateProducerIdsRequest: a request, key 67, versions 0 to 0."""
 
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-    )
+    __slots__ = ('broker_id', 'broker_epoch')
     NAME = "AllocateProducerIdsRequest"
     API_KEY = 67
     MIN_VERSION = 0
@@ -40,8 +37,6 @@ class AllocateProducerIdsRequest(Message):
         ('broker_id', 'brokerId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('broker_epoch', 'brokerEpoch', 'int64', (0, 0), (0, -1), None, (0, -1), -1, False),
     )
-    broker_id: int
-    broker_epoch: int
 
     def __init__(
         self,
@@ -49,20 +44,15 @@ class AllocateProducerIdsRequest(Message):
         broker_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AllocateProducerIdsResponse(Message):
     """AllocateProducerIdsResponse: a response, key 67, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "producer_id_start",
-        "producer_id_len",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'producer_id_start', 'producer_id_len')
     NAME = "AllocateProducerIdsResponse"
     API_KEY = 67
     MIN_VERSION = 0
@@ -74,10 +64,6 @@ class AllocateProducerIdsResponse(Message):
         ('producer_id_start', 'producerIdStart', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('producer_id_len', 'producerIdLen', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    throttle_time_ms: int
-    error_code: int
-    producer_id_start: int
-    producer_id_len: int
 
     def __init__(
         self,
@@ -87,10 +73,10 @@ class AllocateProducerIdsResponse(Message):
         producer_id_len: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.producer_id_start = producer_id_start
-        self.producer_id_len = producer_id_len
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.producer_id_start: int = producer_id_start
+        self.producer_id_len: int = producer_id_len
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -130,15 +116,7 @@ def _write_AllocateProducerIdsResponse_0(o: AllocateProducerIdsResponse, write: 
         write(_pack_ihqix(o.throttle_time_ms, o.error_code, o.producer_id_start, o.producer_id_len))
 
 
-AllocateProducerIdsRequest.READERS = (
-    _read_AllocateProducerIdsRequest_0,
-)
-AllocateProducerIdsRequest.WRITERS = (
-    _write_AllocateProducerIdsRequest_0,
-)
-AllocateProducerIdsResponse.READERS = (
-    _read_AllocateProducerIdsResponse_0,
-)
-AllocateProducerIdsResponse.WRITERS = (
-    _write_AllocateProducerIdsResponse_0,
-)
+AllocateProducerIdsRequest.READERS = (_read_AllocateProducerIdsRequest_0,)
+AllocateProducerIdsRequest.WRITERS = (_write_AllocateProducerIdsRequest_0,)
+AllocateProducerIdsResponse.READERS = (_read_AllocateProducerIdsResponse_0,)
+AllocateProducerIdsResponse.WRITERS = (_write_AllocateProducerIdsResponse_0,)

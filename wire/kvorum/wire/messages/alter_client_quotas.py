@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -53,19 +54,12 @@ __all__ = ["AlterClientQuotasRequest", "AlterClientQuotasResponse"]
 class AlterClientQuotasRequestOpData(Fields):
     """OpData of AlterClientQuotasRequest."""
 
-    __slots__ = (
-        "key",
-        "value",
-        "remove",
-    )
+    __slots__ = ('key', 'value', 'remove')
     FIELDS = (
         ('key', 'key', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'float64', (0, 1), (0, -1), None, (0, -1), 0.0, False),
         ('remove', 'remove', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
     )
-    key: str
-    value: float
-    remove: bool
 
     def __init__(
         self,
@@ -74,25 +68,20 @@ class AlterClientQuotasRequestOpData(Fields):
         remove: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.key = key
-        self.value = value
-        self.remove = remove
+        self.key: str = key
+        self.value: float = value
+        self.remove: bool = remove
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterClientQuotasRequestEntityData(Fields):
     """EntityData of AlterClientQuotasRequest."""
 
-    __slots__ = (
-        "entity_type",
-        "entity_name",
-    )
+    __slots__ = ('entity_type', 'entity_name')
     FIELDS = (
         ('entity_type', 'entityType', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('entity_name', 'entityName', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
     )
-    entity_type: str
-    entity_name: str | None
 
     def __init__(
         self,
@@ -100,24 +89,19 @@ class AlterClientQuotasRequestEntityData(Fields):
         entity_name: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterClientQuotasRequestEntryData(Fields):
     """EntryData of AlterClientQuotasRequest."""
 
-    __slots__ = (
-        "entity",
-        "ops",
-    )
+    __slots__ = ('entity', 'ops')
     FIELDS = (
         ('entity', 'entity', '[]AlterClientQuotasRequestEntityData', (0, 1), (0, -1), None, (0, -1), (), False),
         ('ops', 'ops', '[]AlterClientQuotasRequestOpData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    entity: list[AlterClientQuotasRequestEntityData]
-    ops: list[AlterClientQuotasRequestOpData]
 
     def __init__(
         self,
@@ -125,18 +109,15 @@ class AlterClientQuotasRequestEntryData(Fields):
         ops: list[AlterClientQuotasRequestOpData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.entity = [] if entity is EMPTY else entity
-        self.ops = [] if ops is EMPTY else ops
+        self.entity: list[AlterClientQuotasRequestEntityData] = [] if entity is EMPTY else entity
+        self.ops: list[AlterClientQuotasRequestOpData] = [] if ops is EMPTY else ops
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterClientQuotasRequest(Message):
     """AlterClientQuotasRequest: a request, key 49, versions 0 to 1."""
 
-    __slots__ = (
-        "entries",
-        "validate_only",
-    )
+    __slots__ = ('entries', 'validate_only')
     NAME = "AlterClientQuotasRequest"
     API_KEY = 49
     MIN_VERSION = 0
@@ -149,8 +130,6 @@ class AlterClientQuotasRequest(Message):
         ('entries', 'entries', '[]AlterClientQuotasRequestEntryData', (0, 1), (0, -1), None, (0, -1), (), False),
         ('validate_only', 'validateOnly', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
     )
-    entries: list[AlterClientQuotasRequestEntryData]
-    validate_only: bool
 
     def __init__(
         self,
@@ -158,24 +137,19 @@ class AlterClientQuotasRequest(Message):
         validate_only: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.entries = [] if entries is EMPTY else entries
-        self.validate_only = validate_only
+        self.entries: list[AlterClientQuotasRequestEntryData] = [] if entries is EMPTY else entries
+        self.validate_only: bool = validate_only
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterClientQuotasResponseEntityData(Fields):
     """EntityData of AlterClientQuotasResponse."""
 
-    __slots__ = (
-        "entity_type",
-        "entity_name",
-    )
+    __slots__ = ('entity_type', 'entity_name')
     FIELDS = (
         ('entity_type', 'entityType', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('entity_name', 'entityName', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
     )
-    entity_type: str
-    entity_name: str | None
 
     def __init__(
         self,
@@ -183,27 +157,20 @@ class AlterClientQuotasResponseEntityData(Fields):
         entity_name: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterClientQuotasResponseEntryData(Fields):
     """EntryData of AlterClientQuotasResponse."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "entity",
-    )
+    __slots__ = ('error_code', 'error_message', 'entity')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
         ('entity', 'entity', '[]AlterClientQuotasResponseEntityData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    error_code: int
-    error_message: str | None
-    entity: list[AlterClientQuotasResponseEntityData]
 
     def __init__(
         self,
@@ -212,19 +179,16 @@ class AlterClientQuotasResponseEntryData(Fields):
         entity: list[AlterClientQuotasResponseEntityData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.entity = [] if entity is EMPTY else entity
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.entity: list[AlterClientQuotasResponseEntityData] = [] if entity is EMPTY else entity
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterClientQuotasResponse(Message):
     """AlterClientQuotasResponse: a response, key 49, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "entries",
-    )
+    __slots__ = ('throttle_time_ms', 'entries')
     NAME = "AlterClientQuotasResponse"
     API_KEY = 49
     MIN_VERSION = 0
@@ -236,8 +200,6 @@ class AlterClientQuotasResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('entries', 'entries', '[]AlterClientQuotasResponseEntryData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    entries: list[AlterClientQuotasResponseEntryData]
 
     def __init__(
         self,
@@ -245,8 +207,8 @@ class AlterClientQuotasResponse(Message):
         entries: list[AlterClientQuotasResponseEntryData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.entries = [] if entries is EMPTY else entries
+        self.throttle_time_ms: int = throttle_time_ms
+        self.entries: list[AlterClientQuotasResponseEntryData] = [] if entries is EMPTY else entries
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -435,21 +397,11 @@ def _read_AlterClientQuotasRequestEntryData_0(data: bytes, pos: int, count: int,
         o = new(AlterClientQuotasRequestEntryData)
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="entity")
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="entity")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 4, 212, "entity", pos, size, budget)
         o.entity, pos = _read_AlterClientQuotasRequestEntityData_0(data, pos, n, budget)
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="ops")
-        if n * 11 > size - pos:
-            check_length(n * 11, pos, size, what="ops")
-        if budget is not None:
-            budget.charge(n * 180, pos)
+        check_array(n, 11, 180, "ops", pos, size, budget)
         o.ops, pos = _read_AlterClientQuotasRequestOpData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -482,24 +434,14 @@ def _read_AlterClientQuotasRequestEntryData_1(data: bytes, pos: int, count: int,
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="entity")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="entity")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "entity", pos, size, budget)
         o.entity, pos = _read_AlterClientQuotasRequestEntityData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="ops")
-        if n * 11 > size - pos:
-            check_length(n * 11, pos, size, what="ops")
-        if budget is not None:
-            budget.charge(n * 180, pos)
+        check_array(n, 11, 180, "ops", pos, size, budget)
         o.ops, pos = _read_AlterClientQuotasRequestOpData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -533,12 +475,7 @@ def _read_AlterClientQuotasRequest_0(data: bytes, pos: int, budget: Budget) -> t
     o = new(AlterClientQuotasRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="entries")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="entries")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 8, 228, "entries", pos, size, budget)
     o.entries, pos = _read_AlterClientQuotasRequestEntryData_0(data, pos, n, budget)
     o.validate_only, = _read_t(data, pos)
     pos += 1
@@ -565,12 +502,7 @@ def _read_AlterClientQuotasRequest_1(data: bytes, pos: int, budget: Budget) -> t
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="entries")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="entries")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "entries", pos, size, budget)
     o.entries, pos = _read_AlterClientQuotasRequestEntryData_1(data, pos, n, budget)
     o.validate_only, n = _read_tB(data, pos)
     pos += 2
@@ -719,12 +651,7 @@ def _read_AlterClientQuotasResponseEntryData_0(data: bytes, pos: int, count: int
             pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="entity")
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="entity")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 4, 212, "entity", pos, size, budget)
         o.entity, pos = _read_AlterClientQuotasResponseEntityData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -772,12 +699,7 @@ def _read_AlterClientQuotasResponseEntryData_1(data: bytes, pos: int, count: int
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="entity")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="entity")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "entity", pos, size, budget)
         o.entity, pos = _read_AlterClientQuotasResponseEntityData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -815,12 +737,7 @@ def _read_AlterClientQuotasResponse_0(data: bytes, pos: int, budget: Budget) -> 
     o = new(AlterClientQuotasResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="entries")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="entries")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 8, 260, "entries", pos, size, budget)
     o.entries, pos = _read_AlterClientQuotasResponseEntryData_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -844,12 +761,7 @@ def _read_AlterClientQuotasResponse_1(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="entries")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="entries")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 5, 260, "entries", pos, size, budget)
     o.entries, pos = _read_AlterClientQuotasResponseEntryData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -875,19 +787,7 @@ def _write_AlterClientQuotasResponse_1(o: AlterClientQuotasResponse, write: Writ
         write(b"\x00")
 
 
-AlterClientQuotasRequest.READERS = (
-    _read_AlterClientQuotasRequest_0,
-    _read_AlterClientQuotasRequest_1,
-)
-AlterClientQuotasRequest.WRITERS = (
-    _write_AlterClientQuotasRequest_0,
-    _write_AlterClientQuotasRequest_1,
-)
-AlterClientQuotasResponse.READERS = (
-    _read_AlterClientQuotasResponse_0,
-    _read_AlterClientQuotasResponse_1,
-)
-AlterClientQuotasResponse.WRITERS = (
-    _write_AlterClientQuotasResponse_0,
-    _write_AlterClientQuotasResponse_1,
-)
+AlterClientQuotasRequest.READERS = (_read_AlterClientQuotasRequest_0, _read_AlterClientQuotasRequest_1,)
+AlterClientQuotasRequest.WRITERS = (_write_AlterClientQuotasRequest_0, _write_AlterClientQuotasRequest_1,)
+AlterClientQuotasResponse.READERS = (_read_AlterClientQuotasResponse_0, _read_AlterClientQuotasResponse_1,)
+AlterClientQuotasResponse.WRITERS = (_write_AlterClientQuotasResponse_0, _write_AlterClientQuotasResponse_1,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -54,16 +55,11 @@ __all__ = ["AlterConfigsRequest", "AlterConfigsResponse"]
 class AlterConfigsRequestAlterableConfig(Fields):
     """AlterableConfig of AlterConfigsRequest."""
 
-    __slots__ = (
-        "name",
-        "value",
-    )
+    __slots__ = ('name', 'value')
     FIELDS = (
         ('name', 'name', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'string', (0, 2), (0, 32767), None, (0, -1), '', False),
     )
-    name: str
-    value: str | None
 
     def __init__(
         self,
@@ -71,27 +67,20 @@ class AlterConfigsRequestAlterableConfig(Fields):
         value: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.value = value
+        self.name: str = name
+        self.value: str | None = value
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterConfigsRequestAlterConfigsResource(Fields):
     """AlterConfigsResource of AlterConfigsRequest."""
 
-    __slots__ = (
-        "resource_type",
-        "resource_name",
-        "configs",
-    )
+    __slots__ = ('resource_type', 'resource_name', 'configs')
     FIELDS = (
         ('resource_type', 'resourceType', 'int8', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('resource_name', 'resourceName', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('configs', 'configs', '[]AlterConfigsRequestAlterableConfig', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    resource_type: int
-    resource_name: str
-    configs: list[AlterConfigsRequestAlterableConfig]
 
     def __init__(
         self,
@@ -100,19 +89,16 @@ class AlterConfigsRequestAlterConfigsResource(Fields):
         configs: list[AlterConfigsRequestAlterableConfig] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configs = [] if configs is EMPTY else configs
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.configs: list[AlterConfigsRequestAlterableConfig] = [] if configs is EMPTY else configs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterConfigsRequest(Message):
     """AlterConfigsRequest: a request, key 33, versions 0 to 2."""
 
-    __slots__ = (
-        "resources",
-        "validate_only",
-    )
+    __slots__ = ('resources', 'validate_only')
     NAME = "AlterConfigsRequest"
     API_KEY = 33
     MIN_VERSION = 0
@@ -124,8 +110,6 @@ class AlterConfigsRequest(Message):
         ('resources', 'resources', '[]AlterConfigsRequestAlterConfigsResource', (0, 2), (0, -1), None, (0, -1), (), False),
         ('validate_only', 'validateOnly', 'bool', (0, 2), (0, -1), None, (0, -1), False, False),
     )
-    resources: list[AlterConfigsRequestAlterConfigsResource]
-    validate_only: bool
 
     def __init__(
         self,
@@ -133,30 +117,21 @@ class AlterConfigsRequest(Message):
         validate_only: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resources = [] if resources is EMPTY else resources
-        self.validate_only = validate_only
+        self.resources: list[AlterConfigsRequestAlterConfigsResource] = [] if resources is EMPTY else resources
+        self.validate_only: bool = validate_only
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterConfigsResponseAlterConfigsResourceResponse(Fields):
     """AlterConfigsResourceResponse of AlterConfigsResponse."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "resource_type",
-        "resource_name",
-    )
+    __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 2), (0, 32767), None, (0, -1), '', False),
         ('resource_type', 'resourceType', 'int8', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('resource_name', 'resourceName', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
     )
-    error_code: int
-    error_message: str | None
-    resource_type: int
-    resource_name: str
 
     def __init__(
         self,
@@ -166,20 +141,17 @@ class AlterConfigsResponseAlterConfigsResourceResponse(Fields):
         resource_name: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterConfigsResponse(Message):
     """AlterConfigsResponse: a response, key 33, versions 0 to 2."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "responses",
-    )
+    __slots__ = ('throttle_time_ms', 'responses')
     NAME = "AlterConfigsResponse"
     API_KEY = 33
     MIN_VERSION = 0
@@ -190,8 +162,6 @@ class AlterConfigsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('responses', 'responses', '[]AlterConfigsResponseAlterConfigsResourceResponse', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    responses: list[AlterConfigsResponseAlterConfigsResourceResponse]
 
     def __init__(
         self,
@@ -199,8 +169,8 @@ class AlterConfigsResponse(Message):
         responses: list[AlterConfigsResponseAlterConfigsResourceResponse] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.responses = [] if responses is EMPTY else responses
+        self.throttle_time_ms: int = throttle_time_ms
+        self.responses: list[AlterConfigsResponseAlterConfigsResourceResponse] = [] if responses is EMPTY else responses
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -327,12 +297,7 @@ def _read_AlterConfigsRequestAlterConfigsResource_0(data: bytes, pos: int, count
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="configs")
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="configs")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 4, 212, "configs", pos, size, budget)
         o.configs, pos = _read_AlterConfigsRequestAlterableConfig_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -376,12 +341,7 @@ def _read_AlterConfigsRequestAlterConfigsResource_2(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="configs")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="configs")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "configs", pos, size, budget)
         o.configs, pos = _read_AlterConfigsRequestAlterableConfig_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -418,12 +378,7 @@ def _read_AlterConfigsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(AlterConfigsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="resources")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="resources")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 7, 260, "resources", pos, size, budget)
     o.resources, pos = _read_AlterConfigsRequestAlterConfigsResource_0(data, pos, n, budget)
     o.validate_only, = _read_t(data, pos)
     pos += 1
@@ -450,12 +405,7 @@ def _read_AlterConfigsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="resources")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="resources")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 4, 260, "resources", pos, size, budget)
     o.resources, pos = _read_AlterConfigsRequestAlterConfigsResource_2(data, pos, n, budget)
     o.validate_only, n = _read_tB(data, pos)
     pos += 2
@@ -597,12 +547,7 @@ def _read_AlterConfigsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple
     o = new(AlterConfigsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "responses", pos, size, budget)
     o.responses, pos = _read_AlterConfigsResponseAlterConfigsResourceResponse_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -626,12 +571,7 @@ def _read_AlterConfigsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 6, 292, "responses", pos, size, budget)
     o.responses, pos = _read_AlterConfigsResponseAlterConfigsResourceResponse_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -657,23 +597,7 @@ def _write_AlterConfigsResponse_2(o: AlterConfigsResponse, write: Write, version
         write(b"\x00")
 
 
-AlterConfigsRequest.READERS = (
-    _read_AlterConfigsRequest_0,
-    _read_AlterConfigsRequest_0,
-    _read_AlterConfigsRequest_2,
-)
-AlterConfigsRequest.WRITERS = (
-    _write_AlterConfigsRequest_0,
-    _write_AlterConfigsRequest_0,
-    _write_AlterConfigsRequest_2,
-)
-AlterConfigsResponse.READERS = (
-    _read_AlterConfigsResponse_0,
-    _read_AlterConfigsResponse_0,
-    _read_AlterConfigsResponse_2,
-)
-AlterConfigsResponse.WRITERS = (
-    _write_AlterConfigsResponse_0,
-    _write_AlterConfigsResponse_0,
-    _write_AlterConfigsResponse_2,
-)
+AlterConfigsRequest.READERS = (_read_AlterConfigsRequest_0, _read_AlterConfigsRequest_0, _read_AlterConfigsRequest_2,)
+AlterConfigsRequest.WRITERS = (_write_AlterConfigsRequest_0, _write_AlterConfigsRequest_0, _write_AlterConfigsRequest_2,)
+AlterConfigsResponse.READERS = (_read_AlterConfigsResponse_0, _read_AlterConfigsResponse_0, _read_AlterConfigsResponse_2,)
+AlterConfigsResponse.WRITERS = (_write_AlterConfigsResponse_0, _write_AlterConfigsResponse_0, _write_AlterConfigsResponse_2,)

@@ -16,6 +16,7 @@ from kvorum.wire.primitives import (
     Struct as Fields,
     Tags,
     Write,
+    check_array,
     check_length,
     long_uvarint,
     new,
@@ -55,16 +56,11 @@ __all__ = ["AlterPartitionRequest", "AlterPartitionResponse"]
 class AlterPartitionRequestBrokerState(Fields):
     """BrokerState of AlterPartitionRequest."""
 
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-    )
+    __slots__ = ('broker_id', 'broker_epoch')
     FIELDS = (
         ('broker_id', 'brokerId', 'int32', (3, 3), (0, -1), None, (0, -1), 0, False),
         ('broker_epoch', 'brokerEpoch', 'int64', (3, 3), (0, -1), None, (0, -1), -1, False),
     )
-    broker_id: int
-    broker_epoch: int
 
     def __init__(
         self,
@@ -72,22 +68,15 @@ class AlterPartitionRequestBrokerState(Fields):
         broker_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionRequestPartitionData(Fields):
     """PartitionData of AlterPartitionRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "leader_epoch",
-        "new_isr",
-        "new_isr_with_epochs",
-        "leader_recovery_state",
-        "partition_epoch",
-    )
+    __slots__ = ('partition_index', 'leader_epoch', 'new_isr', 'new_isr_with_epochs', 'leader_recovery_state', 'partition_epoch')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (2, 3), (0, -1), None, (0, -1), 0, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (2, 3), (0, -1), None, (0, -1), 0, False),
@@ -96,12 +85,6 @@ class AlterPartitionRequestPartitionData(Fields):
         ('leader_recovery_state', 'leaderRecoveryState', 'int8', (2, 3), (0, -1), None, (0, -1), 0, False),
         ('partition_epoch', 'partitionEpoch', 'int32', (2, 3), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    leader_epoch: int
-    new_isr: list[int]
-    new_isr_with_epochs: list[AlterPartitionRequestBrokerState]
-    leader_recovery_state: int
-    partition_epoch: int
 
     def __init__(
         self,
@@ -113,28 +96,23 @@ class AlterPartitionRequestPartitionData(Fields):
         partition_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.leader_epoch = leader_epoch
-        self.new_isr = [] if new_isr is EMPTY else new_isr
-        self.new_isr_with_epochs = [] if new_isr_with_epochs is EMPTY else new_isr_with_epochs
-        self.leader_recovery_state = leader_recovery_state
-        self.partition_epoch = partition_epoch
+        self.partition_index: int = partition_index
+        self.leader_epoch: int = leader_epoch
+        self.new_isr: list[int] = [] if new_isr is EMPTY else new_isr
+        self.new_isr_with_epochs: list[AlterPartitionRequestBrokerState] = [] if new_isr_with_epochs is EMPTY else new_isr_with_epochs
+        self.leader_recovery_state: int = leader_recovery_state
+        self.partition_epoch: int = partition_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionRequestTopicData(Fields):
     """TopicData of AlterPartitionRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (2, 3), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partitions', 'partitions', '[]AlterPartitionRequestPartitionData', (2, 3), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[AlterPartitionRequestPartitionData]
 
     def __init__(
         self,
@@ -142,19 +120,15 @@ class AlterPartitionRequestTopicData(Fields):
         partitions: list[AlterPartitionRequestPartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AlterPartitionRequestPartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionRequest(Message):
     """AlterPartitionRequest: a request, key 56, versions 2 to 3."""
 
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-        "topics",
-    )
+    __slots__ = ('broker_id', 'broker_epoch', 'topics')
     NAME = "AlterPartitionRequest"
     API_KEY = 56
     MIN_VERSION = 2
@@ -168,9 +142,6 @@ class AlterPartitionRequest(Message):
         ('broker_epoch', 'brokerEpoch', 'int64', (2, 3), (0, -1), None, (0, -1), -1, False),
         ('topics', 'topics', '[]AlterPartitionRequestTopicData', (2, 3), (0, -1), None, (0, -1), (), False),
     )
-    broker_id: int
-    broker_epoch: int
-    topics: list[AlterPartitionRequestTopicData]
 
     def __init__(
         self,
@@ -179,24 +150,16 @@ class AlterPartitionRequest(Message):
         topics: list[AlterPartitionRequestTopicData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.topics = [] if topics is EMPTY else topics
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
+        self.topics: list[AlterPartitionRequestTopicData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionResponsePartitionData(Fields):
     """PartitionData of AlterPartitionResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "leader_id",
-        "leader_epoch",
-        "isr",
-        "leader_recovery_state",
-        "partition_epoch",
-    )
+    __slots__ = ('partition_index', 'error_code', 'leader_id', 'leader_epoch', 'isr', 'leader_recovery_state', 'partition_epoch')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (2, 3), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (2, 3), (0, -1), None, (0, -1), 0, False),
@@ -206,13 +169,6 @@ class AlterPartitionResponsePartitionData(Fields):
         ('leader_recovery_state', 'leaderRecoveryState', 'int8', (2, 3), (0, -1), None, (0, -1), 0, True),
         ('partition_epoch', 'partitionEpoch', 'int32', (2, 3), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    error_code: int
-    leader_id: int
-    leader_epoch: int
-    isr: list[int]
-    leader_recovery_state: int
-    partition_epoch: int
 
     def __init__(
         self,
@@ -225,29 +181,24 @@ class AlterPartitionResponsePartitionData(Fields):
         partition_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.isr = [] if isr is EMPTY else isr
-        self.leader_recovery_state = leader_recovery_state
-        self.partition_epoch = partition_epoch
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.isr: list[int] = [] if isr is EMPTY else isr
+        self.leader_recovery_state: int = leader_recovery_state
+        self.partition_epoch: int = partition_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionResponseTopicData(Fields):
     """TopicData of AlterPartitionResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (2, 3), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partitions', 'partitions', '[]AlterPartitionResponsePartitionData', (2, 3), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[AlterPartitionResponsePartitionData]
 
     def __init__(
         self,
@@ -255,19 +206,15 @@ class AlterPartitionResponseTopicData(Fields):
         partitions: list[AlterPartitionResponsePartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AlterPartitionResponsePartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionResponse(Message):
     """AlterPartitionResponse: a response, key 56, versions 2 to 3."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "topics",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'topics')
     NAME = "AlterPartitionResponse"
     API_KEY = 56
     MIN_VERSION = 2
@@ -280,9 +227,6 @@ class AlterPartitionResponse(Message):
         ('error_code', 'errorCode', 'int16', (2, 3), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]AlterPartitionResponseTopicData', (2, 3), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    topics: list[AlterPartitionResponseTopicData]
 
     def __init__(
         self,
@@ -291,9 +235,9 @@ class AlterPartitionResponse(Message):
         topics: list[AlterPartitionResponseTopicData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.topics: list[AlterPartitionResponseTopicData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -379,12 +323,7 @@ def _read_AlterPartitionRequestPartitionData_3(data: bytes, pos: int, count: int
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="newIsrWithEpochs")
-        if n * 13 > size - pos:
-            check_length(n * 13, pos, size, what="newIsrWithEpochs")
-        if budget is not None:
-            budget.charge(n * 156, pos)
+        check_array(n, 13, 156, "newIsrWithEpochs", pos, size, budget)
         o.new_isr_with_epochs, pos = _read_AlterPartitionRequestBrokerState_3(data, pos, n, budget)
         o.leader_recovery_state, o.partition_epoch, n = _read_biB(data, pos)
         pos += 6
@@ -426,12 +365,7 @@ def _read_AlterPartitionRequestTopicData_2(data: bytes, pos: int, count: int, bu
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 15 > size - pos:
-            check_length(n * 15, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 316, pos)
+        check_array(n, 15, 316, "partitions", pos, size, budget)
         o.partitions, pos = _read_AlterPartitionRequestPartitionData_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -471,12 +405,7 @@ def _read_AlterPartitionRequestTopicData_3(data: bytes, pos: int, count: int, bu
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 15 > size - pos:
-            check_length(n * 15, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 316, pos)
+        check_array(n, 15, 316, "partitions", pos, size, budget)
         o.partitions, pos = _read_AlterPartitionRequestPartitionData_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -514,12 +443,7 @@ def _read_AlterPartitionRequest_2(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_AlterPartitionRequestTopicData_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -553,12 +477,7 @@ def _read_AlterPartitionRequest_3(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_AlterPartitionRequestTopicData_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -641,12 +560,7 @@ def _read_AlterPartitionResponseTopicData_2(data: bytes, pos: int, count: int, b
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 21 > size - pos:
-            check_length(n * 21, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 388, pos)
+        check_array(n, 21, 388, "partitions", pos, size, budget)
         o.partitions, pos = _read_AlterPartitionResponsePartitionData_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -684,12 +598,7 @@ def _read_AlterPartitionResponse_2(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_AlterPartitionResponseTopicData_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -715,19 +624,7 @@ def _write_AlterPartitionResponse_2(o: AlterPartitionResponse, write: Write, ver
         write(b"\x00")
 
 
-AlterPartitionRequest.READERS = (
-    _read_AlterPartitionRequest_2,
-    _read_AlterPartitionRequest_3,
-)
-AlterPartitionRequest.WRITERS = (
-    _write_AlterPartitionRequest_2,
-    _write_AlterPartitionRequest_3,
-)
-AlterPartitionResponse.READERS = (
-    _read_AlterPartitionResponse_2,
-    _read_AlterPartitionResponse_2,
-)
-AlterPartitionResponse.WRITERS = (
-    _write_AlterPartitionResponse_2,
-    _write_AlterPartitionResponse_2,
-)
+AlterPartitionRequest.READERS = (_read_AlterPartitionRequest_2, _read_AlterPartitionRequest_3,)
+AlterPartitionRequest.WRITERS = (_write_AlterPartitionRequest_2, _write_AlterPartitionRequest_3,)
+AlterPartitionResponse.READERS = (_read_AlterPartitionResponse_2, _read_AlterPartitionResponse_2,)
+AlterPartitionResponse.WRITERS = (_write_AlterPartitionResponse_2, _write_AlterPartitionResponse_2,)

@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s_or_null,
@@ -50,16 +51,11 @@ __all__ = ["AlterPartitionReassignmentsRequest", "AlterPartitionReassignmentsRes
 class AlterPartitionReassignmentsRequestReassignablePartition(Fields):
     """ReassignablePartition of AlterPartitionReassignmentsRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "replicas",
-    )
+    __slots__ = ('partition_index', 'replicas')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('replicas', 'replicas', '[]int32', (0, 1), (0, 32767), None, (0, -1), None, False),
     )
-    partition_index: int
-    replicas: list[int] | None
 
     def __init__(
         self,
@@ -67,24 +63,19 @@ class AlterPartitionReassignmentsRequestReassignablePartition(Fields):
         replicas: list[int] | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.replicas = replicas
+        self.partition_index: int = partition_index
+        self.replicas: list[int] | None = replicas
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionReassignmentsRequestReassignableTopic(Fields):
     """ReassignableTopic of AlterPartitionReassignmentsRequest."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]AlterPartitionReassignmentsRequestReassignablePartition', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[AlterPartitionReassignmentsRequestReassignablePartition]
 
     def __init__(
         self,
@@ -92,19 +83,15 @@ class AlterPartitionReassignmentsRequestReassignableTopic(Fields):
         partitions: list[AlterPartitionReassignmentsRequestReassignablePartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[AlterPartitionReassignmentsRequestReassignablePartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionReassignmentsRequest(Message):
     """AlterPartitionReassignmentsRequest: a request, key 45, versions 0 to 1."""
 
-    __slots__ = (
-        "timeout_ms",
-        "allow_replication_factor_change",
-        "topics",
-    )
+    __slots__ = ('timeout_ms', 'allow_replication_factor_change', 'topics')
     NAME = "AlterPartitionReassignmentsRequest"
     API_KEY = 45
     MIN_VERSION = 0
@@ -117,9 +104,6 @@ class AlterPartitionReassignmentsRequest(Message):
         ('allow_replication_factor_change', 'allowReplicationFactorChange', 'bool', (1, 1), (0, -1), None, (0, -1), True, False),
         ('topics', 'topics', '[]AlterPartitionReassignmentsRequestReassignableTopic', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    timeout_ms: int
-    allow_replication_factor_change: bool
-    topics: list[AlterPartitionReassignmentsRequestReassignableTopic]
 
     def __init__(
         self,
@@ -128,28 +112,21 @@ class AlterPartitionReassignmentsRequest(Message):
         topics: list[AlterPartitionReassignmentsRequestReassignableTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.timeout_ms = timeout_ms
-        self.allow_replication_factor_change = allow_replication_factor_change
-        self.topics = [] if topics is EMPTY else topics
+        self.timeout_ms: int = timeout_ms
+        self.allow_replication_factor_change: bool = allow_replication_factor_change
+        self.topics: list[AlterPartitionReassignmentsRequestReassignableTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionReassignmentsResponseReassignablePartitionResponse(Fields):
     """ReassignablePartitionResponse of AlterPartitionReassignmentsResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('partition_index', 'error_code', 'error_message')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
     )
-    partition_index: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -158,25 +135,20 @@ class AlterPartitionReassignmentsResponseReassignablePartitionResponse(Fields):
         error_message: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionReassignmentsResponseReassignableTopicResponse(Fields):
     """ReassignableTopicResponse of AlterPartitionReassignmentsResponse."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]AlterPartitionReassignmentsResponseReassignablePartitionResponse', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[AlterPartitionReassignmentsResponseReassignablePartitionResponse]
 
     def __init__(
         self,
@@ -184,21 +156,15 @@ class AlterPartitionReassignmentsResponseReassignableTopicResponse(Fields):
         partitions: list[AlterPartitionReassignmentsResponseReassignablePartitionResponse] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[AlterPartitionReassignmentsResponseReassignablePartitionResponse] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterPartitionReassignmentsResponse(Message):
     """AlterPartitionReassignmentsResponse: a response, key 45, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "allow_replication_factor_change",
-        "error_code",
-        "error_message",
-        "responses",
-    )
+    __slots__ = ('throttle_time_ms', 'allow_replication_factor_change', 'error_code', 'error_message', 'responses')
     NAME = "AlterPartitionReassignmentsResponse"
     API_KEY = 45
     MIN_VERSION = 0
@@ -213,11 +179,6 @@ class AlterPartitionReassignmentsResponse(Message):
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
         ('responses', 'responses', '[]AlterPartitionReassignmentsResponseReassignableTopicResponse', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    allow_replication_factor_change: bool
-    error_code: int
-    error_message: str | None
-    responses: list[AlterPartitionReassignmentsResponseReassignableTopicResponse]
 
     def __init__(
         self,
@@ -228,11 +189,11 @@ class AlterPartitionReassignmentsResponse(Message):
         responses: list[AlterPartitionReassignmentsResponseReassignableTopicResponse] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.allow_replication_factor_change = allow_replication_factor_change
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is EMPTY else responses
+        self.throttle_time_ms: int = throttle_time_ms
+        self.allow_replication_factor_change: bool = allow_replication_factor_change
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.responses: list[AlterPartitionReassignmentsResponseReassignableTopicResponse] = [] if responses is EMPTY else responses
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -304,12 +265,7 @@ def _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data: bytes, pos
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 188, pos)
+        check_array(n, 6, 188, "partitions", pos, size, budget)
         o.partitions, pos = _read_AlterPartitionReassignmentsRequestReassignablePartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -345,12 +301,7 @@ def _read_AlterPartitionReassignmentsRequest_0(data: bytes, pos: int, budget: Bu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -387,12 +338,7 @@ def _read_AlterPartitionReassignmentsRequest_1(data: bytes, pos: int, budget: Bu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -486,12 +432,7 @@ def _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data: b
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 8, 220, "partitions", pos, size, budget)
         o.partitions, pos = _read_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -542,12 +483,7 @@ def _read_AlterPartitionReassignmentsResponse_0(data: bytes, pos: int, budget: B
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "responses", pos, size, budget)
     o.responses, pos = _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -602,12 +538,7 @@ def _read_AlterPartitionReassignmentsResponse_1(data: bytes, pos: int, budget: B
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "responses", pos, size, budget)
     o.responses, pos = _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -638,19 +569,7 @@ def _write_AlterPartitionReassignmentsResponse_1(o: AlterPartitionReassignmentsR
         write(b"\x00")
 
 
-AlterPartitionReassignmentsRequest.READERS = (
-    _read_AlterPartitionReassignmentsRequest_0,
-    _read_AlterPartitionReassignmentsRequest_1,
-)
-AlterPartitionReassignmentsRequest.WRITERS = (
-    _write_AlterPartitionReassignmentsRequest_0,
-    _write_AlterPartitionReassignmentsRequest_1,
-)
-AlterPartitionReassignmentsResponse.READERS = (
-    _read_AlterPartitionReassignmentsResponse_0,
-    _read_AlterPartitionReassignmentsResponse_1,
-)
-AlterPartitionReassignmentsResponse.WRITERS = (
-    _write_AlterPartitionReassignmentsResponse_0,
-    _write_AlterPartitionReassignmentsResponse_1,
-)
+AlterPartitionReassignmentsRequest.READERS = (_read_AlterPartitionReassignmentsRequest_0, _read_AlterPartitionReassignmentsRequest_1,)
+AlterPartitionReassignmentsRequest.WRITERS = (_write_AlterPartitionReassignmentsRequest_0, _write_AlterPartitionReassignmentsRequest_1,)
+AlterPartitionReassignmentsResponse.READERS = (_read_AlterPartitionReassignmentsResponse_0, _read_AlterPartitionReassignmentsResponse_1,)
+AlterPartitionReassignmentsResponse.WRITERS = (_write_AlterPartitionReassignmentsResponse_0, _write_AlterPartitionReassignmentsResponse_1,)

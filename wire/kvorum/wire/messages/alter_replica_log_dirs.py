@@ -20,6 +20,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -53,16 +54,11 @@ __all__ = ["AlterReplicaLogDirsRequest", "AlterReplicaLogDirsResponse"]
 class AlterReplicaLogDirsRequestAlterReplicaLogDirTopic(Fields):
     """AlterReplicaLogDirTopic of AlterReplicaLogDirsRequest."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (1, 2), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -70,24 +66,19 @@ class AlterReplicaLogDirsRequestAlterReplicaLogDirTopic(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterReplicaLogDirsRequestAlterReplicaLogDir(Fields):
     """AlterReplicaLogDir of AlterReplicaLogDirsRequest."""
 
-    __slots__ = (
-        "path",
-        "topics",
-    )
+    __slots__ = ('path', 'topics')
     FIELDS = (
         ('path', 'path', 'string', (1, 2), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]AlterReplicaLogDirsRequestAlterReplicaLogDirTopic', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    path: str
-    topics: list[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic]
 
     def __init__(
         self,
@@ -95,17 +86,15 @@ class AlterReplicaLogDirsRequestAlterReplicaLogDir(Fields):
         topics: list[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.path = path
-        self.topics = [] if topics is EMPTY else topics
+        self.path: str = path
+        self.topics: list[AlterReplicaLogDirsRequestAlterReplicaLogDirTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterReplicaLogDirsRequest(Message):
     """AlterReplicaLogDirsRequest: a request, key 34, versions 1 to 2."""
 
-    __slots__ = (
-        "dirs",
-    )
+    __slots__ = ('dirs',)
     NAME = "AlterReplicaLogDirsRequest"
     API_KEY = 34
     MIN_VERSION = 1
@@ -116,30 +105,24 @@ class AlterReplicaLogDirsRequest(Message):
     FIELDS = (
         ('dirs', 'dirs', '[]AlterReplicaLogDirsRequestAlterReplicaLogDir', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    dirs: list[AlterReplicaLogDirsRequestAlterReplicaLogDir]
 
     def __init__(
         self,
         dirs: list[AlterReplicaLogDirsRequestAlterReplicaLogDir] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.dirs = [] if dirs is EMPTY else dirs
+        self.dirs: list[AlterReplicaLogDirsRequestAlterReplicaLogDir] = [] if dirs is EMPTY else dirs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult(Fields):
     """AlterReplicaLogDirPartitionResult of AlterReplicaLogDirsResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-    )
+    __slots__ = ('partition_index', 'error_code')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (1, 2), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    error_code: int
 
     def __init__(
         self,
@@ -147,24 +130,19 @@ class AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult(Fields):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult(Fields):
     """AlterReplicaLogDirTopicResult of AlterReplicaLogDirsResponse."""
 
-    __slots__ = (
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (1, 2), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    partitions: list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult]
 
     def __init__(
         self,
@@ -172,18 +150,15 @@ class AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult(Fields):
         partitions: list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.partitions: list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterReplicaLogDirsResponse(Message):
     """AlterReplicaLogDirsResponse: a response, key 34, versions 1 to 2."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "results",
-    )
+    __slots__ = ('throttle_time_ms', 'results')
     NAME = "AlterReplicaLogDirsResponse"
     API_KEY = 34
     MIN_VERSION = 1
@@ -195,8 +170,6 @@ class AlterReplicaLogDirsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    results: list[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult]
 
     def __init__(
         self,
@@ -204,8 +177,8 @@ class AlterReplicaLogDirsResponse(Message):
         results: list[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -334,12 +307,7 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(data: bytes, pos: int, 
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 6, 220, "topics", pos, size, budget)
         o.topics, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -383,12 +351,7 @@ def _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(data: bytes, pos: int, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -421,12 +384,7 @@ def _read_AlterReplicaLogDirsRequest_1(data: bytes, pos: int, budget: Budget) ->
     o = new(AlterReplicaLogDirsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="dirs")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="dirs")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "dirs", pos, size, budget)
     o.dirs, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -450,12 +408,7 @@ def _read_AlterReplicaLogDirsRequest_2(data: bytes, pos: int, budget: Budget) ->
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="dirs")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="dirs")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "dirs", pos, size, budget)
     o.dirs, pos = _read_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -534,12 +487,7 @@ def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(data: bytes
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 6, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -583,12 +531,7 @@ def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(data: bytes
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 7, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -621,12 +564,7 @@ def _read_AlterReplicaLogDirsResponse_1(data: bytes, pos: int, budget: Budget) -
     o = new(AlterReplicaLogDirsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "results", pos, size, budget)
     o.results, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -650,12 +588,7 @@ def _read_AlterReplicaLogDirsResponse_2(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "results", pos, size, budget)
     o.results, pos = _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -681,19 +614,7 @@ def _write_AlterReplicaLogDirsResponse_2(o: AlterReplicaLogDirsResponse, write: 
         write(b"\x00")
 
 
-AlterReplicaLogDirsRequest.READERS = (
-    _read_AlterReplicaLogDirsRequest_1,
-    _read_AlterReplicaLogDirsRequest_2,
-)
-AlterReplicaLogDirsRequest.WRITERS = (
-    _write_AlterReplicaLogDirsRequest_1,
-    _write_AlterReplicaLogDirsRequest_2,
-)
-AlterReplicaLogDirsResponse.READERS = (
-    _read_AlterReplicaLogDirsResponse_1,
-    _read_AlterReplicaLogDirsResponse_2,
-)
-AlterReplicaLogDirsResponse.WRITERS = (
-    _write_AlterReplicaLogDirsResponse_1,
-    _write_AlterReplicaLogDirsResponse_2,
-)
+AlterReplicaLogDirsRequest.READERS = (_read_AlterReplicaLogDirsRequest_1, _read_AlterReplicaLogDirsRequest_2,)
+AlterReplicaLogDirsRequest.WRITERS = (_write_AlterReplicaLogDirsRequest_1, _write_AlterReplicaLogDirsRequest_2,)
+AlterReplicaLogDirsResponse.READERS = (_read_AlterReplicaLogDirsResponse_1, _read_AlterReplicaLogDirsResponse_2,)
+AlterReplicaLogDirsResponse.WRITERS = (_write_AlterReplicaLogDirsResponse_1, _write_AlterReplicaLogDirsResponse_2,)

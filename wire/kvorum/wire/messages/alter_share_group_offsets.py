@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -43,16 +44,11 @@ __all__ = ["AlterShareGroupOffsetsRequest", "AlterShareGroupOffsetsResponse"]
 class AlterShareGroupOffsetsRequestPartition(Fields):
     """AlterShareGroupOffsetsRequestPartition of AlterShareGroupOffsetsRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "start_offset",
-    )
+    __slots__ = ('partition_index', 'start_offset')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('start_offset', 'startOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    start_offset: int
 
     def __init__(
         self,
@@ -60,8 +56,8 @@ class AlterShareGroupOffsetsRequestPartition(Fields):
         start_offset: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.start_offset = start_offset
+        self.partition_index: int = partition_index
+        self.start_offset: int = start_offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -71,16 +67,11 @@ _AlterShareGroupOffsetsRequestPartition = AlterShareGroupOffsetsRequestPartition
 class AlterShareGroupOffsetsRequestTopic(Fields):
     """AlterShareGroupOffsetsRequestTopic of AlterShareGroupOffsetsRequest."""
 
-    __slots__ = (
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]AlterShareGroupOffsetsRequestPartition', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    partitions: list[AlterShareGroupOffsetsRequestPartition]
 
     def __init__(
         self,
@@ -88,8 +79,8 @@ class AlterShareGroupOffsetsRequestTopic(Fields):
         partitions: list[AlterShareGroupOffsetsRequestPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.partitions: list[AlterShareGroupOffsetsRequestPartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -99,10 +90,7 @@ _AlterShareGroupOffsetsRequestTopic = AlterShareGroupOffsetsRequestTopic
 class AlterShareGroupOffsetsRequest(Message):
     """AlterShareGroupOffsetsRequest: a request, key 91, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-    )
+    __slots__ = ('group_id', 'topics')
     NAME = "AlterShareGroupOffsetsRequest"
     API_KEY = 91
     MIN_VERSION = 0
@@ -114,8 +102,6 @@ class AlterShareGroupOffsetsRequest(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]AlterShareGroupOffsetsRequestTopic', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    topics: list[AlterShareGroupOffsetsRequestTopic]
 
     def __init__(
         self,
@@ -123,27 +109,20 @@ class AlterShareGroupOffsetsRequest(Message):
         topics: list[AlterShareGroupOffsetsRequestTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.topics: list[AlterShareGroupOffsetsRequestTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterShareGroupOffsetsResponsePartition(Fields):
     """AlterShareGroupOffsetsResponsePartition of AlterShareGroupOffsetsResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('partition_index', 'error_code', 'error_message')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
     )
-    partition_index: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -152,9 +131,9 @@ class AlterShareGroupOffsetsResponsePartition(Fields):
         error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -164,19 +143,12 @@ _AlterShareGroupOffsetsResponsePartition = AlterShareGroupOffsetsResponsePartiti
 class AlterShareGroupOffsetsResponseTopic(Fields):
     """AlterShareGroupOffsetsResponseTopic of AlterShareGroupOffsetsResponse."""
 
-    __slots__ = (
-        "topic_name",
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'topic_id', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]AlterShareGroupOffsetsResponsePartition', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    topic_id: bytes
-    partitions: list[AlterShareGroupOffsetsResponsePartition]
 
     def __init__(
         self,
@@ -185,9 +157,9 @@ class AlterShareGroupOffsetsResponseTopic(Fields):
         partitions: list[AlterShareGroupOffsetsResponsePartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AlterShareGroupOffsetsResponsePartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -197,12 +169,7 @@ _AlterShareGroupOffsetsResponseTopic = AlterShareGroupOffsetsResponseTopic
 class AlterShareGroupOffsetsResponse(Message):
     """AlterShareGroupOffsetsResponse: a response, key 91, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "responses",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'responses')
     NAME = "AlterShareGroupOffsetsResponse"
     API_KEY = 91
     MIN_VERSION = 0
@@ -216,10 +183,6 @@ class AlterShareGroupOffsetsResponse(Message):
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
         ('responses', 'responses', '[]AlterShareGroupOffsetsResponseTopic', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    responses: list[AlterShareGroupOffsetsResponseTopic]
 
     def __init__(
         self,
@@ -229,10 +192,10 @@ class AlterShareGroupOffsetsResponse(Message):
         responses: list[AlterShareGroupOffsetsResponseTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is EMPTY else responses
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.responses: list[AlterShareGroupOffsetsResponseTopic] = [] if responses is EMPTY else responses
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -280,12 +243,7 @@ def _read_AlterShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: int
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 13 > size - pos:
-            check_length(n * 13, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 156, pos)
+        check_array(n, 13, 156, "partitions", pos, size, budget)
         o.partitions, pos = _read_AlterShareGroupOffsetsRequestPartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -333,12 +291,7 @@ def _read_AlterShareGroupOffsetsRequest_0(data: bytes, pos: int, budget: Budget)
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_AlterShareGroupOffsetsRequestTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -432,12 +385,7 @@ def _read_AlterShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: in
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 8, 220, "partitions", pos, size, budget)
         o.partitions, pos = _read_AlterShareGroupOffsetsResponsePartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -494,12 +442,7 @@ def _read_AlterShareGroupOffsetsResponse_0(data: bytes, pos: int, budget: Budget
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 19 > size - pos:
-        check_length(n * 19, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 19, 292, "responses", pos, size, budget)
     o.responses, pos = _read_AlterShareGroupOffsetsResponseTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -530,15 +473,7 @@ def _write_AlterShareGroupOffsetsResponse_0(o: AlterShareGroupOffsetsResponse, w
         write(b"\x00")
 
 
-AlterShareGroupOffsetsRequest.READERS = (
-    _read_AlterShareGroupOffsetsRequest_0,
-)
-AlterShareGroupOffsetsRequest.WRITERS = (
-    _write_AlterShareGroupOffsetsRequest_0,
-)
-AlterShareGroupOffsetsResponse.READERS = (
-    _read_AlterShareGroupOffsetsResponse_0,
-)
-AlterShareGroupOffsetsResponse.WRITERS = (
-    _write_AlterShareGroupOffsetsResponse_0,
-)
+AlterShareGroupOffsetsRequest.READERS = (_read_AlterShareGroupOffsetsRequest_0,)
+AlterShareGroupOffsetsRequest.WRITERS = (_write_AlterShareGroupOffsetsRequest_0,)
+AlterShareGroupOffsetsResponse.READERS = (_read_AlterShareGroupOffsetsResponse_0,)
+AlterShareGroupOffsetsResponse.WRITERS = (_write_AlterShareGroupOffsetsResponse_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -44,13 +45,7 @@ __all__ = ["AlterUserScramCredentialsRequest", "AlterUserScramCredentialsRespons
 class AlterUserScramCredentialsRequestScramCredentialUpsertion(Fields):
     """ScramCredentialUpsertion of AlterUserScramCredentialsRequest."""
 
-    __slots__ = (
-        "name",
-        "mechanism",
-        "iterations",
-        "salt",
-        "salted_password",
-    )
+    __slots__ = ('name', 'mechanism', 'iterations', 'salt', 'salted_password')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('mechanism', 'mechanism', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -58,11 +53,6 @@ class AlterUserScramCredentialsRequestScramCredentialUpsertion(Fields):
         ('salt', 'salt', 'bytes', (0, 0), (0, -1), None, (0, -1), b"", False),
         ('salted_password', 'saltedPassword', 'bytes', (0, 0), (0, -1), None, (0, -1), b"", False),
     )
-    name: str
-    mechanism: int
-    iterations: int
-    salt: bytes
-    salted_password: bytes
 
     def __init__(
         self,
@@ -73,27 +63,22 @@ class AlterUserScramCredentialsRequestScramCredentialUpsertion(Fields):
         salted_password: bytes = b"",
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.mechanism = mechanism
-        self.iterations = iterations
-        self.salt = salt
-        self.salted_password = salted_password
+        self.name: str = name
+        self.mechanism: int = mechanism
+        self.iterations: int = iterations
+        self.salt: bytes = salt
+        self.salted_password: bytes = salted_password
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterUserScramCredentialsRequestScramCredentialDeletion(Fields):
     """ScramCredentialDeletion of AlterUserScramCredentialsRequest."""
 
-    __slots__ = (
-        "name",
-        "mechanism",
-    )
+    __slots__ = ('name', 'mechanism')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('mechanism', 'mechanism', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    mechanism: int
 
     def __init__(
         self,
@@ -101,18 +86,15 @@ class AlterUserScramCredentialsRequestScramCredentialDeletion(Fields):
         mechanism: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.mechanism = mechanism
+        self.name: str = name
+        self.mechanism: int = mechanism
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterUserScramCredentialsRequest(Message):
     """AlterUserScramCredentialsRequest: a request, key 51, versions 0 to 0."""
 
-    __slots__ = (
-        "deletions",
-        "upsertions",
-    )
+    __slots__ = ('deletions', 'upsertions')
     NAME = "AlterUserScramCredentialsRequest"
     API_KEY = 51
     MIN_VERSION = 0
@@ -124,8 +106,6 @@ class AlterUserScramCredentialsRequest(Message):
         ('deletions', 'deletions', '[]AlterUserScramCredentialsRequestScramCredentialDeletion', (0, 0), (0, -1), None, (0, -1), (), False),
         ('upsertions', 'upsertions', '[]AlterUserScramCredentialsRequestScramCredentialUpsertion', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    deletions: list[AlterUserScramCredentialsRequestScramCredentialDeletion]
-    upsertions: list[AlterUserScramCredentialsRequestScramCredentialUpsertion]
 
     def __init__(
         self,
@@ -133,27 +113,20 @@ class AlterUserScramCredentialsRequest(Message):
         upsertions: list[AlterUserScramCredentialsRequestScramCredentialUpsertion] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.deletions = [] if deletions is EMPTY else deletions
-        self.upsertions = [] if upsertions is EMPTY else upsertions
+        self.deletions: list[AlterUserScramCredentialsRequestScramCredentialDeletion] = [] if deletions is EMPTY else deletions
+        self.upsertions: list[AlterUserScramCredentialsRequestScramCredentialUpsertion] = [] if upsertions is EMPTY else upsertions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(Fields):
     """AlterUserScramCredentialsResult of AlterUserScramCredentialsResponse."""
 
-    __slots__ = (
-        "user",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('user', 'error_code', 'error_message')
     FIELDS = (
         ('user', 'user', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
     )
-    user: str
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -162,19 +135,16 @@ class AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(Fields):
         error_message: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.user = user
-        self.error_code = error_code
-        self.error_message = error_message
+        self.user: str = user
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AlterUserScramCredentialsResponse(Message):
     """AlterUserScramCredentialsResponse: a response, key 51, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "results",
-    )
+    __slots__ = ('throttle_time_ms', 'results')
     NAME = "AlterUserScramCredentialsResponse"
     API_KEY = 51
     MIN_VERSION = 0
@@ -185,8 +155,6 @@ class AlterUserScramCredentialsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]AlterUserScramCredentialsResponseAlterUserScramCredentialsResult', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    results: list[AlterUserScramCredentialsResponseAlterUserScramCredentialsResult]
 
     def __init__(
         self,
@@ -194,8 +162,8 @@ class AlterUserScramCredentialsResponse(Message):
         results: list[AlterUserScramCredentialsResponseAlterUserScramCredentialsResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[AlterUserScramCredentialsResponseAlterUserScramCredentialsResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -314,24 +282,14 @@ def _read_AlterUserScramCredentialsRequest_0(data: bytes, pos: int, budget: Budg
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="deletions")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="deletions")
-    if budget is not None:
-        budget.charge(n * 180, pos)
+    check_array(n, 3, 180, "deletions", pos, size, budget)
     o.deletions, pos = _read_AlterUserScramCredentialsRequestScramCredentialDeletion_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="upsertions")
-    if n * 9 > size - pos:
-        check_length(n * 9, pos, size, what="upsertions")
-    if budget is not None:
-        budget.charge(n * 332, pos)
+    check_array(n, 9, 332, "upsertions", pos, size, budget)
     o.upsertions, pos = _read_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -428,12 +386,7 @@ def _read_AlterUserScramCredentialsResponse_0(data: bytes, pos: int, budget: Bud
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 5, 252, "results", pos, size, budget)
     o.results, pos = _read_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -459,15 +412,7 @@ def _write_AlterUserScramCredentialsResponse_0(o: AlterUserScramCredentialsRespo
         write(b"\x00")
 
 
-AlterUserScramCredentialsRequest.READERS = (
-    _read_AlterUserScramCredentialsRequest_0,
-)
-AlterUserScramCredentialsRequest.WRITERS = (
-    _write_AlterUserScramCredentialsRequest_0,
-)
-AlterUserScramCredentialsResponse.READERS = (
-    _read_AlterUserScramCredentialsResponse_0,
-)
-AlterUserScramCredentialsResponse.WRITERS = (
-    _write_AlterUserScramCredentialsResponse_0,
-)
+AlterUserScramCredentialsRequest.READERS = (_read_AlterUserScramCredentialsRequest_0,)
+AlterUserScramCredentialsRequest.WRITERS = (_write_AlterUserScramCredentialsRequest_0,)
+AlterUserScramCredentialsResponse.READERS = (_read_AlterUserScramCredentialsResponse_0,)
+AlterUserScramCredentialsResponse.WRITERS = (_write_AlterUserScramCredentialsResponse_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -55,12 +56,7 @@ __all__ = ["ApiVersionsRequest", "ApiVersionsResponse"]
 class ApiVersionsRequest(Message):
     """ApiVersionsRequest: a request, key 18, versions 0 to 5."""
 
-    __slots__ = (
-        "client_software_name",
-        "client_software_version",
-        "cluster_id",
-        "node_id",
-    )
+    __slots__ = ('client_software_name', 'client_software_version', 'cluster_id', 'node_id')
     NAME = "ApiVersionsRequest"
     API_KEY = 18
     MIN_VERSION = 0
@@ -72,10 +68,6 @@ class ApiVersionsRequest(Message):
         ('cluster_id', 'clusterId', 'string', (5, 5), (5, 32767), None, (0, -1), None, True),
         ('node_id', 'nodeId', 'int32', (5, 5), (0, -1), None, (0, -1), -1, True),
     )
-    client_software_name: str
-    client_software_version: str
-    cluster_id: str | None
-    node_id: int
 
     def __init__(
         self,
@@ -85,29 +77,22 @@ class ApiVersionsRequest(Message):
         node_id: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.client_software_name = client_software_name
-        self.client_software_version = client_software_version
-        self.cluster_id = cluster_id
-        self.node_id = node_id
+        self.client_software_name: str = client_software_name
+        self.client_software_version: str = client_software_version
+        self.cluster_id: str | None = cluster_id
+        self.node_id: int = node_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ApiVersionsResponseFinalizedFeatureKey(Fields):
     """FinalizedFeatureKey of ApiVersionsResponse."""
 
-    __slots__ = (
-        "name",
-        "max_version_level",
-        "min_version_level",
-    )
+    __slots__ = ('name', 'max_version_level', 'min_version_level')
     FIELDS = (
         ('name', 'name', 'string', (3, 5), (0, -1), None, (0, -1), '', False),
         ('max_version_level', 'maxVersionLevel', 'int16', (3, 5), (0, -1), None, (0, -1), 0, False),
         ('min_version_level', 'minVersionLevel', 'int16', (3, 5), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    max_version_level: int
-    min_version_level: int
 
     def __init__(
         self,
@@ -116,28 +101,21 @@ class ApiVersionsResponseFinalizedFeatureKey(Fields):
         min_version_level: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.max_version_level = max_version_level
-        self.min_version_level = min_version_level
+        self.name: str = name
+        self.max_version_level: int = max_version_level
+        self.min_version_level: int = min_version_level
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ApiVersionsResponseSupportedFeatureKey(Fields):
     """SupportedFeatureKey of ApiVersionsResponse."""
 
-    __slots__ = (
-        "name",
-        "min_version",
-        "max_version",
-    )
+    __slots__ = ('name', 'min_version', 'max_version')
     FIELDS = (
         ('name', 'name', 'string', (3, 5), (0, -1), None, (0, -1), '', False),
         ('min_version', 'minVersion', 'int16', (3, 5), (0, -1), None, (0, -1), 0, False),
         ('max_version', 'maxVersion', 'int16', (3, 5), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    min_version: int
-    max_version: int
 
     def __init__(
         self,
@@ -146,28 +124,21 @@ class ApiVersionsResponseSupportedFeatureKey(Fields):
         max_version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.min_version = min_version
-        self.max_version = max_version
+        self.name: str = name
+        self.min_version: int = min_version
+        self.max_version: int = max_version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ApiVersionsResponseApiVersion(Fields):
     """ApiVersion of ApiVersionsResponse."""
 
-    __slots__ = (
-        "api_key",
-        "min_version",
-        "max_version",
-    )
+    __slots__ = ('api_key', 'min_version', 'max_version')
     FIELDS = (
         ('api_key', 'apiKey', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
         ('min_version', 'minVersion', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
         ('max_version', 'maxVersion', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
     )
-    api_key: int
-    min_version: int
-    max_version: int
 
     def __init__(
         self,
@@ -176,24 +147,16 @@ class ApiVersionsResponseApiVersion(Fields):
         max_version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.api_key = api_key
-        self.min_version = min_version
-        self.max_version = max_version
+        self.api_key: int = api_key
+        self.min_version: int = min_version
+        self.max_version: int = max_version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ApiVersionsResponse(Message):
     """ApiVersionsResponse: a response, key 18, versions 0 to 5."""
 
-    __slots__ = (
-        "error_code",
-        "api_keys",
-        "throttle_time_ms",
-        "supported_features",
-        "finalized_features_epoch",
-        "finalized_features",
-        "zk_migration_ready",
-    )
+    __slots__ = ('error_code', 'api_keys', 'throttle_time_ms', 'supported_features', 'finalized_features_epoch', 'finalized_features', 'zk_migration_ready')
     NAME = "ApiVersionsResponse"
     API_KEY = 18
     MIN_VERSION = 0
@@ -211,13 +174,6 @@ class ApiVersionsResponse(Message):
         ('finalized_features', 'finalizedFeatures', '[]ApiVersionsResponseFinalizedFeatureKey', (3, 5), (0, -1), 2, (3, 32767), (), True),
         ('zk_migration_ready', 'zkMigrationReady', 'bool', (3, 5), (0, -1), 3, (3, 32767), False, True),
     )
-    error_code: int
-    api_keys: list[ApiVersionsResponseApiVersion]
-    throttle_time_ms: int
-    supported_features: list[ApiVersionsResponseSupportedFeatureKey]
-    finalized_features_epoch: int
-    finalized_features: list[ApiVersionsResponseFinalizedFeatureKey]
-    zk_migration_ready: bool
 
     def __init__(
         self,
@@ -230,13 +186,13 @@ class ApiVersionsResponse(Message):
         zk_migration_ready: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.api_keys = [] if api_keys is EMPTY else api_keys
-        self.throttle_time_ms = throttle_time_ms
-        self.supported_features = [] if supported_features is EMPTY else supported_features
-        self.finalized_features_epoch = finalized_features_epoch
-        self.finalized_features = [] if finalized_features is EMPTY else finalized_features
-        self.zk_migration_ready = zk_migration_ready
+        self.error_code: int = error_code
+        self.api_keys: list[ApiVersionsResponseApiVersion] = [] if api_keys is EMPTY else api_keys
+        self.throttle_time_ms: int = throttle_time_ms
+        self.supported_features: list[ApiVersionsResponseSupportedFeatureKey] = [] if supported_features is EMPTY else supported_features
+        self.finalized_features_epoch: int = finalized_features_epoch
+        self.finalized_features: list[ApiVersionsResponseFinalizedFeatureKey] = [] if finalized_features is EMPTY else finalized_features
+        self.zk_migration_ready: bool = zk_migration_ready
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -501,12 +457,7 @@ def _read_ApiVersionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(ApiVersionsResponse)
     o.error_code, n = _read_hi(data, pos)
     pos += 6
-    if n < 0:
-        check_length(-1, pos, size, what="apiKeys")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="apiKeys")
-    if budget is not None:
-        budget.charge(n * 188, pos)
+    check_array(n, 6, 188, "apiKeys", pos, size, budget)
     o.api_keys, pos = _read_ApiVersionsResponseApiVersion_0(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.supported_features = []
@@ -532,12 +483,7 @@ def _read_ApiVersionsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(ApiVersionsResponse)
     o.error_code, n = _read_hi(data, pos)
     pos += 6
-    if n < 0:
-        check_length(-1, pos, size, what="apiKeys")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="apiKeys")
-    if budget is not None:
-        budget.charge(n * 188, pos)
+    check_array(n, 6, 188, "apiKeys", pos, size, budget)
     o.api_keys, pos = _read_ApiVersionsResponseApiVersion_0(data, pos, n, budget)
     o.throttle_time_ms, = _read_i(data, pos)
     pos += 4
@@ -577,12 +523,7 @@ def _tags_ApiVersionsResponse_3(o: ApiVersionsResponse, data: bytes, pos: int, c
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="supportedFeatures")
-            if n * 6 > size - pos:
-                check_length(n * 6, pos, size, what="supportedFeatures")
-            if budget is not None:
-                budget.charge(n * 220, pos)
+            check_array(n, 6, 220, "supportedFeatures", pos, size, budget)
             o.supported_features, pos = _read_ApiVersionsResponseSupportedFeatureKey_3(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         elif tag == 1:
@@ -595,12 +536,7 @@ def _tags_ApiVersionsResponse_3(o: ApiVersionsResponse, data: bytes, pos: int, c
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="finalizedFeatures")
-            if n * 6 > size - pos:
-                check_length(n * 6, pos, size, what="finalizedFeatures")
-            if budget is not None:
-                budget.charge(n * 220, pos)
+            check_array(n, 6, 220, "finalizedFeatures", pos, size, budget)
             o.finalized_features, pos = _read_ApiVersionsResponseFinalizedFeatureKey_3(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         elif tag == 3:
@@ -623,12 +559,7 @@ def _read_ApiVersionsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="apiKeys")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="apiKeys")
-    if budget is not None:
-        budget.charge(n * 188, pos)
+    check_array(n, 7, 188, "apiKeys", pos, size, budget)
     o.api_keys, pos = _read_ApiVersionsResponseApiVersion_3(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
@@ -689,35 +620,7 @@ def _write_ApiVersionsResponse_3(o: ApiVersionsResponse, write: Write, version: 
         write(_pack_ix(o.throttle_time_ms))
 
 
-ApiVersionsRequest.READERS = (
-    _read_ApiVersionsRequest_0,
-    _read_ApiVersionsRequest_0,
-    _read_ApiVersionsRequest_0,
-    _read_ApiVersionsRequest_3,
-    _read_ApiVersionsRequest_3,
-    _read_ApiVersionsRequest_5,
-)
-ApiVersionsRequest.WRITERS = (
-    _write_ApiVersionsRequest_0,
-    _write_ApiVersionsRequest_0,
-    _write_ApiVersionsRequest_0,
-    _write_ApiVersionsRequest_3,
-    _write_ApiVersionsRequest_3,
-    _write_ApiVersionsRequest_5,
-)
-ApiVersionsResponse.READERS = (
-    _read_ApiVersionsResponse_0,
-    _read_ApiVersionsResponse_1,
-    _read_ApiVersionsResponse_1,
-    _read_ApiVersionsResponse_3,
-    _read_ApiVersionsResponse_3,
-    _read_ApiVersionsResponse_3,
-)
-ApiVersionsResponse.WRITERS = (
-    _write_ApiVersionsResponse_0,
-    _write_ApiVersionsResponse_1,
-    _write_ApiVersionsResponse_1,
-    _write_ApiVersionsResponse_3,
-    _write_ApiVersionsResponse_3,
-    _write_ApiVersionsResponse_3,
-)
+ApiVersionsRequest.READERS = (_read_ApiVersionsRequest_0, _read_ApiVersionsRequest_0, _read_ApiVersionsRequest_0, _read_ApiVersionsRequest_3, _read_ApiVersionsRequest_3, _read_ApiVersionsRequest_5,)
+ApiVersionsRequest.WRITERS = (_write_ApiVersionsRequest_0, _write_ApiVersionsRequest_0, _write_ApiVersionsRequest_0, _write_ApiVersionsRequest_3, _write_ApiVersionsRequest_3, _write_ApiVersionsRequest_5,)
+ApiVersionsResponse.READERS = (_read_ApiVersionsResponse_0, _read_ApiVersionsResponse_1, _read_ApiVersionsResponse_1, _read_ApiVersionsResponse_3, _read_ApiVersionsResponse_3, _read_ApiVersionsResponse_3,)
+ApiVersionsResponse.WRITERS = (_write_ApiVersionsResponse_0, _write_ApiVersionsResponse_1, _write_ApiVersionsResponse_1, _write_ApiVersionsResponse_3, _write_ApiVersionsResponse_3, _write_ApiVersionsResponse_3,)

@@ -14,7 +14,7 @@ from kvorum.wire.primitives import (
     Struct as Fields,
     Tags,
     Write,
-    check_length,
+    check_array,
     long_uvarint,
     new,
     not_a_uuid,
@@ -43,36 +43,28 @@ __all__ = ["AssignReplicasToDirsRequest", "AssignReplicasToDirsResponse"]
 class AssignReplicasToDirsRequestPartitionData(Fields):
     """PartitionData of AssignReplicasToDirsRequest."""
 
-    __slots__ = (
-        "partition_index",
-    )
+    __slots__ = ('partition_index',)
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
 
     def __init__(
         self,
         partition_index: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
+        self.partition_index: int = partition_index
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AssignReplicasToDirsRequestTopicData(Fields):
     """TopicData of AssignReplicasToDirsRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]AssignReplicasToDirsRequestPartitionData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[AssignReplicasToDirsRequestPartitionData]
 
     def __init__(
         self,
@@ -80,24 +72,19 @@ class AssignReplicasToDirsRequestTopicData(Fields):
         partitions: list[AssignReplicasToDirsRequestPartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AssignReplicasToDirsRequestPartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AssignReplicasToDirsRequestDirectoryData(Fields):
     """DirectoryData of AssignReplicasToDirsRequest."""
 
-    __slots__ = (
-        "id",
-        "topics",
-    )
+    __slots__ = ('id', 'topics')
     FIELDS = (
         ('id', 'id', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('topics', 'topics', '[]AssignReplicasToDirsRequestTopicData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    id: bytes
-    topics: list[AssignReplicasToDirsRequestTopicData]
 
     def __init__(
         self,
@@ -105,19 +92,15 @@ class AssignReplicasToDirsRequestDirectoryData(Fields):
         topics: list[AssignReplicasToDirsRequestTopicData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.id = id
-        self.topics = [] if topics is EMPTY else topics
+        self.id: bytes = id
+        self.topics: list[AssignReplicasToDirsRequestTopicData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AssignReplicasToDirsRequest(Message):
     """AssignReplicasToDirsRequest: a request, key 73, versions 0 to 0."""
 
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-        "directories",
-    )
+    __slots__ = ('broker_id', 'broker_epoch', 'directories')
     NAME = "AssignReplicasToDirsRequest"
     API_KEY = 73
     MIN_VERSION = 0
@@ -131,9 +114,6 @@ class AssignReplicasToDirsRequest(Message):
         ('broker_epoch', 'brokerEpoch', 'int64', (0, 0), (0, -1), None, (0, -1), -1, False),
         ('directories', 'directories', '[]AssignReplicasToDirsRequestDirectoryData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    broker_id: int
-    broker_epoch: int
-    directories: list[AssignReplicasToDirsRequestDirectoryData]
 
     def __init__(
         self,
@@ -142,25 +122,20 @@ class AssignReplicasToDirsRequest(Message):
         directories: list[AssignReplicasToDirsRequestDirectoryData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.directories = [] if directories is EMPTY else directories
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
+        self.directories: list[AssignReplicasToDirsRequestDirectoryData] = [] if directories is EMPTY else directories
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AssignReplicasToDirsResponsePartitionData(Fields):
     """PartitionData of AssignReplicasToDirsResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-    )
+    __slots__ = ('partition_index', 'error_code')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    error_code: int
 
     def __init__(
         self,
@@ -168,24 +143,19 @@ class AssignReplicasToDirsResponsePartitionData(Fields):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AssignReplicasToDirsResponseTopicData(Fields):
     """TopicData of AssignReplicasToDirsResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]AssignReplicasToDirsResponsePartitionData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[AssignReplicasToDirsResponsePartitionData]
 
     def __init__(
         self,
@@ -193,24 +163,19 @@ class AssignReplicasToDirsResponseTopicData(Fields):
         partitions: list[AssignReplicasToDirsResponsePartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AssignReplicasToDirsResponsePartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AssignReplicasToDirsResponseDirectoryData(Fields):
     """DirectoryData of AssignReplicasToDirsResponse."""
 
-    __slots__ = (
-        "id",
-        "topics",
-    )
+    __slots__ = ('id', 'topics')
     FIELDS = (
         ('id', 'id', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('topics', 'topics', '[]AssignReplicasToDirsResponseTopicData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    id: bytes
-    topics: list[AssignReplicasToDirsResponseTopicData]
 
     def __init__(
         self,
@@ -218,19 +183,15 @@ class AssignReplicasToDirsResponseDirectoryData(Fields):
         topics: list[AssignReplicasToDirsResponseTopicData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.id = id
-        self.topics = [] if topics is EMPTY else topics
+        self.id: bytes = id
+        self.topics: list[AssignReplicasToDirsResponseTopicData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class AssignReplicasToDirsResponse(Message):
     """AssignReplicasToDirsResponse: a response, key 73, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "directories",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'directories')
     NAME = "AssignReplicasToDirsResponse"
     API_KEY = 73
     MIN_VERSION = 0
@@ -244,9 +205,6 @@ class AssignReplicasToDirsResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('directories', 'directories', '[]AssignReplicasToDirsResponseDirectoryData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    directories: list[AssignReplicasToDirsResponseDirectoryData]
 
     def __init__(
         self,
@@ -255,9 +213,9 @@ class AssignReplicasToDirsResponse(Message):
         directories: list[AssignReplicasToDirsResponseDirectoryData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.directories = [] if directories is EMPTY else directories
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.directories: list[AssignReplicasToDirsResponseDirectoryData] = [] if directories is EMPTY else directories
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -293,12 +251,7 @@ def _read_AssignReplicasToDirsRequestTopicData_0(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 5 > size - pos:
-            check_length(n * 5, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 108, pos)
+        check_array(n, 5, 108, "partitions", pos, size, budget)
         o.partitions, pos = _read_AssignReplicasToDirsRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -338,12 +291,7 @@ def _read_AssignReplicasToDirsRequestDirectoryData_0(data: bytes, pos: int, coun
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 18, 220, "topics", pos, size, budget)
         o.topics, pos = _read_AssignReplicasToDirsRequestTopicData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -381,12 +329,7 @@ def _read_AssignReplicasToDirsRequest_0(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="directories")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="directories")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "directories", pos, size, budget)
     o.directories, pos = _read_AssignReplicasToDirsRequestDirectoryData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -444,12 +387,7 @@ def _read_AssignReplicasToDirsResponseTopicData_0(data: bytes, pos: int, count: 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 7, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_AssignReplicasToDirsResponsePartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -489,12 +427,7 @@ def _read_AssignReplicasToDirsResponseDirectoryData_0(data: bytes, pos: int, cou
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 18, 220, "topics", pos, size, budget)
         o.topics, pos = _read_AssignReplicasToDirsResponseTopicData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -532,12 +465,7 @@ def _read_AssignReplicasToDirsResponse_0(data: bytes, pos: int, budget: Budget) 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="directories")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="directories")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "directories", pos, size, budget)
     o.directories, pos = _read_AssignReplicasToDirsResponseDirectoryData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -563,15 +491,7 @@ def _write_AssignReplicasToDirsResponse_0(o: AssignReplicasToDirsResponse, write
         write(b"\x00")
 
 
-AssignReplicasToDirsRequest.READERS = (
-    _read_AssignReplicasToDirsRequest_0,
-)
-AssignReplicasToDirsRequest.WRITERS = (
-    _write_AssignReplicasToDirsRequest_0,
-)
-AssignReplicasToDirsResponse.READERS = (
-    _read_AssignReplicasToDirsResponse_0,
-)
-AssignReplicasToDirsResponse.WRITERS = (
-    _write_AssignReplicasToDirsResponse_0,
-)
+AssignReplicasToDirsRequest.READERS = (_read_AssignReplicasToDirsRequest_0,)
+AssignReplicasToDirsRequest.WRITERS = (_write_AssignReplicasToDirsRequest_0,)
+AssignReplicasToDirsResponse.READERS = (_read_AssignReplicasToDirsResponse_0,)
+AssignReplicasToDirsResponse.WRITERS = (_write_AssignReplicasToDirsResponse_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -60,22 +61,13 @@ __all__ = ["BeginQuorumEpochRequest", "BeginQuorumEpochResponse"]
 class BeginQuorumEpochRequestPartitionData(Fields):
     """PartitionData of BeginQuorumEpochRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "voter_directory_id",
-        "leader_id",
-        "leader_epoch",
-    )
+    __slots__ = ('partition_index', 'voter_directory_id', 'leader_id', 'leader_epoch')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('voter_directory_id', 'voterDirectoryId', 'uuid', (1, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('leader_id', 'leaderId', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    voter_directory_id: bytes
-    leader_id: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -85,29 +77,22 @@ class BeginQuorumEpochRequestPartitionData(Fields):
         leader_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.voter_directory_id = voter_directory_id
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
+        self.partition_index: int = partition_index
+        self.voter_directory_id: bytes = voter_directory_id
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class BeginQuorumEpochRequestLeaderEndpoint(Fields):
     """LeaderEndpoint of BeginQuorumEpochRequest."""
 
-    __slots__ = (
-        "name",
-        "host",
-        "port",
-    )
+    __slots__ = ('name', 'host', 'port')
     FIELDS = (
         ('name', 'name', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
         ('host', 'host', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (1, 1), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -116,25 +101,20 @@ class BeginQuorumEpochRequestLeaderEndpoint(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class BeginQuorumEpochRequestTopicData(Fields):
     """TopicData of BeginQuorumEpochRequest."""
 
-    __slots__ = (
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]BeginQuorumEpochRequestPartitionData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    partitions: list[BeginQuorumEpochRequestPartitionData]
 
     def __init__(
         self,
@@ -142,20 +122,15 @@ class BeginQuorumEpochRequestTopicData(Fields):
         partitions: list[BeginQuorumEpochRequestPartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.partitions: list[BeginQuorumEpochRequestPartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class BeginQuorumEpochRequest(Message):
     """BeginQuorumEpochRequest: a request, key 53, versions 0 to 1."""
 
-    __slots__ = (
-        "cluster_id",
-        "voter_id",
-        "topics",
-        "leader_endpoints",
-    )
+    __slots__ = ('cluster_id', 'voter_id', 'topics', 'leader_endpoints')
     NAME = "BeginQuorumEpochRequest"
     API_KEY = 53
     MIN_VERSION = 0
@@ -170,10 +145,6 @@ class BeginQuorumEpochRequest(Message):
         ('topics', 'topics', '[]BeginQuorumEpochRequestTopicData', (0, 1), (0, -1), None, (0, -1), (), False),
         ('leader_endpoints', 'leaderEndpoints', '[]BeginQuorumEpochRequestLeaderEndpoint', (1, 1), (0, -1), None, (0, -1), (), True),
     )
-    cluster_id: str | None
-    voter_id: int
-    topics: list[BeginQuorumEpochRequestTopicData]
-    leader_endpoints: list[BeginQuorumEpochRequestLeaderEndpoint]
 
     def __init__(
         self,
@@ -183,32 +154,23 @@ class BeginQuorumEpochRequest(Message):
         leader_endpoints: list[BeginQuorumEpochRequestLeaderEndpoint] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.cluster_id = cluster_id
-        self.voter_id = voter_id
-        self.topics = [] if topics is EMPTY else topics
-        self.leader_endpoints = [] if leader_endpoints is EMPTY else leader_endpoints
+        self.cluster_id: str | None = cluster_id
+        self.voter_id: int = voter_id
+        self.topics: list[BeginQuorumEpochRequestTopicData] = [] if topics is EMPTY else topics
+        self.leader_endpoints: list[BeginQuorumEpochRequestLeaderEndpoint] = [] if leader_endpoints is EMPTY else leader_endpoints
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class BeginQuorumEpochResponsePartitionData(Fields):
     """PartitionData of BeginQuorumEpochResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "leader_id",
-        "leader_epoch",
-    )
+    __slots__ = ('partition_index', 'error_code', 'leader_id', 'leader_epoch')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('leader_id', 'leaderId', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    error_code: int
-    leader_id: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -218,29 +180,22 @@ class BeginQuorumEpochResponsePartitionData(Fields):
         leader_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class BeginQuorumEpochResponseNodeEndpoint(Fields):
     """NodeEndpoint of BeginQuorumEpochResponse."""
 
-    __slots__ = (
-        "node_id",
-        "host",
-        "port",
-    )
+    __slots__ = ('node_id', 'host', 'port')
     FIELDS = (
         ('node_id', 'nodeId', 'int32', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('host', 'host', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (1, 1), (0, -1), None, (0, -1), 0, False),
     )
-    node_id: int
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -249,25 +204,20 @@ class BeginQuorumEpochResponseNodeEndpoint(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class BeginQuorumEpochResponseTopicData(Fields):
     """TopicData of BeginQuorumEpochResponse."""
 
-    __slots__ = (
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]BeginQuorumEpochResponsePartitionData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    partitions: list[BeginQuorumEpochResponsePartitionData]
 
     def __init__(
         self,
@@ -275,19 +225,15 @@ class BeginQuorumEpochResponseTopicData(Fields):
         partitions: list[BeginQuorumEpochResponsePartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.partitions: list[BeginQuorumEpochResponsePartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class BeginQuorumEpochResponse(Message):
     """BeginQuorumEpochResponse: a response, key 53, versions 0 to 1."""
 
-    __slots__ = (
-        "error_code",
-        "topics",
-        "node_endpoints",
-    )
+    __slots__ = ('error_code', 'topics', 'node_endpoints')
     NAME = "BeginQuorumEpochResponse"
     API_KEY = 53
     MIN_VERSION = 0
@@ -301,9 +247,6 @@ class BeginQuorumEpochResponse(Message):
         ('topics', 'topics', '[]BeginQuorumEpochResponseTopicData', (0, 1), (0, -1), None, (0, -1), (), False),
         ('node_endpoints', 'nodeEndpoints', '[]BeginQuorumEpochResponseNodeEndpoint', (1, 1), (0, -1), 0, (1, 32767), (), False),
     )
-    error_code: int
-    topics: list[BeginQuorumEpochResponseTopicData]
-    node_endpoints: list[BeginQuorumEpochResponseNodeEndpoint]
 
     def __init__(
         self,
@@ -312,9 +255,9 @@ class BeginQuorumEpochResponse(Message):
         node_endpoints: list[BeginQuorumEpochResponseNodeEndpoint] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
+        self.error_code: int = error_code
+        self.topics: list[BeginQuorumEpochResponseTopicData] = [] if topics is EMPTY else topics
+        self.node_endpoints: list[BeginQuorumEpochResponseNodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -433,12 +376,7 @@ def _read_BeginQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int, 
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 12 > size - pos:
-            check_length(n * 12, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 196, pos)
+        check_array(n, 12, 196, "partitions", pos, size, budget)
         o.partitions, pos = _read_BeginQuorumEpochRequestPartitionData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -482,12 +420,7 @@ def _read_BeginQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 29 > size - pos:
-            check_length(n * 29, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 260, pos)
+        check_array(n, 29, 260, "partitions", pos, size, budget)
         o.partitions, pos = _read_BeginQuorumEpochRequestPartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -533,12 +466,7 @@ def _read_BeginQuorumEpochRequest_0(data: bytes, pos: int, budget: Budget) -> tu
         pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_BeginQuorumEpochRequestTopicData_0(data, pos, n, budget)
     o.voter_id = -1
     o.leader_endpoints = []
@@ -584,24 +512,14 @@ def _read_BeginQuorumEpochRequest_1(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_BeginQuorumEpochRequestTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="leaderEndpoints")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="leaderEndpoints")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 5, 252, "leaderEndpoints", pos, size, budget)
     o.leader_endpoints, pos = _read_BeginQuorumEpochRequestLeaderEndpoint_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -737,12 +655,7 @@ def _read_BeginQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int,
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 14, 228, "partitions", pos, size, budget)
         o.partitions, pos = _read_BeginQuorumEpochResponsePartitionData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -786,12 +699,7 @@ def _read_BeginQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int,
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 15 > size - pos:
-            check_length(n * 15, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 15, 228, "partitions", pos, size, budget)
         o.partitions, pos = _read_BeginQuorumEpochResponsePartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -824,12 +732,7 @@ def _read_BeginQuorumEpochResponse_0(data: bytes, pos: int, budget: Budget) -> t
     o = new(BeginQuorumEpochResponse)
     o.error_code, n = _read_hi(data, pos)
     pos += 6
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_BeginQuorumEpochResponseTopicData_0(data, pos, n, budget)
     o.node_endpoints = []
     o.unknown_tagged_fields = None
@@ -865,12 +768,7 @@ def _tags_BeginQuorumEpochResponse_1(o: BeginQuorumEpochResponse, data: bytes, p
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="nodeEndpoints")
-            if n * 8 > size - pos:
-                check_length(n * 8, pos, size, what="nodeEndpoints")
-            if budget is not None:
-                budget.charge(n * 220, pos)
+            check_array(n, 8, 220, "nodeEndpoints", pos, size, budget)
             o.node_endpoints, pos = _read_BeginQuorumEpochResponseNodeEndpoint_1(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
@@ -889,12 +787,7 @@ def _read_BeginQuorumEpochResponse_1(data: bytes, pos: int, budget: Budget) -> t
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_BeginQuorumEpochResponseTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -932,19 +825,7 @@ def _write_BeginQuorumEpochResponse_1(o: BeginQuorumEpochResponse, write: Write,
         write(b"\x00")
 
 
-BeginQuorumEpochRequest.READERS = (
-    _read_BeginQuorumEpochRequest_0,
-    _read_BeginQuorumEpochRequest_1,
-)
-BeginQuorumEpochRequest.WRITERS = (
-    _write_BeginQuorumEpochRequest_0,
-    _write_BeginQuorumEpochRequest_1,
-)
-BeginQuorumEpochResponse.READERS = (
-    _read_BeginQuorumEpochResponse_0,
-    _read_BeginQuorumEpochResponse_1,
-)
-BeginQuorumEpochResponse.WRITERS = (
-    _write_BeginQuorumEpochResponse_0,
-    _write_BeginQuorumEpochResponse_1,
-)
+BeginQuorumEpochRequest.READERS = (_read_BeginQuorumEpochRequest_0, _read_BeginQuorumEpochRequest_1,)
+BeginQuorumEpochRequest.WRITERS = (_write_BeginQuorumEpochRequest_0, _write_BeginQuorumEpochRequest_1,)
+BeginQuorumEpochResponse.READERS = (_read_BeginQuorumEpochResponse_0, _read_BeginQuorumEpochResponse_1,)
+BeginQuorumEpochResponse.WRITERS = (_write_BeginQuorumEpochResponse_0, _write_BeginQuorumEpochResponse_1,)

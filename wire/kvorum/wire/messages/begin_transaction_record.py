@@ -27,9 +27,7 @@ __all__ = ["BeginTransactionRecord"]
 class BeginTransactionRecord(Message):
     """BeginTransactionRecord: a metadata, key 23, versions 0 to 0."""
 
-    __slots__ = (
-        "name",
-    )
+    __slots__ = ('name',)
     NAME = "BeginTransactionRecord"
     API_KEY = 23
     MIN_VERSION = 0
@@ -38,14 +36,13 @@ class BeginTransactionRecord(Message):
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, 32767), 0, (0, 32767), None, False),
     )
-    name: str | None
 
     def __init__(
         self,
         name: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
+        self.name: str | None = name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -113,9 +110,5 @@ def _write_BeginTransactionRecord_0(o: BeginTransactionRecord, write: Write, ver
         write(b"\x00")
 
 
-BeginTransactionRecord.READERS = (
-    _read_BeginTransactionRecord_0,
-)
-BeginTransactionRecord.WRITERS = (
-    _write_BeginTransactionRecord_0,
-)
+BeginTransactionRecord.READERS = (_read_BeginTransactionRecord_0,)
+BeginTransactionRecord.WRITERS = (_write_BeginTransactionRecord_0,)

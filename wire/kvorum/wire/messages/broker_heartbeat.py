@@ -12,7 +12,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
-    check_length,
+    check_array,
     end_of_tag,
     fail,
     long_uvarint,
@@ -37,15 +37,7 @@ __all__ = ["BrokerHeartbeatRequest", "BrokerHeartbeatResponse"]
 class BrokerHeartbeatRequest(Message):
     """BrokerHeartbeatRequest: a request, key 63, versions 0 to 2."""
 
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-        "current_metadata_offset",
-        "want_fence",
-        "want_shut_down",
-        "offline_log_dirs",
-        "cordoned_log_dirs",
-    )
+    __slots__ = ('broker_id', 'broker_epoch', 'current_metadata_offset', 'want_fence', 'want_shut_down', 'offline_log_dirs', 'cordoned_log_dirs')
     NAME = "BrokerHeartbeatRequest"
     API_KEY = 63
     MIN_VERSION = 0
@@ -60,13 +52,6 @@ class BrokerHeartbeatRequest(Message):
         ('offline_log_dirs', 'offlineLogDirs', '[]uuid', (1, 2), (0, -1), 0, (1, 32767), (), False),
         ('cordoned_log_dirs', 'cordonedLogDirs', '[]uuid', (2, 2), (2, 32767), 1, (2, 32767), None, False),
     )
-    broker_id: int
-    broker_epoch: int
-    current_metadata_offset: int
-    want_fence: bool
-    want_shut_down: bool
-    offline_log_dirs: list[bytes]
-    cordoned_log_dirs: list[bytes] | None
 
     def __init__(
         self,
@@ -79,26 +64,20 @@ class BrokerHeartbeatRequest(Message):
         cordoned_log_dirs: list[bytes] | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.current_metadata_offset = current_metadata_offset
-        self.want_fence = want_fence
-        self.want_shut_down = want_shut_down
-        self.offline_log_dirs = [] if offline_log_dirs is EMPTY else offline_log_dirs
-        self.cordoned_log_dirs = cordoned_log_dirs
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
+        self.current_metadata_offset: int = current_metadata_offset
+        self.want_fence: bool = want_fence
+        self.want_shut_down: bool = want_shut_down
+        self.offline_log_dirs: list[bytes] = [] if offline_log_dirs is EMPTY else offline_log_dirs
+        self.cordoned_log_dirs: list[bytes] | None = cordoned_log_dirs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class BrokerHeartbeatResponse(Message):
     """BrokerHeartbeatResponse: a response, key 63, versions 0 to 2."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "is_caught_up",
-        "is_fenced",
-        "should_shut_down",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'is_caught_up', 'is_fenced', 'should_shut_down')
     NAME = "BrokerHeartbeatResponse"
     API_KEY = 63
     MIN_VERSION = 0
@@ -111,11 +90,6 @@ class BrokerHeartbeatResponse(Message):
         ('is_fenced', 'isFenced', 'bool', (0, 2), (0, -1), None, (0, -1), True, False),
         ('should_shut_down', 'shouldShutDown', 'bool', (0, 2), (0, -1), None, (0, -1), False, False),
     )
-    throttle_time_ms: int
-    error_code: int
-    is_caught_up: bool
-    is_fenced: bool
-    should_shut_down: bool
 
     def __init__(
         self,
@@ -126,11 +100,11 @@ class BrokerHeartbeatResponse(Message):
         should_shut_down: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.is_caught_up = is_caught_up
-        self.is_fenced = is_fenced
-        self.should_shut_down = should_shut_down
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.is_caught_up: bool = is_caught_up
+        self.is_fenced: bool = is_fenced
+        self.should_shut_down: bool = should_shut_down
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -175,12 +149,7 @@ def _tags_BrokerHeartbeatRequest_1(o: BrokerHeartbeatRequest, data: bytes, pos: 
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="offlineLogDirs")
-            if n * 16 > size - pos:
-                check_length(n * 16, pos, size, what="offlineLogDirs")
-            if budget is not None:
-                budget.charge(n * 84, pos)
+            check_array(n, 16, 84, "offlineLogDirs", pos, size, budget)
             o.offline_log_dirs = []
             for _ in range(n):
                 o.offline_log_dirs.append(data[pos : pos + 16])
@@ -249,12 +218,7 @@ def _tags_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, data: bytes, pos: 
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="offlineLogDirs")
-            if n * 16 > size - pos:
-                check_length(n * 16, pos, size, what="offlineLogDirs")
-            if budget is not None:
-                budget.charge(n * 84, pos)
+            check_array(n, 16, 84, "offlineLogDirs", pos, size, budget)
             o.offline_log_dirs = []
             for _ in range(n):
                 o.offline_log_dirs.append(data[pos : pos + 16])
@@ -269,10 +233,7 @@ def _tags_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, data: bytes, pos: 
             if n < 0:
                 o.cordoned_log_dirs = None
             else:
-                if n * 16 > size - pos:
-                    check_length(n * 16, pos, size, what="cordonedLogDirs")
-                if budget is not None:
-                    budget.charge(n * 84, pos)
+                check_array(n, 16, 84, "cordonedLogDirs", pos, size, budget)
                 o.cordoned_log_dirs = []
                 for _ in range(n):
                     o.cordoned_log_dirs.append(data[pos : pos + 16])
@@ -350,23 +311,7 @@ def _write_BrokerHeartbeatResponse_0(o: BrokerHeartbeatResponse, write: Write, v
         write(_pack_ihtttx(o.throttle_time_ms, o.error_code, o.is_caught_up, o.is_fenced, o.should_shut_down))
 
 
-BrokerHeartbeatRequest.READERS = (
-    _read_BrokerHeartbeatRequest_0,
-    _read_BrokerHeartbeatRequest_1,
-    _read_BrokerHeartbeatRequest_2,
-)
-BrokerHeartbeatRequest.WRITERS = (
-    _write_BrokerHeartbeatRequest_0,
-    _write_BrokerHeartbeatRequest_1,
-    _write_BrokerHeartbeatRequest_2,
-)
-BrokerHeartbeatResponse.READERS = (
-    _read_BrokerHeartbeatResponse_0,
-    _read_BrokerHeartbeatResponse_0,
-    _read_BrokerHeartbeatResponse_0,
-)
-BrokerHeartbeatResponse.WRITERS = (
-    _write_BrokerHeartbeatResponse_0,
-    _write_BrokerHeartbeatResponse_0,
-    _write_BrokerHeartbeatResponse_0,
-)
+BrokerHeartbeatRequest.READERS = (_read_BrokerHeartbeatRequest_0, _read_BrokerHeartbeatRequest_1, _read_BrokerHeartbeatRequest_2,)
+BrokerHeartbeatRequest.WRITERS = (_write_BrokerHeartbeatRequest_0, _write_BrokerHeartbeatRequest_1, _write_BrokerHeartbeatRequest_2,)
+BrokerHeartbeatResponse.READERS = (_read_BrokerHeartbeatResponse_0, _read_BrokerHeartbeatResponse_0, _read_BrokerHeartbeatResponse_0,)
+BrokerHeartbeatResponse.WRITERS = (_write_BrokerHeartbeatResponse_0, _write_BrokerHeartbeatResponse_0, _write_BrokerHeartbeatResponse_0,)

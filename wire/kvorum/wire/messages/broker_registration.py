@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -57,19 +58,12 @@ __all__ = ["BrokerRegistrationRequest", "BrokerRegistrationResponse"]
 class BrokerRegistrationRequestFeature(Fields):
     """Feature of BrokerRegistrationRequest."""
 
-    __slots__ = (
-        "name",
-        "min_supported_version",
-        "max_supported_version",
-    )
+    __slots__ = ('name', 'min_supported_version', 'max_supported_version')
     FIELDS = (
         ('name', 'name', 'string', (0, 4), (0, -1), None, (0, -1), '', False),
         ('min_supported_version', 'minSupportedVersion', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
         ('max_supported_version', 'maxSupportedVersion', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    min_supported_version: int
-    max_supported_version: int
 
     def __init__(
         self,
@@ -78,31 +72,22 @@ class BrokerRegistrationRequestFeature(Fields):
         max_supported_version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
+        self.name: str = name
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class BrokerRegistrationRequestListener(Fields):
     """Listener of BrokerRegistrationRequest."""
 
-    __slots__ = (
-        "name",
-        "host",
-        "port",
-        "security_protocol",
-    )
+    __slots__ = ('name', 'host', 'port', 'security_protocol')
     FIELDS = (
         ('name', 'name', 'string', (0, 4), (0, -1), None, (0, -1), '', False),
         ('host', 'host', 'string', (0, 4), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (0, 4), (0, -1), None, (0, -1), 0, False),
         ('security_protocol', 'securityProtocol', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    host: str
-    port: int
-    security_protocol: int
 
     def __init__(
         self,
@@ -112,27 +97,17 @@ class BrokerRegistrationRequestListener(Fields):
         security_protocol: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.security_protocol = security_protocol
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.security_protocol: int = security_protocol
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class BrokerRegistrationRequest(Message):
     """BrokerRegistrationRequest: a request, key 62, versions 0 to 4."""
 
-    __slots__ = (
-        "broker_id",
-        "cluster_id",
-        "incarnation_id",
-        "listeners",
-        "features",
-        "rack",
-        "is_migrating_zk_broker",
-        "log_dirs",
-        "previous_broker_epoch",
-    )
+    __slots__ = ('broker_id', 'cluster_id', 'incarnation_id', 'listeners', 'features', 'rack', 'is_migrating_zk_broker', 'log_dirs', 'previous_broker_epoch')
     NAME = "BrokerRegistrationRequest"
     API_KEY = 62
     MIN_VERSION = 0
@@ -151,15 +126,6 @@ class BrokerRegistrationRequest(Message):
         ('log_dirs', 'logDirs', '[]uuid', (2, 4), (0, -1), None, (0, -1), (), True),
         ('previous_broker_epoch', 'previousBrokerEpoch', 'int64', (3, 4), (0, -1), None, (0, -1), -1, True),
     )
-    broker_id: int
-    cluster_id: str
-    incarnation_id: bytes
-    listeners: list[BrokerRegistrationRequestListener]
-    features: list[BrokerRegistrationRequestFeature]
-    rack: str | None
-    is_migrating_zk_broker: bool
-    log_dirs: list[bytes]
-    previous_broker_epoch: int
 
     def __init__(
         self,
@@ -174,26 +140,22 @@ class BrokerRegistrationRequest(Message):
         previous_broker_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
-        self.cluster_id = cluster_id
-        self.incarnation_id = incarnation_id
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.features = [] if features is EMPTY else features
-        self.rack = rack
-        self.is_migrating_zk_broker = is_migrating_zk_broker
-        self.log_dirs = [] if log_dirs is EMPTY else log_dirs
-        self.previous_broker_epoch = previous_broker_epoch
+        self.broker_id: int = broker_id
+        self.cluster_id: str = cluster_id
+        self.incarnation_id: bytes = incarnation_id
+        self.listeners: list[BrokerRegistrationRequestListener] = [] if listeners is EMPTY else listeners
+        self.features: list[BrokerRegistrationRequestFeature] = [] if features is EMPTY else features
+        self.rack: str | None = rack
+        self.is_migrating_zk_broker: bool = is_migrating_zk_broker
+        self.log_dirs: list[bytes] = [] if log_dirs is EMPTY else log_dirs
+        self.previous_broker_epoch: int = previous_broker_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class BrokerRegistrationResponse(Message):
     """BrokerRegistrationResponse: a response, key 62, versions 0 to 4."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "broker_epoch",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'broker_epoch')
     NAME = "BrokerRegistrationResponse"
     API_KEY = 62
     MIN_VERSION = 0
@@ -204,9 +166,6 @@ class BrokerRegistrationResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
         ('broker_epoch', 'brokerEpoch', 'int64', (0, 4), (0, -1), None, (0, -1), -1, False),
     )
-    throttle_time_ms: int
-    error_code: int
-    broker_epoch: int
 
     def __init__(
         self,
@@ -215,9 +174,9 @@ class BrokerRegistrationResponse(Message):
         broker_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.broker_epoch = broker_epoch
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.broker_epoch: int = broker_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -335,24 +294,14 @@ def _read_BrokerRegistrationRequest_0(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="listeners")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="listeners")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "listeners", pos, size, budget)
     o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="features")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="features")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "features", pos, size, budget)
     o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -438,24 +387,14 @@ def _read_BrokerRegistrationRequest_1(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="listeners")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="listeners")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "listeners", pos, size, budget)
     o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="features")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="features")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "features", pos, size, budget)
     o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -539,24 +478,14 @@ def _read_BrokerRegistrationRequest_2(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="listeners")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="listeners")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "listeners", pos, size, budget)
     o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="features")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="features")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "features", pos, size, budget)
     o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -578,12 +507,7 @@ def _read_BrokerRegistrationRequest_2(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="logDirs")
-    if n * 16 > size - pos:
-        check_length(n * 16, pos, size, what="logDirs")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 16, 84, "logDirs", pos, size, budget)
     o.log_dirs = []
     for _ in range(n):
         o.log_dirs.append(data[pos : pos + 16])
@@ -665,24 +589,14 @@ def _read_BrokerRegistrationRequest_3(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="listeners")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="listeners")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "listeners", pos, size, budget)
     o.listeners, pos = _read_BrokerRegistrationRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="features")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="features")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "features", pos, size, budget)
     o.features, pos = _read_BrokerRegistrationRequestFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -704,12 +618,7 @@ def _read_BrokerRegistrationRequest_3(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="logDirs")
-    if n * 16 > size - pos:
-        check_length(n * 16, pos, size, what="logDirs")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 16, 84, "logDirs", pos, size, budget)
     o.log_dirs = []
     for _ in range(n):
         o.log_dirs.append(data[pos : pos + 16])
@@ -789,31 +698,7 @@ def _write_BrokerRegistrationResponse_0(o: BrokerRegistrationResponse, write: Wr
         write(_pack_ihqx(o.throttle_time_ms, o.error_code, o.broker_epoch))
 
 
-BrokerRegistrationRequest.READERS = (
-    _read_BrokerRegistrationRequest_0,
-    _read_BrokerRegistrationRequest_1,
-    _read_BrokerRegistrationRequest_2,
-    _read_BrokerRegistrationRequest_3,
-    _read_BrokerRegistrationRequest_3,
-)
-BrokerRegistrationRequest.WRITERS = (
-    _write_BrokerRegistrationRequest_0,
-    _write_BrokerRegistrationRequest_1,
-    _write_BrokerRegistrationRequest_2,
-    _write_BrokerRegistrationRequest_3,
-    _write_BrokerRegistrationRequest_3,
-)
-BrokerRegistrationResponse.READERS = (
-    _read_BrokerRegistrationResponse_0,
-    _read_BrokerRegistrationResponse_0,
-    _read_BrokerRegistrationResponse_0,
-    _read_BrokerRegistrationResponse_0,
-    _read_BrokerRegistrationResponse_0,
-)
-BrokerRegistrationResponse.WRITERS = (
-    _write_BrokerRegistrationResponse_0,
-    _write_BrokerRegistrationResponse_0,
-    _write_BrokerRegistrationResponse_0,
-    _write_BrokerRegistrationResponse_0,
-    _write_BrokerRegistrationResponse_0,
-)
+BrokerRegistrationRequest.READERS = (_read_BrokerRegistrationRequest_0, _read_BrokerRegistrationRequest_1, _read_BrokerRegistrationRequest_2, _read_BrokerRegistrationRequest_3, _read_BrokerRegistrationRequest_3,)
+BrokerRegistrationRequest.WRITERS = (_write_BrokerRegistrationRequest_0, _write_BrokerRegistrationRequest_1, _write_BrokerRegistrationRequest_2, _write_BrokerRegistrationRequest_3, _write_BrokerRegistrationRequest_3,)
+BrokerRegistrationResponse.READERS = (_read_BrokerRegistrationResponse_0, _read_BrokerRegistrationResponse_0, _read_BrokerRegistrationResponse_0, _read_BrokerRegistrationResponse_0, _read_BrokerRegistrationResponse_0,)
+BrokerRegistrationResponse.WRITERS = (_write_BrokerRegistrationResponse_0, _write_BrokerRegistrationResponse_0, _write_BrokerRegistrationResponse_0, _write_BrokerRegistrationResponse_0, _write_BrokerRegistrationResponse_0,)

@@ -12,7 +12,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
-    check_length,
+    check_array,
     end_of_tag,
     fail,
     long_uvarint,
@@ -35,14 +35,7 @@ __all__ = ["BrokerRegistrationChangeRecord"]
 class BrokerRegistrationChangeRecord(Message):
     """BrokerRegistrationChangeRecord: a metadata, key 17, versions 0 to 3."""
 
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-        "fenced",
-        "in_controlled_shutdown",
-        "log_dirs",
-        "cordoned_log_dirs",
-    )
+    __slots__ = ('broker_id', 'broker_epoch', 'fenced', 'in_controlled_shutdown', 'log_dirs', 'cordoned_log_dirs')
     NAME = "BrokerRegistrationChangeRecord"
     API_KEY = 17
     MIN_VERSION = 0
@@ -56,12 +49,6 @@ class BrokerRegistrationChangeRecord(Message):
         ('log_dirs', 'logDirs', '[]uuid', (2, 3), (0, -1), 2, (2, 32767), (), False),
         ('cordoned_log_dirs', 'cordonedLogDirs', '[]uuid', (3, 3), (3, 32767), 3, (3, 32767), None, False),
     )
-    broker_id: int
-    broker_epoch: int
-    fenced: int
-    in_controlled_shutdown: int
-    log_dirs: list[bytes]
-    cordoned_log_dirs: list[bytes] | None
 
     def __init__(
         self,
@@ -73,12 +60,12 @@ class BrokerRegistrationChangeRecord(Message):
         cordoned_log_dirs: list[bytes] | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.fenced = fenced
-        self.in_controlled_shutdown = in_controlled_shutdown
-        self.log_dirs = [] if log_dirs is EMPTY else log_dirs
-        self.cordoned_log_dirs = cordoned_log_dirs
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
+        self.fenced: int = fenced
+        self.in_controlled_shutdown: int = in_controlled_shutdown
+        self.log_dirs: list[bytes] = [] if log_dirs is EMPTY else log_dirs
+        self.cordoned_log_dirs: list[bytes] | None = cordoned_log_dirs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -232,12 +219,7 @@ def _tags_BrokerRegistrationChangeRecord_2(o: BrokerRegistrationChangeRecord, da
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="logDirs")
-            if n * 16 > size - pos:
-                check_length(n * 16, pos, size, what="logDirs")
-            if budget is not None:
-                budget.charge(n * 84, pos)
+            check_array(n, 16, 84, "logDirs", pos, size, budget)
             o.log_dirs = []
             for _ in range(n):
                 o.log_dirs.append(data[pos : pos + 16])
@@ -326,12 +308,7 @@ def _tags_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, da
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="logDirs")
-            if n * 16 > size - pos:
-                check_length(n * 16, pos, size, what="logDirs")
-            if budget is not None:
-                budget.charge(n * 84, pos)
+            check_array(n, 16, 84, "logDirs", pos, size, budget)
             o.log_dirs = []
             for _ in range(n):
                 o.log_dirs.append(data[pos : pos + 16])
@@ -346,10 +323,7 @@ def _tags_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, da
             if n < 0:
                 o.cordoned_log_dirs = None
             else:
-                if n * 16 > size - pos:
-                    check_length(n * 16, pos, size, what="cordonedLogDirs")
-                if budget is not None:
-                    budget.charge(n * 84, pos)
+                check_array(n, 16, 84, "cordonedLogDirs", pos, size, budget)
                 o.cordoned_log_dirs = []
                 for _ in range(n):
                     o.cordoned_log_dirs.append(data[pos : pos + 16])
@@ -421,15 +395,5 @@ def _write_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, w
         write(_pack_iqx(o.broker_id, o.broker_epoch))
 
 
-BrokerRegistrationChangeRecord.READERS = (
-    _read_BrokerRegistrationChangeRecord_0,
-    _read_BrokerRegistrationChangeRecord_1,
-    _read_BrokerRegistrationChangeRecord_2,
-    _read_BrokerRegistrationChangeRecord_3,
-)
-BrokerRegistrationChangeRecord.WRITERS = (
-    _write_BrokerRegistrationChangeRecord_0,
-    _write_BrokerRegistrationChangeRecord_1,
-    _write_BrokerRegistrationChangeRecord_2,
-    _write_BrokerRegistrationChangeRecord_3,
-)
+BrokerRegistrationChangeRecord.READERS = (_read_BrokerRegistrationChangeRecord_0, _read_BrokerRegistrationChangeRecord_1, _read_BrokerRegistrationChangeRecord_2, _read_BrokerRegistrationChangeRecord_3,)
+BrokerRegistrationChangeRecord.WRITERS = (_write_BrokerRegistrationChangeRecord_0, _write_BrokerRegistrationChangeRecord_1, _write_BrokerRegistrationChangeRecord_2, _write_BrokerRegistrationChangeRecord_3,)

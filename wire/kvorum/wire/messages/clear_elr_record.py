@@ -25,9 +25,7 @@ __all__ = ["ClearElrRecord"]
 class ClearElrRecord(Message):
     """ClearElrRecord: a metadata, key 28, versions 0 to 0."""
 
-    __slots__ = (
-        "topic_name",
-    )
+    __slots__ = ('topic_name',)
     NAME = "ClearElrRecord"
     API_KEY = 28
     MIN_VERSION = 0
@@ -36,14 +34,13 @@ class ClearElrRecord(Message):
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    topic_name: str
 
     def __init__(
         self,
         topic_name: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
+        self.topic_name: str = topic_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -81,9 +78,5 @@ def _write_ClearElrRecord_0(o: ClearElrRecord, write: Write, version: int) -> No
         write(b"\x00")
 
 
-ClearElrRecord.READERS = (
-    _read_ClearElrRecord_0,
-)
-ClearElrRecord.WRITERS = (
-    _write_ClearElrRecord_0,
-)
+ClearElrRecord.READERS = (_read_ClearElrRecord_0,)
+ClearElrRecord.WRITERS = (_write_ClearElrRecord_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -35,16 +36,11 @@ __all__ = ["ClientQuotaRecord"]
 class ClientQuotaRecordEntityData(Fields):
     """EntityData of ClientQuotaRecord."""
 
-    __slots__ = (
-        "entity_type",
-        "entity_name",
-    )
+    __slots__ = ('entity_type', 'entity_name')
     FIELDS = (
         ('entity_type', 'entityType', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('entity_name', 'entityName', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
     )
-    entity_type: str
-    entity_name: str | None
 
     def __init__(
         self,
@@ -52,20 +48,15 @@ class ClientQuotaRecordEntityData(Fields):
         entity_name: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ClientQuotaRecord(Message):
     """ClientQuotaRecord: a metadata, key 14, versions 0 to 0."""
 
-    __slots__ = (
-        "entity",
-        "key",
-        "value",
-        "remove",
-    )
+    __slots__ = ('entity', 'key', 'value', 'remove')
     NAME = "ClientQuotaRecord"
     API_KEY = 14
     MIN_VERSION = 0
@@ -78,10 +69,6 @@ class ClientQuotaRecord(Message):
         ('value', 'value', 'float64', (0, 0), (0, -1), None, (0, -1), 0.0, False),
         ('remove', 'remove', 'bool', (0, 0), (0, -1), None, (0, -1), False, False),
     )
-    entity: list[ClientQuotaRecordEntityData]
-    key: str
-    value: float
-    remove: bool
 
     def __init__(
         self,
@@ -91,10 +78,10 @@ class ClientQuotaRecord(Message):
         remove: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.entity = [] if entity is EMPTY else entity
-        self.key = key
-        self.value = value
-        self.remove = remove
+        self.entity: list[ClientQuotaRecordEntityData] = [] if entity is EMPTY else entity
+        self.key: str = key
+        self.value: float = value
+        self.remove: bool = remove
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -164,12 +151,7 @@ def _read_ClientQuotaRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[Cl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="entity")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="entity")
-    if budget is not None:
-        budget.charge(n * 212, pos)
+    check_array(n, 3, 212, "entity", pos, size, budget)
     o.entity, pos = _read_ClientQuotaRecordEntityData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -208,9 +190,5 @@ def _write_ClientQuotaRecord_0(o: ClientQuotaRecord, write: Write, version: int)
         write(_pack_dtx(o.value, o.remove))
 
 
-ClientQuotaRecord.READERS = (
-    _read_ClientQuotaRecord_0,
-)
-ClientQuotaRecord.WRITERS = (
-    _write_ClientQuotaRecord_0,
-)
+ClientQuotaRecord.READERS = (_read_ClientQuotaRecord_0,)
+ClientQuotaRecord.WRITERS = (_write_ClientQuotaRecord_0,)

@@ -29,12 +29,7 @@ __all__ = ["ConfigRecord"]
 class ConfigRecord(Message):
     """ConfigRecord: a metadata, key 4, versions 0 to 0."""
 
-    __slots__ = (
-        "resource_type",
-        "resource_name",
-        "name",
-        "value",
-    )
+    __slots__ = ('resource_type', 'resource_name', 'name', 'value')
     NAME = "ConfigRecord"
     API_KEY = 4
     MIN_VERSION = 0
@@ -46,10 +41,6 @@ class ConfigRecord(Message):
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
     )
-    resource_type: int
-    resource_name: str
-    name: str
-    value: str | None
 
     def __init__(
         self,
@@ -59,10 +50,10 @@ class ConfigRecord(Message):
         value: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.name = name
-        self.value = value
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.name: str = name
+        self.value: str | None = value
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -140,9 +131,5 @@ def _write_ConfigRecord_0(o: ConfigRecord, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-ConfigRecord.READERS = (
-    _read_ConfigRecord_0,
-)
-ConfigRecord.WRITERS = (
-    _write_ConfigRecord_0,
-)
+ConfigRecord.READERS = (_read_ConfigRecord_0,)
+ConfigRecord.WRITERS = (_write_ConfigRecord_0,)

@@ -24,10 +24,7 @@ __all__ = ["ConsumerGroupCurrentMemberAssignmentKey"]
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
     """ConsumerGroupCurrentMemberAssignmentKey: a coordinator-key, key 8, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-    )
+    __slots__ = ('group_id', 'member_id')
     NAME = "ConsumerGroupCurrentMemberAssignmentKey"
     API_KEY = 8
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('member_id', 'memberId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
-    member_id: str
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
         member_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
+        self.group_id: str = group_id
+        self.member_id: str = member_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -91,9 +86,5 @@ def _write_ConsumerGroupCurrentMemberAssignmentKey_0(o: ConsumerGroupCurrentMemb
         no_tags(version)
 
 
-ConsumerGroupCurrentMemberAssignmentKey.READERS = (
-    _read_ConsumerGroupCurrentMemberAssignmentKey_0,
-)
-ConsumerGroupCurrentMemberAssignmentKey.WRITERS = (
-    _write_ConsumerGroupCurrentMemberAssignmentKey_0,
-)
+ConsumerGroupCurrentMemberAssignmentKey.READERS = (_read_ConsumerGroupCurrentMemberAssignmentKey_0,)
+ConsumerGroupCurrentMemberAssignmentKey.WRITERS = (_write_ConsumerGroupCurrentMemberAssignmentKey_0,)

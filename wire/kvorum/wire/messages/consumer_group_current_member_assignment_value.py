@@ -19,7 +19,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
-    check_length,
+    check_array,
     end_of_tag,
     long_int32s,
     long_uvarint,
@@ -46,19 +46,12 @@ __all__ = ["ConsumerGroupCurrentMemberAssignmentValue"]
 class ConsumerGroupCurrentMemberAssignmentValueTopicPartitions(Fields):
     """TopicPartitions of ConsumerGroupCurrentMemberAssignmentValue."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-        "assignment_epochs",
-    )
+    __slots__ = ('topic_id', 'partitions', 'assignment_epochs')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
         ('assignment_epochs', 'assignmentEpochs', '[]int32', (0, 0), (0, 32767), 0, (0, 32767), (), False),
     )
-    topic_id: bytes
-    partitions: list[int]
-    assignment_epochs: list[int] | None
 
     def __init__(
         self,
@@ -67,22 +60,16 @@ class ConsumerGroupCurrentMemberAssignmentValueTopicPartitions(Fields):
         assignment_epochs: list[int] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.assignment_epochs = [] if assignment_epochs is EMPTY else assignment_epochs
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.assignment_epochs: list[int] | None = [] if assignment_epochs is EMPTY else assignment_epochs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
     """ConsumerGroupCurrentMemberAssignmentValue: a coordinator-value, key 8, versions 0 to 0."""
 
-    __slots__ = (
-        "member_epoch",
-        "previous_member_epoch",
-        "state",
-        "assigned_partitions",
-        "partitions_pending_revocation",
-    )
+    __slots__ = ('member_epoch', 'previous_member_epoch', 'state', 'assigned_partitions', 'partitions_pending_revocation')
     NAME = "ConsumerGroupCurrentMemberAssignmentValue"
     API_KEY = 8
     MIN_VERSION = 0
@@ -96,11 +83,6 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
         ('assigned_partitions', 'assignedPartitions', '[]ConsumerGroupCurrentMemberAssignmentValueTopicPartitions', (0, 0), (0, -1), None, (0, -1), (), False),
         ('partitions_pending_revocation', 'partitionsPendingRevocation', '[]ConsumerGroupCurrentMemberAssignmentValueTopicPartitions', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    member_epoch: int
-    previous_member_epoch: int
-    state: int
-    assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions]
-    partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions]
 
     def __init__(
         self,
@@ -111,11 +93,11 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
         partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_epoch = member_epoch
-        self.previous_member_epoch = previous_member_epoch
-        self.state = state
-        self.assigned_partitions = [] if assigned_partitions is EMPTY else assigned_partitions
-        self.partitions_pending_revocation = [] if partitions_pending_revocation is EMPTY else partitions_pending_revocation
+        self.member_epoch: int = member_epoch
+        self.previous_member_epoch: int = previous_member_epoch
+        self.state: int = state
+        self.assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions] = [] if assigned_partitions is EMPTY else assigned_partitions
+        self.partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValueTopicPartitions] = [] if partitions_pending_revocation is EMPTY else partitions_pending_revocation
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -226,24 +208,14 @@ def _read_ConsumerGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int, bud
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="assignedPartitions")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="assignedPartitions")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "assignedPartitions", pos, size, budget)
     o.assigned_partitions, pos = _read_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="partitionsPendingRevocation")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="partitionsPendingRevocation")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "partitionsPendingRevocation", pos, size, budget)
     o.partitions_pending_revocation, pos = _read_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -274,9 +246,5 @@ def _write_ConsumerGroupCurrentMemberAssignmentValue_0(o: ConsumerGroupCurrentMe
         write(b"\x00")
 
 
-ConsumerGroupCurrentMemberAssignmentValue.READERS = (
-    _read_ConsumerGroupCurrentMemberAssignmentValue_0,
-)
-ConsumerGroupCurrentMemberAssignmentValue.WRITERS = (
-    _write_ConsumerGroupCurrentMemberAssignmentValue_0,
-)
+ConsumerGroupCurrentMemberAssignmentValue.READERS = (_read_ConsumerGroupCurrentMemberAssignmentValue_0,)
+ConsumerGroupCurrentMemberAssignmentValue.WRITERS = (_write_ConsumerGroupCurrentMemberAssignmentValue_0,)

@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -58,10 +59,7 @@ __all__ = ["ConsumerGroupDescribeRequest", "ConsumerGroupDescribeResponse"]
 class ConsumerGroupDescribeRequest(Message):
     """ConsumerGroupDescribeRequest: a request, key 69, versions 0 to 1."""
 
-    __slots__ = (
-        "group_ids",
-        "include_authorized_operations",
-    )
+    __slots__ = ('group_ids', 'include_authorized_operations')
     NAME = "ConsumerGroupDescribeRequest"
     API_KEY = 69
     MIN_VERSION = 0
@@ -71,8 +69,6 @@ class ConsumerGroupDescribeRequest(Message):
         ('group_ids', 'groupIds', '[]string', (0, 1), (0, -1), None, (0, -1), (), False),
         ('include_authorized_operations', 'includeAuthorizedOperations', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
     )
-    group_ids: list[str]
-    include_authorized_operations: bool
 
     def __init__(
         self,
@@ -80,27 +76,20 @@ class ConsumerGroupDescribeRequest(Message):
         include_authorized_operations: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_ids = [] if group_ids is EMPTY else group_ids
-        self.include_authorized_operations = include_authorized_operations
+        self.group_ids: list[str] = [] if group_ids is EMPTY else group_ids
+        self.include_authorized_operations: bool = include_authorized_operations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupDescribeResponseTopicPartitions(Fields):
     """TopicPartitions of ConsumerGroupDescribeResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'topic_name', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('topic_name', 'topicName', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    topic_name: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -109,48 +98,33 @@ class ConsumerGroupDescribeResponseTopicPartitions(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.topic_name: str = topic_name
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupDescribeResponseAssignment(Fields):
     """Assignment of ConsumerGroupDescribeResponse."""
 
-    __slots__ = (
-        "topic_partitions",
-    )
+    __slots__ = ('topic_partitions',)
     FIELDS = (
         ('topic_partitions', 'topicPartitions', '[]ConsumerGroupDescribeResponseTopicPartitions', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_partitions: list[ConsumerGroupDescribeResponseTopicPartitions]
 
     def __init__(
         self,
         topic_partitions: list[ConsumerGroupDescribeResponseTopicPartitions] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
+        self.topic_partitions: list[ConsumerGroupDescribeResponseTopicPartitions] = [] if topic_partitions is EMPTY else topic_partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupDescribeResponseMember(Fields):
     """Member of ConsumerGroupDescribeResponse."""
 
-    __slots__ = (
-        "member_id",
-        "instance_id",
-        "rack_id",
-        "member_epoch",
-        "client_id",
-        "client_host",
-        "subscribed_topic_names",
-        "subscribed_topic_regex",
-        "assignment",
-        "target_assignment",
-        "member_type",
-    )
+    __slots__ = ('member_id', 'instance_id', 'rack_id', 'member_epoch', 'client_id', 'client_host', 'subscribed_topic_names', 'subscribed_topic_regex', 'assignment', 'target_assignment', 'member_type')
     FIELDS = (
         ('member_id', 'memberId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('instance_id', 'instanceId', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
@@ -164,17 +138,6 @@ class ConsumerGroupDescribeResponseMember(Fields):
         ('target_assignment', 'targetAssignment', 'ConsumerGroupDescribeResponseAssignment', (0, 1), (0, -1), None, (0, -1), (), False),
         ('member_type', 'memberType', 'int8', (1, 1), (0, -1), None, (0, -1), -1, True),
     )
-    member_id: str
-    instance_id: str | None
-    rack_id: str | None
-    member_epoch: int
-    client_id: str
-    client_host: str
-    subscribed_topic_names: list[str]
-    subscribed_topic_regex: str | None
-    assignment: ConsumerGroupDescribeResponseAssignment
-    target_assignment: ConsumerGroupDescribeResponseAssignment
-    member_type: int
 
     def __init__(
         self,
@@ -191,34 +154,24 @@ class ConsumerGroupDescribeResponseMember(Fields):
         member_type: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_id = member_id
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.member_epoch = member_epoch
-        self.client_id = client_id
-        self.client_host = client_host
-        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
-        self.subscribed_topic_regex = subscribed_topic_regex
-        self.assignment = ConsumerGroupDescribeResponseAssignment() if assignment is None else assignment
-        self.target_assignment = ConsumerGroupDescribeResponseAssignment() if target_assignment is None else target_assignment
-        self.member_type = member_type
+        self.member_id: str = member_id
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.member_epoch: int = member_epoch
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.subscribed_topic_names: list[str] = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
+        self.subscribed_topic_regex: str | None = subscribed_topic_regex
+        self.assignment: ConsumerGroupDescribeResponseAssignment = ConsumerGroupDescribeResponseAssignment() if assignment is None else assignment
+        self.target_assignment: ConsumerGroupDescribeResponseAssignment = ConsumerGroupDescribeResponseAssignment() if target_assignment is None else target_assignment
+        self.member_type: int = member_type
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupDescribeResponseDescribedGroup(Fields):
     """DescribedGroup of ConsumerGroupDescribeResponse."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "group_id",
-        "group_state",
-        "group_epoch",
-        "assignment_epoch",
-        "assignor_name",
-        "members",
-        "authorized_operations",
-    )
+    __slots__ = ('error_code', 'error_message', 'group_id', 'group_state', 'group_epoch', 'assignment_epoch', 'assignor_name', 'members', 'authorized_operations')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
@@ -230,15 +183,6 @@ class ConsumerGroupDescribeResponseDescribedGroup(Fields):
         ('members', 'members', '[]ConsumerGroupDescribeResponseMember', (0, 1), (0, -1), None, (0, -1), (), False),
         ('authorized_operations', 'authorizedOperations', 'int32', (0, 1), (0, -1), None, (0, -1), -2147483648, False),
     )
-    error_code: int
-    error_message: str | None
-    group_id: str
-    group_state: str
-    group_epoch: int
-    assignment_epoch: int
-    assignor_name: str
-    members: list[ConsumerGroupDescribeResponseMember]
-    authorized_operations: int
 
     def __init__(
         self,
@@ -253,25 +197,22 @@ class ConsumerGroupDescribeResponseDescribedGroup(Fields):
         authorized_operations: int = -2147483648,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.group_epoch = group_epoch
-        self.assignment_epoch = assignment_epoch
-        self.assignor_name = assignor_name
-        self.members = [] if members is EMPTY else members
-        self.authorized_operations = authorized_operations
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.group_id: str = group_id
+        self.group_state: str = group_state
+        self.group_epoch: int = group_epoch
+        self.assignment_epoch: int = assignment_epoch
+        self.assignor_name: str = assignor_name
+        self.members: list[ConsumerGroupDescribeResponseMember] = [] if members is EMPTY else members
+        self.authorized_operations: int = authorized_operations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupDescribeResponse(Message):
     """ConsumerGroupDescribeResponse: a response, key 69, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "groups",
-    )
+    __slots__ = ('throttle_time_ms', 'groups')
     NAME = "ConsumerGroupDescribeResponse"
     API_KEY = 69
     MIN_VERSION = 0
@@ -285,8 +226,6 @@ class ConsumerGroupDescribeResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('groups', 'groups', '[]ConsumerGroupDescribeResponseDescribedGroup', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    groups: list[ConsumerGroupDescribeResponseDescribedGroup]
 
     def __init__(
         self,
@@ -294,8 +233,8 @@ class ConsumerGroupDescribeResponse(Message):
         groups: list[ConsumerGroupDescribeResponseDescribedGroup] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[ConsumerGroupDescribeResponseDescribedGroup] = [] if groups is EMPTY else groups
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -307,12 +246,7 @@ def _read_ConsumerGroupDescribeRequest_0(data: bytes, pos: int, budget: Budget) 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groupIds")
-    if n > size - pos:
-        check_length(n, pos, size, what="groupIds")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "groupIds", pos, size, budget)
     o.group_ids = []
     for _ in range(n):
         n = data[pos]
@@ -425,12 +359,7 @@ def _read_ConsumerGroupDescribeResponseAssignment_0(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topicPartitions")
-        if n * 19 > size - pos:
-            check_length(n * 19, pos, size, what="topicPartitions")
-        if budget is not None:
-            budget.charge(n * 292, pos)
+        check_array(n, 19, 292, "topicPartitions", pos, size, budget)
         o.topic_partitions, pos = _read_ConsumerGroupDescribeResponseTopicPartitions_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -530,12 +459,7 @@ def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: in
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="subscribedTopicNames")
-        if n > size - pos:
-            check_length(n, pos, size, what="subscribedTopicNames")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "subscribedTopicNames", pos, size, budget)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -704,12 +628,7 @@ def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: in
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="subscribedTopicNames")
-        if n > size - pos:
-            check_length(n, pos, size, what="subscribedTopicNames")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "subscribedTopicNames", pos, size, budget)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -863,12 +782,7 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, c
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="members")
-        if n * 16 > size - pos:
-            check_length(n * 16, pos, size, what="members")
-        if budget is not None:
-            budget.charge(n * 940, pos)
+        check_array(n, 16, 940, "members", pos, size, budget)
         o.members, pos = _read_ConsumerGroupDescribeResponseMember_0(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
@@ -979,12 +893,7 @@ def _read_ConsumerGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, c
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="members")
-        if n * 17 > size - pos:
-            check_length(n * 17, pos, size, what="members")
-        if budget is not None:
-            budget.charge(n * 972, pos)
+        check_array(n, 17, 972, "members", pos, size, budget)
         o.members, pos = _read_ConsumerGroupDescribeResponseMember_1(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
@@ -1042,12 +951,7 @@ def _read_ConsumerGroupDescribeResponse_0(data: bytes, pos: int, budget: Budget)
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 20 > size - pos:
-        check_length(n * 20, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 596, pos)
+    check_array(n, 20, 596, "groups", pos, size, budget)
     o.groups, pos = _read_ConsumerGroupDescribeResponseDescribedGroup_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1081,12 +985,7 @@ def _read_ConsumerGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget)
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 20 > size - pos:
-        check_length(n * 20, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 596, pos)
+    check_array(n, 20, 596, "groups", pos, size, budget)
     o.groups, pos = _read_ConsumerGroupDescribeResponseDescribedGroup_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1112,19 +1011,7 @@ def _write_ConsumerGroupDescribeResponse_1(o: ConsumerGroupDescribeResponse, wri
         write(b"\x00")
 
 
-ConsumerGroupDescribeRequest.READERS = (
-    _read_ConsumerGroupDescribeRequest_0,
-    _read_ConsumerGroupDescribeRequest_0,
-)
-ConsumerGroupDescribeRequest.WRITERS = (
-    _write_ConsumerGroupDescribeRequest_0,
-    _write_ConsumerGroupDescribeRequest_0,
-)
-ConsumerGroupDescribeResponse.READERS = (
-    _read_ConsumerGroupDescribeResponse_0,
-    _read_ConsumerGroupDescribeResponse_1,
-)
-ConsumerGroupDescribeResponse.WRITERS = (
-    _write_ConsumerGroupDescribeResponse_0,
-    _write_ConsumerGroupDescribeResponse_1,
-)
+ConsumerGroupDescribeRequest.READERS = (_read_ConsumerGroupDescribeRequest_0, _read_ConsumerGroupDescribeRequest_0,)
+ConsumerGroupDescribeRequest.WRITERS = (_write_ConsumerGroupDescribeRequest_0, _write_ConsumerGroupDescribeRequest_0,)
+ConsumerGroupDescribeResponse.READERS = (_read_ConsumerGroupDescribeResponse_0, _read_ConsumerGroupDescribeResponse_1,)
+ConsumerGroupDescribeResponse.WRITERS = (_write_ConsumerGroupDescribeResponse_0, _write_ConsumerGroupDescribeResponse_1,)

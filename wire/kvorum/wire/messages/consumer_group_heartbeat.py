@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -50,16 +51,11 @@ __all__ = ["ConsumerGroupHeartbeatRequest", "ConsumerGroupHeartbeatResponse"]
 class ConsumerGroupHeartbeatRequestTopicPartitions(Fields):
     """TopicPartitions of ConsumerGroupHeartbeatRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[int]
 
     def __init__(
         self,
@@ -67,26 +63,15 @@ class ConsumerGroupHeartbeatRequestTopicPartitions(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupHeartbeatRequest(Message):
     """ConsumerGroupHeartbeatRequest: a request, key 68, versions 0 to 1."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-        "member_epoch",
-        "instance_id",
-        "rack_id",
-        "rebalance_timeout_ms",
-        "subscribed_topic_names",
-        "subscribed_topic_regex",
-        "server_assignor",
-        "topic_partitions",
-    )
+    __slots__ = ('group_id', 'member_id', 'member_epoch', 'instance_id', 'rack_id', 'rebalance_timeout_ms', 'subscribed_topic_names', 'subscribed_topic_regex', 'server_assignor', 'topic_partitions')
     NAME = "ConsumerGroupHeartbeatRequest"
     API_KEY = 68
     MIN_VERSION = 0
@@ -105,16 +90,6 @@ class ConsumerGroupHeartbeatRequest(Message):
         ('server_assignor', 'serverAssignor', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
         ('topic_partitions', 'topicPartitions', '[]ConsumerGroupHeartbeatRequestTopicPartitions', (0, 1), (0, 32767), None, (0, -1), None, False),
     )
-    group_id: str
-    member_id: str
-    member_epoch: int
-    instance_id: str | None
-    rack_id: str | None
-    rebalance_timeout_ms: int
-    subscribed_topic_names: list[str] | None
-    subscribed_topic_regex: str | None
-    server_assignor: str | None
-    topic_partitions: list[ConsumerGroupHeartbeatRequestTopicPartitions] | None
 
     def __init__(
         self,
@@ -130,32 +105,27 @@ class ConsumerGroupHeartbeatRequest(Message):
         topic_partitions: list[ConsumerGroupHeartbeatRequestTopicPartitions] | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.subscribed_topic_names = subscribed_topic_names
-        self.subscribed_topic_regex = subscribed_topic_regex
-        self.server_assignor = server_assignor
-        self.topic_partitions = topic_partitions
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.subscribed_topic_names: list[str] | None = subscribed_topic_names
+        self.subscribed_topic_regex: str | None = subscribed_topic_regex
+        self.server_assignor: str | None = server_assignor
+        self.topic_partitions: list[ConsumerGroupHeartbeatRequestTopicPartitions] | None = topic_partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupHeartbeatResponseTopicPartitions(Fields):
     """TopicPartitions of ConsumerGroupHeartbeatResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[int]
 
     def __init__(
         self,
@@ -163,43 +133,32 @@ class ConsumerGroupHeartbeatResponseTopicPartitions(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupHeartbeatResponseAssignment(Fields):
     """Assignment of ConsumerGroupHeartbeatResponse."""
 
-    __slots__ = (
-        "topic_partitions",
-    )
+    __slots__ = ('topic_partitions',)
     FIELDS = (
         ('topic_partitions', 'topicPartitions', '[]ConsumerGroupHeartbeatResponseTopicPartitions', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_partitions: list[ConsumerGroupHeartbeatResponseTopicPartitions]
 
     def __init__(
         self,
         topic_partitions: list[ConsumerGroupHeartbeatResponseTopicPartitions] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
+        self.topic_partitions: list[ConsumerGroupHeartbeatResponseTopicPartitions] = [] if topic_partitions is EMPTY else topic_partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupHeartbeatResponse(Message):
     """ConsumerGroupHeartbeatResponse: a response, key 68, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "member_id",
-        "member_epoch",
-        "heartbeat_interval_ms",
-        "assignment",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'member_id', 'member_epoch', 'heartbeat_interval_ms', 'assignment')
     NAME = "ConsumerGroupHeartbeatResponse"
     API_KEY = 68
     MIN_VERSION = 0
@@ -216,13 +175,6 @@ class ConsumerGroupHeartbeatResponse(Message):
         ('heartbeat_interval_ms', 'heartbeatIntervalMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('assignment', 'assignment', 'ConsumerGroupHeartbeatResponseAssignment', (0, 1), (0, 32767), None, (0, -1), None, False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    member_id: str | None
-    member_epoch: int
-    heartbeat_interval_ms: int
-    assignment: ConsumerGroupHeartbeatResponseAssignment | None
 
     def __init__(
         self,
@@ -235,13 +187,13 @@ class ConsumerGroupHeartbeatResponse(Message):
         assignment: ConsumerGroupHeartbeatResponseAssignment | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.assignment = assignment
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.member_id: str | None = member_id
+        self.member_epoch: int = member_epoch
+        self.heartbeat_interval_ms: int = heartbeat_interval_ms
+        self.assignment: ConsumerGroupHeartbeatResponseAssignment | None = assignment
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -352,10 +304,7 @@ def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.subscribed_topic_names = None
     else:
-        if n > size - pos:
-            check_length(n, pos, size, what="subscribedTopicNames")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "subscribedTopicNames", pos, size, budget)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -394,10 +343,7 @@ def _read_ConsumerGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.topic_partitions = None
     else:
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="topicPartitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 18, 220, "topicPartitions", pos, size, budget)
         o.topic_partitions, pos = _read_ConsumerGroupHeartbeatRequestTopicPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -527,10 +473,7 @@ def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.subscribed_topic_names = None
     else:
-        if n > size - pos:
-            check_length(n, pos, size, what="subscribedTopicNames")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "subscribedTopicNames", pos, size, budget)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -584,10 +527,7 @@ def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.topic_partitions = None
     else:
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="topicPartitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 18, 220, "topicPartitions", pos, size, budget)
         o.topic_partitions, pos = _read_ConsumerGroupHeartbeatRequestTopicPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -706,12 +646,7 @@ def _read_ConsumerGroupHeartbeatResponseAssignment_0(data: bytes, pos: int, coun
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topicPartitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="topicPartitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 18, 220, "topicPartitions", pos, size, budget)
         o.topic_partitions, pos = _read_ConsumerGroupHeartbeatResponseTopicPartitions_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -809,19 +744,7 @@ def _write_ConsumerGroupHeartbeatResponse_0(o: ConsumerGroupHeartbeatResponse, w
         write(b"\x00")
 
 
-ConsumerGroupHeartbeatRequest.READERS = (
-    _read_ConsumerGroupHeartbeatRequest_0,
-    _read_ConsumerGroupHeartbeatRequest_1,
-)
-ConsumerGroupHeartbeatRequest.WRITERS = (
-    _write_ConsumerGroupHeartbeatRequest_0,
-    _write_ConsumerGroupHeartbeatRequest_1,
-)
-ConsumerGroupHeartbeatResponse.READERS = (
-    _read_ConsumerGroupHeartbeatResponse_0,
-    _read_ConsumerGroupHeartbeatResponse_0,
-)
-ConsumerGroupHeartbeatResponse.WRITERS = (
-    _write_ConsumerGroupHeartbeatResponse_0,
-    _write_ConsumerGroupHeartbeatResponse_0,
-)
+ConsumerGroupHeartbeatRequest.READERS = (_read_ConsumerGroupHeartbeatRequest_0, _read_ConsumerGroupHeartbeatRequest_1,)
+ConsumerGroupHeartbeatRequest.WRITERS = (_write_ConsumerGroupHeartbeatRequest_0, _write_ConsumerGroupHeartbeatRequest_1,)
+ConsumerGroupHeartbeatResponse.READERS = (_read_ConsumerGroupHeartbeatResponse_0, _read_ConsumerGroupHeartbeatResponse_0,)
+ConsumerGroupHeartbeatResponse.WRITERS = (_write_ConsumerGroupHeartbeatResponse_0, _write_ConsumerGroupHeartbeatResponse_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -37,16 +38,11 @@ __all__ = ["ConsumerGroupMemberMetadataValue"]
 class ConsumerGroupMemberMetadataValueClassicProtocol(Fields):
     """ClassicProtocol of ConsumerGroupMemberMetadataValue."""
 
-    __slots__ = (
-        "name",
-        "metadata",
-    )
+    __slots__ = ('name', 'metadata')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('metadata', 'metadata', 'bytes', (0, 0), (0, -1), None, (0, -1), b"", False),
     )
-    name: str
-    metadata: bytes
 
     def __init__(
         self,
@@ -54,24 +50,19 @@ class ConsumerGroupMemberMetadataValueClassicProtocol(Fields):
         metadata: bytes = b"",
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.metadata = metadata
+        self.name: str = name
+        self.metadata: bytes = metadata
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupMemberMetadataValueClassicMemberMetadata(Fields):
     """ClassicMemberMetadata of ConsumerGroupMemberMetadataValue."""
 
-    __slots__ = (
-        "session_timeout_ms",
-        "supported_protocols",
-    )
+    __slots__ = ('session_timeout_ms', 'supported_protocols')
     FIELDS = (
         ('session_timeout_ms', 'sessionTimeoutMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('supported_protocols', 'supportedProtocols', '[]ConsumerGroupMemberMetadataValueClassicProtocol', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    session_timeout_ms: int
-    supported_protocols: list[ConsumerGroupMemberMetadataValueClassicProtocol]
 
     def __init__(
         self,
@@ -79,25 +70,15 @@ class ConsumerGroupMemberMetadataValueClassicMemberMetadata(Fields):
         supported_protocols: list[ConsumerGroupMemberMetadataValueClassicProtocol] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.session_timeout_ms = session_timeout_ms
-        self.supported_protocols = [] if supported_protocols is EMPTY else supported_protocols
+        self.session_timeout_ms: int = session_timeout_ms
+        self.supported_protocols: list[ConsumerGroupMemberMetadataValueClassicProtocol] = [] if supported_protocols is EMPTY else supported_protocols
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupMemberMetadataValue(Message):
     """ConsumerGroupMemberMetadataValue: a coordinator-value, key 5, versions 0 to 0."""
 
-    __slots__ = (
-        "instance_id",
-        "rack_id",
-        "client_id",
-        "client_host",
-        "subscribed_topic_names",
-        "subscribed_topic_regex",
-        "rebalance_timeout_ms",
-        "server_assignor",
-        "classic_member_metadata",
-    )
+    __slots__ = ('instance_id', 'rack_id', 'client_id', 'client_host', 'subscribed_topic_names', 'subscribed_topic_regex', 'rebalance_timeout_ms', 'server_assignor', 'classic_member_metadata')
     NAME = "ConsumerGroupMemberMetadataValue"
     API_KEY = 5
     MIN_VERSION = 0
@@ -116,15 +97,6 @@ class ConsumerGroupMemberMetadataValue(Message):
         ('server_assignor', 'serverAssignor', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
         ('classic_member_metadata', 'classicMemberMetadata', 'ConsumerGroupMemberMetadataValueClassicMemberMetadata', (0, 0), (0, 32767), 0, (0, 32767), (), False),
     )
-    instance_id: str | None
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    subscribed_topic_names: list[str]
-    subscribed_topic_regex: str | None
-    rebalance_timeout_ms: int
-    server_assignor: str | None
-    classic_member_metadata: ConsumerGroupMemberMetadataValueClassicMemberMetadata | None
 
     def __init__(
         self,
@@ -139,15 +111,15 @@ class ConsumerGroupMemberMetadataValue(Message):
         classic_member_metadata: ConsumerGroupMemberMetadataValueClassicMemberMetadata | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
-        self.subscribed_topic_regex = subscribed_topic_regex
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.server_assignor = server_assignor
-        self.classic_member_metadata = ConsumerGroupMemberMetadataValueClassicMemberMetadata() if classic_member_metadata is None else classic_member_metadata
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.subscribed_topic_names: list[str] = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
+        self.subscribed_topic_regex: str | None = subscribed_topic_regex
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.server_assignor: str | None = server_assignor
+        self.classic_member_metadata: ConsumerGroupMemberMetadataValueClassicMemberMetadata | None = ConsumerGroupMemberMetadataValueClassicMemberMetadata() if classic_member_metadata is None else classic_member_metadata
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -212,12 +184,7 @@ def _read_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(data: bytes, p
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="supportedProtocols")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="supportedProtocols")
-        if budget is not None:
-            budget.charge(n * 196, pos)
+        check_array(n, 3, 196, "supportedProtocols", pos, size, budget)
         o.supported_protocols, pos = _read_ConsumerGroupMemberMetadataValueClassicProtocol_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -333,12 +300,7 @@ def _read_ConsumerGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budg
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="subscribedTopicNames")
-    if n > size - pos:
-        check_length(n, pos, size, what="subscribedTopicNames")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "subscribedTopicNames", pos, size, budget)
     o.subscribed_topic_names = []
     for _ in range(n):
         n = data[pos]
@@ -452,9 +414,5 @@ def _write_ConsumerGroupMemberMetadataValue_0(o: ConsumerGroupMemberMetadataValu
         write(b"\x00")
 
 
-ConsumerGroupMemberMetadataValue.READERS = (
-    _read_ConsumerGroupMemberMetadataValue_0,
-)
-ConsumerGroupMemberMetadataValue.WRITERS = (
-    _write_ConsumerGroupMemberMetadataValue_0,
-)
+ConsumerGroupMemberMetadataValue.READERS = (_read_ConsumerGroupMemberMetadataValue_0,)
+ConsumerGroupMemberMetadataValue.WRITERS = (_write_ConsumerGroupMemberMetadataValue_0,)

@@ -24,9 +24,7 @@ __all__ = ["ConsumerGroupMetadataKey"]
 class ConsumerGroupMetadataKey(Message):
     """ConsumerGroupMetadataKey: a coordinator-key, key 3, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-    )
+    __slots__ = ('group_id',)
     NAME = "ConsumerGroupMetadataKey"
     API_KEY = 3
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class ConsumerGroupMetadataKey(Message):
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
 
     def __init__(
         self,
         group_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
+        self.group_id: str = group_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,9 +69,5 @@ def _write_ConsumerGroupMetadataKey_0(o: ConsumerGroupMetadataKey, write: Write,
         no_tags(version)
 
 
-ConsumerGroupMetadataKey.READERS = (
-    _read_ConsumerGroupMetadataKey_0,
-)
-ConsumerGroupMetadataKey.WRITERS = (
-    _write_ConsumerGroupMetadataKey_0,
-)
+ConsumerGroupMetadataKey.READERS = (_read_ConsumerGroupMetadataKey_0,)
+ConsumerGroupMetadataKey.WRITERS = (_write_ConsumerGroupMetadataKey_0,)

@@ -28,10 +28,7 @@ __all__ = ["ConsumerGroupMetadataValue"]
 class ConsumerGroupMetadataValue(Message):
     """ConsumerGroupMetadataValue: a coordinator-value, key 3, versions 0 to 0."""
 
-    __slots__ = (
-        "epoch",
-        "metadata_hash",
-    )
+    __slots__ = ('epoch', 'metadata_hash')
     NAME = "ConsumerGroupMetadataValue"
     API_KEY = 3
     MIN_VERSION = 0
@@ -41,8 +38,6 @@ class ConsumerGroupMetadataValue(Message):
         ('epoch', 'epoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('metadata_hash', 'metadataHash', 'int64', (0, 0), (0, -1), 0, (0, 32767), 0, False),
     )
-    epoch: int
-    metadata_hash: int
 
     def __init__(
         self,
@@ -50,8 +45,8 @@ class ConsumerGroupMetadataValue(Message):
         metadata_hash: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.epoch = epoch
-        self.metadata_hash = metadata_hash
+        self.epoch: int = epoch
+        self.metadata_hash: int = metadata_hash
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -103,9 +98,5 @@ def _write_ConsumerGroupMetadataValue_0(o: ConsumerGroupMetadataValue, write: Wr
         write(_pack_ix(o.epoch))
 
 
-ConsumerGroupMetadataValue.READERS = (
-    _read_ConsumerGroupMetadataValue_0,
-)
-ConsumerGroupMetadataValue.WRITERS = (
-    _write_ConsumerGroupMetadataValue_0,
-)
+ConsumerGroupMetadataValue.READERS = (_read_ConsumerGroupMetadataValue_0,)
+ConsumerGroupMetadataValue.WRITERS = (_write_ConsumerGroupMetadataValue_0,)

@@ -24,9 +24,7 @@ __all__ = ["ConsumerGroupPartitionMetadataKey"]
 class ConsumerGroupPartitionMetadataKey(Message):
     """ConsumerGroupPartitionMetadataKey: a coordinator-key, key 4, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-    )
+    __slots__ = ('group_id',)
     NAME = "ConsumerGroupPartitionMetadataKey"
     API_KEY = 4
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class ConsumerGroupPartitionMetadataKey(Message):
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
 
     def __init__(
         self,
         group_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
+        self.group_id: str = group_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,9 +69,5 @@ def _write_ConsumerGroupPartitionMetadataKey_0(o: ConsumerGroupPartitionMetadata
         no_tags(version)
 
 
-ConsumerGroupPartitionMetadataKey.READERS = (
-    _read_ConsumerGroupPartitionMetadataKey_0,
-)
-ConsumerGroupPartitionMetadataKey.WRITERS = (
-    _write_ConsumerGroupPartitionMetadataKey_0,
-)
+ConsumerGroupPartitionMetadataKey.READERS = (_read_ConsumerGroupPartitionMetadataKey_0,)
+ConsumerGroupPartitionMetadataKey.WRITERS = (_write_ConsumerGroupPartitionMetadataKey_0,)

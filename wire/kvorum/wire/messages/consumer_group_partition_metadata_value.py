@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -40,16 +41,11 @@ __all__ = ["ConsumerGroupPartitionMetadataValue"]
 class ConsumerGroupPartitionMetadataValuePartitionMetadata(Fields):
     """PartitionMetadata of ConsumerGroupPartitionMetadataValue."""
 
-    __slots__ = (
-        "partition",
-        "racks",
-    )
+    __slots__ = ('partition', 'racks')
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('racks', 'racks', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    partition: int
-    racks: list[str]
 
     def __init__(
         self,
@@ -57,30 +53,21 @@ class ConsumerGroupPartitionMetadataValuePartitionMetadata(Fields):
         racks: list[str] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.racks = [] if racks is EMPTY else racks
+        self.partition: int = partition
+        self.racks: list[str] = [] if racks is EMPTY else racks
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupPartitionMetadataValueTopicMetadata(Fields):
     """TopicMetadata of ConsumerGroupPartitionMetadataValue."""
 
-    __slots__ = (
-        "topic_id",
-        "topic_name",
-        "num_partitions",
-        "partition_metadata",
-    )
+    __slots__ = ('topic_id', 'topic_name', 'num_partitions', 'partition_metadata')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('topic_name', 'topicName', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('num_partitions', 'numPartitions', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('partition_metadata', 'partitionMetadata', '[]ConsumerGroupPartitionMetadataValuePartitionMetadata', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    topic_name: str
-    num_partitions: int
-    partition_metadata: list[ConsumerGroupPartitionMetadataValuePartitionMetadata]
 
     def __init__(
         self,
@@ -90,19 +77,17 @@ class ConsumerGroupPartitionMetadataValueTopicMetadata(Fields):
         partition_metadata: list[ConsumerGroupPartitionMetadataValuePartitionMetadata] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.num_partitions = num_partitions
-        self.partition_metadata = [] if partition_metadata is EMPTY else partition_metadata
+        self.topic_id: bytes = topic_id
+        self.topic_name: str = topic_name
+        self.num_partitions: int = num_partitions
+        self.partition_metadata: list[ConsumerGroupPartitionMetadataValuePartitionMetadata] = [] if partition_metadata is EMPTY else partition_metadata
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerGroupPartitionMetadataValue(Message):
     """ConsumerGroupPartitionMetadataValue: a coordinator-value, key 4, versions 0 to 0."""
 
-    __slots__ = (
-        "topics",
-    )
+    __slots__ = ('topics',)
     NAME = "ConsumerGroupPartitionMetadataValue"
     API_KEY = 4
     MIN_VERSION = 0
@@ -113,14 +98,13 @@ class ConsumerGroupPartitionMetadataValue(Message):
     FIELDS = (
         ('topics', 'topics', '[]ConsumerGroupPartitionMetadataValueTopicMetadata', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topics: list[ConsumerGroupPartitionMetadataValueTopicMetadata]
 
     def __init__(
         self,
         topics: list[ConsumerGroupPartitionMetadataValueTopicMetadata] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
+        self.topics: list[ConsumerGroupPartitionMetadataValueTopicMetadata] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -134,12 +118,7 @@ def _read_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(data: bytes, po
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="racks")
-        if n > size - pos:
-            check_length(n, pos, size, what="racks")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "racks", pos, size, budget)
         o.racks = []
         for _ in range(n):
             n = data[pos]
@@ -207,12 +186,7 @@ def _read_ConsumerGroupPartitionMetadataValueTopicMetadata_0(data: bytes, pos: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionMetadata")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="partitionMetadata")
-        if budget is not None:
-            budget.charge(n * 188, pos)
+        check_array(n, 6, 188, "partitionMetadata", pos, size, budget)
         o.partition_metadata, pos = _read_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -258,12 +232,7 @@ def _read_ConsumerGroupPartitionMetadataValue_0(data: bytes, pos: int, budget: B
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 23 > size - pos:
-        check_length(n * 23, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 332, pos)
+    check_array(n, 23, 332, "topics", pos, size, budget)
     o.topics, pos = _read_ConsumerGroupPartitionMetadataValueTopicMetadata_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -285,9 +254,5 @@ def _write_ConsumerGroupPartitionMetadataValue_0(o: ConsumerGroupPartitionMetada
         write(b"\x00")
 
 
-ConsumerGroupPartitionMetadataValue.READERS = (
-    _read_ConsumerGroupPartitionMetadataValue_0,
-)
-ConsumerGroupPartitionMetadataValue.WRITERS = (
-    _write_ConsumerGroupPartitionMetadataValue_0,
-)
+ConsumerGroupPartitionMetadataValue.READERS = (_read_ConsumerGroupPartitionMetadataValue_0,)
+ConsumerGroupPartitionMetadataValue.WRITERS = (_write_ConsumerGroupPartitionMetadataValue_0,)

@@ -24,10 +24,7 @@ __all__ = ["ConsumerGroupRegularExpressionKey"]
 class ConsumerGroupRegularExpressionKey(Message):
     """ConsumerGroupRegularExpressionKey: a coordinator-key, key 16, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "regular_expression",
-    )
+    __slots__ = ('group_id', 'regular_expression')
     NAME = "ConsumerGroupRegularExpressionKey"
     API_KEY = 16
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class ConsumerGroupRegularExpressionKey(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('regular_expression', 'regularExpression', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
-    regular_expression: str
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class ConsumerGroupRegularExpressionKey(Message):
         regular_expression: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.regular_expression = regular_expression
+        self.group_id: str = group_id
+        self.regular_expression: str = regular_expression
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -91,9 +86,5 @@ def _write_ConsumerGroupRegularExpressionKey_0(o: ConsumerGroupRegularExpression
         no_tags(version)
 
 
-ConsumerGroupRegularExpressionKey.READERS = (
-    _read_ConsumerGroupRegularExpressionKey_0,
-)
-ConsumerGroupRegularExpressionKey.WRITERS = (
-    _write_ConsumerGroupRegularExpressionKey_0,
-)
+ConsumerGroupRegularExpressionKey.READERS = (_read_ConsumerGroupRegularExpressionKey_0,)
+ConsumerGroupRegularExpressionKey.WRITERS = (_write_ConsumerGroupRegularExpressionKey_0,)

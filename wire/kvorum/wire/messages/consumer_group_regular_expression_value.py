@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -32,11 +33,7 @@ __all__ = ["ConsumerGroupRegularExpressionValue"]
 class ConsumerGroupRegularExpressionValue(Message):
     """ConsumerGroupRegularExpressionValue: a coordinator-value, key 16, versions 0 to 0."""
 
-    __slots__ = (
-        "topics",
-        "version",
-        "timestamp",
-    )
+    __slots__ = ('topics', 'version', 'timestamp')
     NAME = "ConsumerGroupRegularExpressionValue"
     API_KEY = 16
     MIN_VERSION = 0
@@ -47,9 +44,6 @@ class ConsumerGroupRegularExpressionValue(Message):
         ('version', 'version', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('timestamp', 'timestamp', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    topics: list[str]
-    version: int
-    timestamp: int
 
     def __init__(
         self,
@@ -58,9 +52,9 @@ class ConsumerGroupRegularExpressionValue(Message):
         timestamp: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.version = version
-        self.timestamp = timestamp
+        self.topics: list[str] = [] if topics is EMPTY else topics
+        self.version: int = version
+        self.timestamp: int = timestamp
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,12 +66,7 @@ def _read_ConsumerGroupRegularExpressionValue_0(data: bytes, pos: int, budget: B
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n > size - pos:
-        check_length(n, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "topics", pos, size, budget)
     o.topics = []
     for _ in range(n):
         n = data[pos]
@@ -118,9 +107,5 @@ def _write_ConsumerGroupRegularExpressionValue_0(o: ConsumerGroupRegularExpressi
         write(_pack_qqx(o.version, o.timestamp))
 
 
-ConsumerGroupRegularExpressionValue.READERS = (
-    _read_ConsumerGroupRegularExpressionValue_0,
-)
-ConsumerGroupRegularExpressionValue.WRITERS = (
-    _write_ConsumerGroupRegularExpressionValue_0,
-)
+ConsumerGroupRegularExpressionValue.READERS = (_read_ConsumerGroupRegularExpressionValue_0,)
+ConsumerGroupRegularExpressionValue.WRITERS = (_write_ConsumerGroupRegularExpressionValue_0,)

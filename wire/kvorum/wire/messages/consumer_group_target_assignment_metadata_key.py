@@ -24,9 +24,7 @@ __all__ = ["ConsumerGroupTargetAssignmentMetadataKey"]
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
     """ConsumerGroupTargetAssignmentMetadataKey: a coordinator-key, key 6, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-    )
+    __slots__ = ('group_id',)
     NAME = "ConsumerGroupTargetAssignmentMetadataKey"
     API_KEY = 6
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class ConsumerGroupTargetAssignmentMetadataKey(Message):
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
 
     def __init__(
         self,
         group_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
+        self.group_id: str = group_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,9 +69,5 @@ def _write_ConsumerGroupTargetAssignmentMetadataKey_0(o: ConsumerGroupTargetAssi
         no_tags(version)
 
 
-ConsumerGroupTargetAssignmentMetadataKey.READERS = (
-    _read_ConsumerGroupTargetAssignmentMetadataKey_0,
-)
-ConsumerGroupTargetAssignmentMetadataKey.WRITERS = (
-    _write_ConsumerGroupTargetAssignmentMetadataKey_0,
-)
+ConsumerGroupTargetAssignmentMetadataKey.READERS = (_read_ConsumerGroupTargetAssignmentMetadataKey_0,)
+ConsumerGroupTargetAssignmentMetadataKey.WRITERS = (_write_ConsumerGroupTargetAssignmentMetadataKey_0,)

@@ -17,6 +17,7 @@ from kvorum.wire.primitives import (
     Struct as Fields,
     Tags,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     new,
@@ -35,16 +36,11 @@ __all__ = ["ConsumerProtocolAssignment"]
 class ConsumerProtocolAssignmentTopicPartition(Fields):
     """TopicPartition of ConsumerProtocolAssignment."""
 
-    __slots__ = (
-        "topic",
-        "partitions",
-    )
+    __slots__ = ('topic', 'partitions')
     FIELDS = (
         ('topic', 'topic', 'string', (0, 3), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 3), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -52,18 +48,15 @@ class ConsumerProtocolAssignmentTopicPartition(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerProtocolAssignment(Message):
     """ConsumerProtocolAssignment: a data, versions 0 to 3."""
 
-    __slots__ = (
-        "assigned_partitions",
-        "user_data",
-    )
+    __slots__ = ('assigned_partitions', 'user_data')
     NAME = "ConsumerProtocolAssignment"
     API_KEY = None
     MIN_VERSION = 0
@@ -74,8 +67,6 @@ class ConsumerProtocolAssignment(Message):
         ('assigned_partitions', 'assignedPartitions', '[]ConsumerProtocolAssignmentTopicPartition', (0, 3), (0, -1), None, (0, -1), (), False),
         ('user_data', 'userData', 'bytes', (0, 3), (0, 32767), None, (0, -1), None, False),
     )
-    assigned_partitions: list[ConsumerProtocolAssignmentTopicPartition]
-    user_data: bytes | None
 
     def __init__(
         self,
@@ -83,8 +74,8 @@ class ConsumerProtocolAssignment(Message):
         user_data: bytes | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.assigned_partitions = [] if assigned_partitions is EMPTY else assigned_partitions
-        self.user_data = user_data
+        self.assigned_partitions: list[ConsumerProtocolAssignmentTopicPartition] = [] if assigned_partitions is EMPTY else assigned_partitions
+        self.user_data: bytes | None = user_data
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -145,12 +136,7 @@ def _read_ConsumerProtocolAssignment_0(data: bytes, pos: int, budget: Budget) ->
     o = new(ConsumerProtocolAssignment)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="assignedPartitions")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="assignedPartitions")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "assignedPartitions", pos, size, budget)
     o.assigned_partitions, pos = _read_ConsumerProtocolAssignmentTopicPartition_0(data, pos, n, budget)
     n, = _read_i(data, pos)
     pos += 4
@@ -181,15 +167,5 @@ def _write_ConsumerProtocolAssignment_0(o: ConsumerProtocolAssignment, write: Wr
         no_tags(version)
 
 
-ConsumerProtocolAssignment.READERS = (
-    _read_ConsumerProtocolAssignment_0,
-    _read_ConsumerProtocolAssignment_0,
-    _read_ConsumerProtocolAssignment_0,
-    _read_ConsumerProtocolAssignment_0,
-)
-ConsumerProtocolAssignment.WRITERS = (
-    _write_ConsumerProtocolAssignment_0,
-    _write_ConsumerProtocolAssignment_0,
-    _write_ConsumerProtocolAssignment_0,
-    _write_ConsumerProtocolAssignment_0,
-)
+ConsumerProtocolAssignment.READERS = (_read_ConsumerProtocolAssignment_0, _read_ConsumerProtocolAssignment_0, _read_ConsumerProtocolAssignment_0, _read_ConsumerProtocolAssignment_0,)
+ConsumerProtocolAssignment.WRITERS = (_write_ConsumerProtocolAssignment_0, _write_ConsumerProtocolAssignment_0, _write_ConsumerProtocolAssignment_0, _write_ConsumerProtocolAssignment_0,)

@@ -17,6 +17,7 @@ from kvorum.wire.primitives import (
     Struct as Fields,
     Tags,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     new,
@@ -37,16 +38,11 @@ __all__ = ["ConsumerProtocolSubscription"]
 class ConsumerProtocolSubscriptionTopicPartition(Fields):
     """TopicPartition of ConsumerProtocolSubscription."""
 
-    __slots__ = (
-        "topic",
-        "partitions",
-    )
+    __slots__ = ('topic', 'partitions')
     FIELDS = (
         ('topic', 'topic', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (1, 3), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -54,21 +50,15 @@ class ConsumerProtocolSubscriptionTopicPartition(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ConsumerProtocolSubscription(Message):
     """ConsumerProtocolSubscription: a data, versions 0 to 3."""
 
-    __slots__ = (
-        "topics",
-        "user_data",
-        "owned_partitions",
-        "generation_id",
-        "rack_id",
-    )
+    __slots__ = ('topics', 'user_data', 'owned_partitions', 'generation_id', 'rack_id')
     NAME = "ConsumerProtocolSubscription"
     API_KEY = None
     MIN_VERSION = 0
@@ -82,11 +72,6 @@ class ConsumerProtocolSubscription(Message):
         ('generation_id', 'generationId', 'int32', (2, 3), (0, -1), None, (0, -1), -1, True),
         ('rack_id', 'rackId', 'string', (3, 3), (3, 32767), None, (0, -1), None, True),
     )
-    topics: list[str]
-    user_data: bytes | None
-    owned_partitions: list[ConsumerProtocolSubscriptionTopicPartition]
-    generation_id: int
-    rack_id: str | None
 
     def __init__(
         self,
@@ -97,11 +82,11 @@ class ConsumerProtocolSubscription(Message):
         rack_id: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.user_data = user_data
-        self.owned_partitions = [] if owned_partitions is EMPTY else owned_partitions
-        self.generation_id = generation_id
-        self.rack_id = rack_id
+        self.topics: list[str] = [] if topics is EMPTY else topics
+        self.user_data: bytes | None = user_data
+        self.owned_partitions: list[ConsumerProtocolSubscriptionTopicPartition] = [] if owned_partitions is EMPTY else owned_partitions
+        self.generation_id: int = generation_id
+        self.rack_id: str | None = rack_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -162,12 +147,7 @@ def _read_ConsumerProtocolSubscription_0(data: bytes, pos: int, budget: Budget) 
     o = new(ConsumerProtocolSubscription)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 2, 84, "topics", pos, size, budget)
     o.topics = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -222,12 +202,7 @@ def _read_ConsumerProtocolSubscription_1(data: bytes, pos: int, budget: Budget) 
     o = new(ConsumerProtocolSubscription)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 2, 84, "topics", pos, size, budget)
     o.topics = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -253,12 +228,7 @@ def _read_ConsumerProtocolSubscription_1(data: bytes, pos: int, budget: Budget) 
         pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="ownedPartitions")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="ownedPartitions")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "ownedPartitions", pos, size, budget)
     o.owned_partitions, pos = _read_ConsumerProtocolSubscriptionTopicPartition_1(data, pos, n, budget)
     o.generation_id = -1
     o.rack_id = None
@@ -295,12 +265,7 @@ def _read_ConsumerProtocolSubscription_2(data: bytes, pos: int, budget: Budget) 
     o = new(ConsumerProtocolSubscription)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 2, 84, "topics", pos, size, budget)
     o.topics = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -326,12 +291,7 @@ def _read_ConsumerProtocolSubscription_2(data: bytes, pos: int, budget: Budget) 
         pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="ownedPartitions")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="ownedPartitions")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "ownedPartitions", pos, size, budget)
     o.owned_partitions, pos = _read_ConsumerProtocolSubscriptionTopicPartition_1(data, pos, n, budget)
     o.generation_id, = _read_i(data, pos)
     pos += 4
@@ -370,12 +330,7 @@ def _read_ConsumerProtocolSubscription_3(data: bytes, pos: int, budget: Budget) 
     o = new(ConsumerProtocolSubscription)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 2, 84, "topics", pos, size, budget)
     o.topics = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -401,12 +356,7 @@ def _read_ConsumerProtocolSubscription_3(data: bytes, pos: int, budget: Budget) 
         pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="ownedPartitions")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="ownedPartitions")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "ownedPartitions", pos, size, budget)
     o.owned_partitions, pos = _read_ConsumerProtocolSubscriptionTopicPartition_1(data, pos, n, budget)
     o.generation_id, n = _read_ih(data, pos)
     pos += 6
@@ -454,15 +404,5 @@ def _write_ConsumerProtocolSubscription_3(o: ConsumerProtocolSubscription, write
         no_tags(version)
 
 
-ConsumerProtocolSubscription.READERS = (
-    _read_ConsumerProtocolSubscription_0,
-    _read_ConsumerProtocolSubscription_1,
-    _read_ConsumerProtocolSubscription_2,
-    _read_ConsumerProtocolSubscription_3,
-)
-ConsumerProtocolSubscription.WRITERS = (
-    _write_ConsumerProtocolSubscription_0,
-    _write_ConsumerProtocolSubscription_1,
-    _write_ConsumerProtocolSubscription_2,
-    _write_ConsumerProtocolSubscription_3,
-)
+ConsumerProtocolSubscription.READERS = (_read_ConsumerProtocolSubscription_0, _read_ConsumerProtocolSubscription_1, _read_ConsumerProtocolSubscription_2, _read_ConsumerProtocolSubscription_3,)
+ConsumerProtocolSubscription.WRITERS = (_write_ConsumerProtocolSubscription_0, _write_ConsumerProtocolSubscription_1, _write_ConsumerProtocolSubscription_2, _write_ConsumerProtocolSubscription_3,)

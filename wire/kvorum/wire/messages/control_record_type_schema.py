@@ -22,9 +22,7 @@ __all__ = ["ControlRecordTypeSchema"]
 class ControlRecordTypeSchema(Message):
     """ControlRecordTypeSchema: a data, versions 0 to 0."""
 
-    __slots__ = (
-        "type",
-    )
+    __slots__ = ('type',)
     NAME = "ControlRecordTypeSchema"
     API_KEY = None
     MIN_VERSION = 0
@@ -33,14 +31,13 @@ class ControlRecordTypeSchema(Message):
     FIELDS = (
         ('type', 'type', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    type: int
 
     def __init__(
         self,
         type: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.type = type
+        self.type: int = type
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -58,9 +55,5 @@ def _write_ControlRecordTypeSchema_0(o: ControlRecordTypeSchema, write: Write, v
     write(_pack_h(o.type))
 
 
-ControlRecordTypeSchema.READERS = (
-    _read_ControlRecordTypeSchema_0,
-)
-ControlRecordTypeSchema.WRITERS = (
-    _write_ControlRecordTypeSchema_0,
-)
+ControlRecordTypeSchema.READERS = (_read_ControlRecordTypeSchema_0,)
+ControlRecordTypeSchema.WRITERS = (_write_ControlRecordTypeSchema_0,)

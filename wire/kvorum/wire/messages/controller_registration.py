@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -46,19 +47,12 @@ __all__ = ["ControllerRegistrationRequest", "ControllerRegistrationResponse"]
 class ControllerRegistrationRequestFeature(Fields):
     """Feature of ControllerRegistrationRequest."""
 
-    __slots__ = (
-        "name",
-        "min_supported_version",
-        "max_supported_version",
-    )
+    __slots__ = ('name', 'min_supported_version', 'max_supported_version')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('min_supported_version', 'minSupportedVersion', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('max_supported_version', 'maxSupportedVersion', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    min_supported_version: int
-    max_supported_version: int
 
     def __init__(
         self,
@@ -67,31 +61,22 @@ class ControllerRegistrationRequestFeature(Fields):
         max_supported_version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
+        self.name: str = name
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ControllerRegistrationRequestListener(Fields):
     """Listener of ControllerRegistrationRequest."""
 
-    __slots__ = (
-        "name",
-        "host",
-        "port",
-        "security_protocol",
-    )
+    __slots__ = ('name', 'host', 'port', 'security_protocol')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('host', 'host', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('security_protocol', 'securityProtocol', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    host: str
-    port: int
-    security_protocol: int
 
     def __init__(
         self,
@@ -101,23 +86,17 @@ class ControllerRegistrationRequestListener(Fields):
         security_protocol: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.security_protocol = security_protocol
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.security_protocol: int = security_protocol
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ControllerRegistrationRequest(Message):
     """ControllerRegistrationRequest: a request, key 70, versions 0 to 0."""
 
-    __slots__ = (
-        "controller_id",
-        "incarnation_id",
-        "zk_migration_ready",
-        "listeners",
-        "features",
-    )
+    __slots__ = ('controller_id', 'incarnation_id', 'zk_migration_ready', 'listeners', 'features')
     NAME = "ControllerRegistrationRequest"
     API_KEY = 70
     MIN_VERSION = 0
@@ -132,11 +111,6 @@ class ControllerRegistrationRequest(Message):
         ('listeners', 'listeners', '[]ControllerRegistrationRequestListener', (0, 0), (0, -1), None, (0, -1), (), False),
         ('features', 'features', '[]ControllerRegistrationRequestFeature', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    controller_id: int
-    incarnation_id: bytes
-    zk_migration_ready: bool
-    listeners: list[ControllerRegistrationRequestListener]
-    features: list[ControllerRegistrationRequestFeature]
 
     def __init__(
         self,
@@ -147,22 +121,18 @@ class ControllerRegistrationRequest(Message):
         features: list[ControllerRegistrationRequestFeature] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.controller_id = controller_id
-        self.incarnation_id = incarnation_id
-        self.zk_migration_ready = zk_migration_ready
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.features = [] if features is EMPTY else features
+        self.controller_id: int = controller_id
+        self.incarnation_id: bytes = incarnation_id
+        self.zk_migration_ready: bool = zk_migration_ready
+        self.listeners: list[ControllerRegistrationRequestListener] = [] if listeners is EMPTY else listeners
+        self.features: list[ControllerRegistrationRequestFeature] = [] if features is EMPTY else features
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ControllerRegistrationResponse(Message):
     """ControllerRegistrationResponse: a response, key 70, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message')
     NAME = "ControllerRegistrationResponse"
     API_KEY = 70
     MIN_VERSION = 0
@@ -173,9 +143,6 @@ class ControllerRegistrationResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -184,9 +151,9 @@ class ControllerRegistrationResponse(Message):
         error_message: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -292,24 +259,14 @@ def _read_ControllerRegistrationRequest_0(data: bytes, pos: int, budget: Budget)
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="listeners")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="listeners")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "listeners", pos, size, budget)
     o.listeners, pos = _read_ControllerRegistrationRequestListener_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="features")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="features")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "features", pos, size, budget)
     o.features, pos = _read_ControllerRegistrationRequestFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -384,15 +341,7 @@ def _write_ControllerRegistrationResponse_0(o: ControllerRegistrationResponse, w
         write(b"\x00")
 
 
-ControllerRegistrationRequest.READERS = (
-    _read_ControllerRegistrationRequest_0,
-)
-ControllerRegistrationRequest.WRITERS = (
-    _write_ControllerRegistrationRequest_0,
-)
-ControllerRegistrationResponse.READERS = (
-    _read_ControllerRegistrationResponse_0,
-)
-ControllerRegistrationResponse.WRITERS = (
-    _write_ControllerRegistrationResponse_0,
-)
+ControllerRegistrationRequest.READERS = (_read_ControllerRegistrationRequest_0,)
+ControllerRegistrationRequest.WRITERS = (_write_ControllerRegistrationRequest_0,)
+ControllerRegistrationResponse.READERS = (_read_ControllerRegistrationResponse_0,)
+ControllerRegistrationResponse.WRITERS = (_write_ControllerRegistrationResponse_0,)

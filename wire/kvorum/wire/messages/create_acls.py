@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -54,15 +55,7 @@ __all__ = ["CreateAclsRequest", "CreateAclsResponse"]
 class CreateAclsRequestAclCreation(Fields):
     """AclCreation of CreateAclsRequest."""
 
-    __slots__ = (
-        "resource_type",
-        "resource_name",
-        "resource_pattern_type",
-        "principal",
-        "host",
-        "operation",
-        "permission_type",
-    )
+    __slots__ = ('resource_type', 'resource_name', 'resource_pattern_type', 'principal', 'host', 'operation', 'permission_type')
     FIELDS = (
         ('resource_type', 'resourceType', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('resource_name', 'resourceName', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
@@ -72,13 +65,6 @@ class CreateAclsRequestAclCreation(Fields):
         ('operation', 'operation', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('permission_type', 'permissionType', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
     )
-    resource_type: int
-    resource_name: str
-    resource_pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
 
     def __init__(
         self,
@@ -91,22 +77,20 @@ class CreateAclsRequestAclCreation(Fields):
         permission_type: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.resource_pattern_type = resource_pattern_type
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.resource_pattern_type: int = resource_pattern_type
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreateAclsRequest(Message):
     """CreateAclsRequest: a request, key 30, versions 1 to 3."""
 
-    __slots__ = (
-        "creations",
-    )
+    __slots__ = ('creations',)
     NAME = "CreateAclsRequest"
     API_KEY = 30
     MIN_VERSION = 1
@@ -116,30 +100,24 @@ class CreateAclsRequest(Message):
     FIELDS = (
         ('creations', 'creations', '[]CreateAclsRequestAclCreation', (1, 3), (0, -1), None, (0, -1), (), False),
     )
-    creations: list[CreateAclsRequestAclCreation]
 
     def __init__(
         self,
         creations: list[CreateAclsRequestAclCreation] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.creations = [] if creations is EMPTY else creations
+        self.creations: list[CreateAclsRequestAclCreation] = [] if creations is EMPTY else creations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreateAclsResponseAclCreationResult(Fields):
     """AclCreationResult of CreateAclsResponse."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('error_code', 'error_message')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (1, 3), (0, 32767), None, (0, -1), '', False),
     )
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -147,18 +125,15 @@ class CreateAclsResponseAclCreationResult(Fields):
         error_message: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreateAclsResponse(Message):
     """CreateAclsResponse: a response, key 30, versions 1 to 3."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "results",
-    )
+    __slots__ = ('throttle_time_ms', 'results')
     NAME = "CreateAclsResponse"
     API_KEY = 30
     MIN_VERSION = 1
@@ -169,8 +144,6 @@ class CreateAclsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]CreateAclsResponseAclCreationResult', (1, 3), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    results: list[CreateAclsResponseAclCreationResult]
 
     def __init__(
         self,
@@ -178,8 +151,8 @@ class CreateAclsResponse(Message):
         results: list[CreateAclsResponseAclCreationResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[CreateAclsResponseAclCreationResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -328,12 +301,7 @@ def _read_CreateAclsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[Cr
     o = new(CreateAclsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="creations")
-    if n * 10 > size - pos:
-        check_length(n * 10, pos, size, what="creations")
-    if budget is not None:
-        budget.charge(n * 444, pos)
+    check_array(n, 10, 444, "creations", pos, size, budget)
     o.creations, pos = _read_CreateAclsRequestAclCreation_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -357,12 +325,7 @@ def _read_CreateAclsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[Cr
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="creations")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="creations")
-    if budget is not None:
-        budget.charge(n * 444, pos)
+    check_array(n, 8, 444, "creations", pos, size, budget)
     o.creations, pos = _read_CreateAclsRequestAclCreation_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -469,12 +432,7 @@ def _read_CreateAclsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[C
     o = new(CreateAclsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 180, pos)
+    check_array(n, 4, 180, "results", pos, size, budget)
     o.results, pos = _read_CreateAclsResponseAclCreationResult_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -498,12 +456,7 @@ def _read_CreateAclsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[C
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 180, pos)
+    check_array(n, 4, 180, "results", pos, size, budget)
     o.results, pos = _read_CreateAclsResponseAclCreationResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -529,23 +482,7 @@ def _write_CreateAclsResponse_2(o: CreateAclsResponse, write: Write, version: in
         write(b"\x00")
 
 
-CreateAclsRequest.READERS = (
-    _read_CreateAclsRequest_1,
-    _read_CreateAclsRequest_2,
-    _read_CreateAclsRequest_2,
-)
-CreateAclsRequest.WRITERS = (
-    _write_CreateAclsRequest_1,
-    _write_CreateAclsRequest_2,
-    _write_CreateAclsRequest_2,
-)
-CreateAclsResponse.READERS = (
-    _read_CreateAclsResponse_1,
-    _read_CreateAclsResponse_2,
-    _read_CreateAclsResponse_2,
-)
-CreateAclsResponse.WRITERS = (
-    _write_CreateAclsResponse_1,
-    _write_CreateAclsResponse_2,
-    _write_CreateAclsResponse_2,
-)
+CreateAclsRequest.READERS = (_read_CreateAclsRequest_1, _read_CreateAclsRequest_2, _read_CreateAclsRequest_2,)
+CreateAclsRequest.WRITERS = (_write_CreateAclsRequest_1, _write_CreateAclsRequest_2, _write_CreateAclsRequest_2,)
+CreateAclsResponse.READERS = (_read_CreateAclsResponse_1, _read_CreateAclsResponse_2, _read_CreateAclsResponse_2,)
+CreateAclsResponse.WRITERS = (_write_CreateAclsResponse_1, _write_CreateAclsResponse_2, _write_CreateAclsResponse_2,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -53,16 +54,11 @@ __all__ = ["CreateDelegationTokenRequest", "CreateDelegationTokenResponse"]
 class CreateDelegationTokenRequestCreatableRenewers(Fields):
     """CreatableRenewers of CreateDelegationTokenRequest."""
 
-    __slots__ = (
-        "principal_type",
-        "principal_name",
-    )
+    __slots__ = ('principal_type', 'principal_name')
     FIELDS = (
         ('principal_type', 'principalType', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
         ('principal_name', 'principalName', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
     )
-    principal_type: str
-    principal_name: str
 
     def __init__(
         self,
@@ -70,20 +66,15 @@ class CreateDelegationTokenRequestCreatableRenewers(Fields):
         principal_name: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreateDelegationTokenRequest(Message):
     """CreateDelegationTokenRequest: a request, key 38, versions 1 to 3."""
 
-    __slots__ = (
-        "owner_principal_type",
-        "owner_principal_name",
-        "renewers",
-        "max_lifetime_ms",
-    )
+    __slots__ = ('owner_principal_type', 'owner_principal_name', 'renewers', 'max_lifetime_ms')
     NAME = "CreateDelegationTokenRequest"
     API_KEY = 38
     MIN_VERSION = 1
@@ -96,10 +87,6 @@ class CreateDelegationTokenRequest(Message):
         ('renewers', 'renewers', '[]CreateDelegationTokenRequestCreatableRenewers', (1, 3), (0, -1), None, (0, -1), (), False),
         ('max_lifetime_ms', 'maxLifetimeMs', 'int64', (1, 3), (0, -1), None, (0, -1), 0, False),
     )
-    owner_principal_type: str | None
-    owner_principal_name: str | None
-    renewers: list[CreateDelegationTokenRequestCreatableRenewers]
-    max_lifetime_ms: int
 
     def __init__(
         self,
@@ -109,29 +96,17 @@ class CreateDelegationTokenRequest(Message):
         max_lifetime_ms: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.owner_principal_type = owner_principal_type
-        self.owner_principal_name = owner_principal_name
-        self.renewers = [] if renewers is EMPTY else renewers
-        self.max_lifetime_ms = max_lifetime_ms
+        self.owner_principal_type: str | None = owner_principal_type
+        self.owner_principal_name: str | None = owner_principal_name
+        self.renewers: list[CreateDelegationTokenRequestCreatableRenewers] = [] if renewers is EMPTY else renewers
+        self.max_lifetime_ms: int = max_lifetime_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreateDelegationTokenResponse(Message):
     """CreateDelegationTokenResponse: a response, key 38, versions 1 to 3."""
 
-    __slots__ = (
-        "error_code",
-        "principal_type",
-        "principal_name",
-        "token_requester_principal_type",
-        "token_requester_principal_name",
-        "issue_timestamp_ms",
-        "expiry_timestamp_ms",
-        "max_timestamp_ms",
-        "token_id",
-        "hmac",
-        "throttle_time_ms",
-    )
+    __slots__ = ('error_code', 'principal_type', 'principal_name', 'token_requester_principal_type', 'token_requester_principal_name', 'issue_timestamp_ms', 'expiry_timestamp_ms', 'max_timestamp_ms', 'token_id', 'hmac', 'throttle_time_ms')
     NAME = "CreateDelegationTokenResponse"
     API_KEY = 38
     MIN_VERSION = 1
@@ -150,17 +125,6 @@ class CreateDelegationTokenResponse(Message):
         ('hmac', 'hmac', 'bytes', (1, 3), (0, -1), None, (0, -1), b"", False),
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 3), (0, -1), None, (0, -1), 0, False),
     )
-    error_code: int
-    principal_type: str
-    principal_name: str
-    token_requester_principal_type: str
-    token_requester_principal_name: str
-    issue_timestamp_ms: int
-    expiry_timestamp_ms: int
-    max_timestamp_ms: int
-    token_id: str
-    hmac: bytes
-    throttle_time_ms: int
 
     def __init__(
         self,
@@ -177,17 +141,17 @@ class CreateDelegationTokenResponse(Message):
         throttle_time_ms: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.token_requester_principal_type = token_requester_principal_type
-        self.token_requester_principal_name = token_requester_principal_name
-        self.issue_timestamp_ms = issue_timestamp_ms
-        self.expiry_timestamp_ms = expiry_timestamp_ms
-        self.max_timestamp_ms = max_timestamp_ms
-        self.token_id = token_id
-        self.hmac = hmac
-        self.throttle_time_ms = throttle_time_ms
+        self.error_code: int = error_code
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.token_requester_principal_type: str = token_requester_principal_type
+        self.token_requester_principal_name: str = token_requester_principal_name
+        self.issue_timestamp_ms: int = issue_timestamp_ms
+        self.expiry_timestamp_ms: int = expiry_timestamp_ms
+        self.max_timestamp_ms: int = max_timestamp_ms
+        self.token_id: str = token_id
+        self.hmac: bytes = hmac
+        self.throttle_time_ms: int = throttle_time_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -294,12 +258,7 @@ def _read_CreateDelegationTokenRequest_1(data: bytes, pos: int, budget: Budget) 
     o = new(CreateDelegationTokenRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="renewers")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="renewers")
-    if budget is not None:
-        budget.charge(n * 212, pos)
+    check_array(n, 4, 212, "renewers", pos, size, budget)
     o.renewers, pos = _read_CreateDelegationTokenRequestCreatableRenewers_1(data, pos, n, budget)
     o.max_lifetime_ms, = _read_q(data, pos)
     pos += 8
@@ -332,12 +291,7 @@ def _read_CreateDelegationTokenRequest_2(data: bytes, pos: int, budget: Budget) 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="renewers")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="renewers")
-    if budget is not None:
-        budget.charge(n * 212, pos)
+    check_array(n, 3, 212, "renewers", pos, size, budget)
     o.renewers, pos = _read_CreateDelegationTokenRequestCreatableRenewers_2(data, pos, n, budget)
     o.max_lifetime_ms, n = _read_qB(data, pos)
     pos += 9
@@ -404,12 +358,7 @@ def _read_CreateDelegationTokenRequest_3(data: bytes, pos: int, budget: Budget) 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="renewers")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="renewers")
-    if budget is not None:
-        budget.charge(n * 212, pos)
+    check_array(n, 3, 212, "renewers", pos, size, budget)
     o.renewers, pos = _read_CreateDelegationTokenRequestCreatableRenewers_2(data, pos, n, budget)
     o.max_lifetime_ms, n = _read_qB(data, pos)
     pos += 9
@@ -730,23 +679,7 @@ def _write_CreateDelegationTokenResponse_3(o: CreateDelegationTokenResponse, wri
         write(_pack_ix(o.throttle_time_ms))
 
 
-CreateDelegationTokenRequest.READERS = (
-    _read_CreateDelegationTokenRequest_1,
-    _read_CreateDelegationTokenRequest_2,
-    _read_CreateDelegationTokenRequest_3,
-)
-CreateDelegationTokenRequest.WRITERS = (
-    _write_CreateDelegationTokenRequest_1,
-    _write_CreateDelegationTokenRequest_2,
-    _write_CreateDelegationTokenRequest_3,
-)
-CreateDelegationTokenResponse.READERS = (
-    _read_CreateDelegationTokenResponse_1,
-    _read_CreateDelegationTokenResponse_2,
-    _read_CreateDelegationTokenResponse_3,
-)
-CreateDelegationTokenResponse.WRITERS = (
-    _write_CreateDelegationTokenResponse_1,
-    _write_CreateDelegationTokenResponse_2,
-    _write_CreateDelegationTokenResponse_3,
-)
+CreateDelegationTokenRequest.READERS = (_read_CreateDelegationTokenRequest_1, _read_CreateDelegationTokenRequest_2, _read_CreateDelegationTokenRequest_3,)
+CreateDelegationTokenRequest.WRITERS = (_write_CreateDelegationTokenRequest_1, _write_CreateDelegationTokenRequest_2, _write_CreateDelegationTokenRequest_3,)
+CreateDelegationTokenResponse.READERS = (_read_CreateDelegationTokenResponse_1, _read_CreateDelegationTokenResponse_2, _read_CreateDelegationTokenResponse_3,)
+CreateDelegationTokenResponse.WRITERS = (_write_CreateDelegationTokenResponse_1, _write_CreateDelegationTokenResponse_2, _write_CreateDelegationTokenResponse_3,)

@@ -20,6 +20,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -57,39 +58,29 @@ __all__ = ["CreatePartitionsRequest", "CreatePartitionsResponse"]
 class CreatePartitionsRequestCreatePartitionsAssignment(Fields):
     """CreatePartitionsAssignment of CreatePartitionsRequest."""
 
-    __slots__ = (
-        "broker_ids",
-    )
+    __slots__ = ('broker_ids',)
     FIELDS = (
         ('broker_ids', 'brokerIds', '[]int32', (0, 3), (0, -1), None, (0, -1), (), False),
     )
-    broker_ids: list[int]
 
     def __init__(
         self,
         broker_ids: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_ids = [] if broker_ids is EMPTY else broker_ids
+        self.broker_ids: list[int] = [] if broker_ids is EMPTY else broker_ids
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreatePartitionsRequestCreatePartitionsTopic(Fields):
     """CreatePartitionsTopic of CreatePartitionsRequest."""
 
-    __slots__ = (
-        "name",
-        "count",
-        "assignments",
-    )
+    __slots__ = ('name', 'count', 'assignments')
     FIELDS = (
         ('name', 'name', 'string', (0, 3), (0, -1), None, (0, -1), '', False),
         ('count', 'count', 'int32', (0, 3), (0, -1), None, (0, -1), 0, False),
         ('assignments', 'assignments', '[]CreatePartitionsRequestCreatePartitionsAssignment', (0, 3), (0, 32767), None, (0, -1), (), False),
     )
-    name: str
-    count: int
-    assignments: list[CreatePartitionsRequestCreatePartitionsAssignment] | None
 
     def __init__(
         self,
@@ -98,20 +89,16 @@ class CreatePartitionsRequestCreatePartitionsTopic(Fields):
         assignments: list[CreatePartitionsRequestCreatePartitionsAssignment] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.count = count
-        self.assignments = [] if assignments is EMPTY else assignments
+        self.name: str = name
+        self.count: int = count
+        self.assignments: list[CreatePartitionsRequestCreatePartitionsAssignment] | None = [] if assignments is EMPTY else assignments
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreatePartitionsRequest(Message):
     """CreatePartitionsRequest: a request, key 37, versions 0 to 3."""
 
-    __slots__ = (
-        "topics",
-        "timeout_ms",
-        "validate_only",
-    )
+    __slots__ = ('topics', 'timeout_ms', 'validate_only')
     NAME = "CreatePartitionsRequest"
     API_KEY = 37
     MIN_VERSION = 0
@@ -124,9 +111,6 @@ class CreatePartitionsRequest(Message):
         ('timeout_ms', 'timeoutMs', 'int32', (0, 3), (0, -1), None, (0, -1), 0, False),
         ('validate_only', 'validateOnly', 'bool', (0, 3), (0, -1), None, (0, -1), False, False),
     )
-    topics: list[CreatePartitionsRequestCreatePartitionsTopic]
-    timeout_ms: int
-    validate_only: bool
 
     def __init__(
         self,
@@ -135,28 +119,21 @@ class CreatePartitionsRequest(Message):
         validate_only: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
-        self.validate_only = validate_only
+        self.topics: list[CreatePartitionsRequestCreatePartitionsTopic] = [] if topics is EMPTY else topics
+        self.timeout_ms: int = timeout_ms
+        self.validate_only: bool = validate_only
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreatePartitionsResponseCreatePartitionsTopicResult(Fields):
     """CreatePartitionsTopicResult of CreatePartitionsResponse."""
 
-    __slots__ = (
-        "name",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('name', 'error_code', 'error_message')
     FIELDS = (
         ('name', 'name', 'string', (0, 3), (0, -1), None, (0, -1), '', False),
         ('error_code', 'errorCode', 'int16', (0, 3), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 3), (0, 32767), None, (0, -1), None, False),
     )
-    name: str
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -165,19 +142,16 @@ class CreatePartitionsResponseCreatePartitionsTopicResult(Fields):
         error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.error_code = error_code
-        self.error_message = error_message
+        self.name: str = name
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreatePartitionsResponse(Message):
     """CreatePartitionsResponse: a response, key 37, versions 0 to 3."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "results",
-    )
+    __slots__ = ('throttle_time_ms', 'results')
     NAME = "CreatePartitionsResponse"
     API_KEY = 37
     MIN_VERSION = 0
@@ -188,8 +162,6 @@ class CreatePartitionsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 3), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]CreatePartitionsResponseCreatePartitionsTopicResult', (0, 3), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    results: list[CreatePartitionsResponseCreatePartitionsTopicResult]
 
     def __init__(
         self,
@@ -197,8 +169,8 @@ class CreatePartitionsResponse(Message):
         results: list[CreatePartitionsResponseCreatePartitionsTopicResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[CreatePartitionsResponseCreatePartitionsTopicResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -299,10 +271,7 @@ def _read_CreatePartitionsRequestCreatePartitionsTopic_0(data: bytes, pos: int, 
         if n < 0:
             o.assignments = None
         else:
-            if n * 4 > size - pos:
-                check_length(n * 4, pos, size, what="assignments")
-            if budget is not None:
-                budget.charge(n * 148, pos)
+            check_array(n, 4, 148, "assignments", pos, size, budget)
             o.assignments, pos = _read_CreatePartitionsRequestCreatePartitionsAssignment_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -349,10 +318,7 @@ def _read_CreatePartitionsRequestCreatePartitionsTopic_2(data: bytes, pos: int, 
         if n < 0:
             o.assignments = None
         else:
-            if n * 2 > size - pos:
-                check_length(n * 2, pos, size, what="assignments")
-            if budget is not None:
-                budget.charge(n * 148, pos)
+            check_array(n, 2, 148, "assignments", pos, size, budget)
             o.assignments, pos = _read_CreatePartitionsRequestCreatePartitionsAssignment_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -389,12 +355,7 @@ def _read_CreatePartitionsRequest_0(data: bytes, pos: int, budget: Budget) -> tu
     o = new(CreatePartitionsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 10 > size - pos:
-        check_length(n * 10, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 10, 260, "topics", pos, size, budget)
     o.topics, pos = _read_CreatePartitionsRequestCreatePartitionsTopic_0(data, pos, n, budget)
     o.timeout_ms, o.validate_only = _read_it(data, pos)
     pos += 5
@@ -421,12 +382,7 @@ def _read_CreatePartitionsRequest_2(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 7, 260, "topics", pos, size, budget)
     o.topics, pos = _read_CreatePartitionsRequestCreatePartitionsTopic_2(data, pos, n, budget)
     o.timeout_ms, o.validate_only, n = _read_itB(data, pos)
     pos += 6
@@ -564,12 +520,7 @@ def _read_CreatePartitionsResponse_0(data: bytes, pos: int, budget: Budget) -> t
     o = new(CreatePartitionsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 6, 252, "results", pos, size, budget)
     o.results, pos = _read_CreatePartitionsResponseCreatePartitionsTopicResult_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -593,12 +544,7 @@ def _read_CreatePartitionsResponse_2(data: bytes, pos: int, budget: Budget) -> t
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 5, 252, "results", pos, size, budget)
     o.results, pos = _read_CreatePartitionsResponseCreatePartitionsTopicResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -624,27 +570,7 @@ def _write_CreatePartitionsResponse_2(o: CreatePartitionsResponse, write: Write,
         write(b"\x00")
 
 
-CreatePartitionsRequest.READERS = (
-    _read_CreatePartitionsRequest_0,
-    _read_CreatePartitionsRequest_0,
-    _read_CreatePartitionsRequest_2,
-    _read_CreatePartitionsRequest_2,
-)
-CreatePartitionsRequest.WRITERS = (
-    _write_CreatePartitionsRequest_0,
-    _write_CreatePartitionsRequest_0,
-    _write_CreatePartitionsRequest_2,
-    _write_CreatePartitionsRequest_2,
-)
-CreatePartitionsResponse.READERS = (
-    _read_CreatePartitionsResponse_0,
-    _read_CreatePartitionsResponse_0,
-    _read_CreatePartitionsResponse_2,
-    _read_CreatePartitionsResponse_2,
-)
-CreatePartitionsResponse.WRITERS = (
-    _write_CreatePartitionsResponse_0,
-    _write_CreatePartitionsResponse_0,
-    _write_CreatePartitionsResponse_2,
-    _write_CreatePartitionsResponse_2,
-)
+CreatePartitionsRequest.READERS = (_read_CreatePartitionsRequest_0, _read_CreatePartitionsRequest_0, _read_CreatePartitionsRequest_2, _read_CreatePartitionsRequest_2,)
+CreatePartitionsRequest.WRITERS = (_write_CreatePartitionsRequest_0, _write_CreatePartitionsRequest_0, _write_CreatePartitionsRequest_2, _write_CreatePartitionsRequest_2,)
+CreatePartitionsResponse.READERS = (_read_CreatePartitionsResponse_0, _read_CreatePartitionsResponse_0, _read_CreatePartitionsResponse_2, _read_CreatePartitionsResponse_2,)
+CreatePartitionsResponse.WRITERS = (_write_CreatePartitionsResponse_0, _write_CreatePartitionsResponse_0, _write_CreatePartitionsResponse_2, _write_CreatePartitionsResponse_2,)

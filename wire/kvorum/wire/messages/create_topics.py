@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -72,16 +73,11 @@ __all__ = ["CreateTopicsRequest", "CreateTopicsResponse"]
 class CreateTopicsRequestCreatableTopicConfig(Fields):
     """CreatableTopicConfig of CreateTopicsRequest."""
 
-    __slots__ = (
-        "name",
-        "value",
-    )
+    __slots__ = ('name', 'value')
     FIELDS = (
         ('name', 'name', 'string', (2, 7), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'string', (2, 7), (0, 32767), None, (0, -1), '', False),
     )
-    name: str
-    value: str | None
 
     def __init__(
         self,
@@ -89,24 +85,19 @@ class CreateTopicsRequestCreatableTopicConfig(Fields):
         value: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.value = value
+        self.name: str = name
+        self.value: str | None = value
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreateTopicsRequestCreatableReplicaAssignment(Fields):
     """CreatableReplicaAssignment of CreateTopicsRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "broker_ids",
-    )
+    __slots__ = ('partition_index', 'broker_ids')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (2, 7), (0, -1), None, (0, -1), 0, False),
         ('broker_ids', 'brokerIds', '[]int32', (2, 7), (0, -1), None, (0, -1), (), False),
     )
-    partition_index: int
-    broker_ids: list[int]
 
     def __init__(
         self,
@@ -114,21 +105,15 @@ class CreateTopicsRequestCreatableReplicaAssignment(Fields):
         broker_ids: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.broker_ids = [] if broker_ids is EMPTY else broker_ids
+        self.partition_index: int = partition_index
+        self.broker_ids: list[int] = [] if broker_ids is EMPTY else broker_ids
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreateTopicsRequestCreatableTopic(Fields):
     """CreatableTopic of CreateTopicsRequest."""
 
-    __slots__ = (
-        "name",
-        "num_partitions",
-        "replication_factor",
-        "assignments",
-        "configs",
-    )
+    __slots__ = ('name', 'num_partitions', 'replication_factor', 'assignments', 'configs')
     FIELDS = (
         ('name', 'name', 'string', (2, 7), (0, -1), None, (0, -1), '', False),
         ('num_partitions', 'numPartitions', 'int32', (2, 7), (0, -1), None, (0, -1), 0, False),
@@ -136,11 +121,6 @@ class CreateTopicsRequestCreatableTopic(Fields):
         ('assignments', 'assignments', '[]CreateTopicsRequestCreatableReplicaAssignment', (2, 7), (0, -1), None, (0, -1), (), False),
         ('configs', 'configs', '[]CreateTopicsRequestCreatableTopicConfig', (2, 7), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    num_partitions: int
-    replication_factor: int
-    assignments: list[CreateTopicsRequestCreatableReplicaAssignment]
-    configs: list[CreateTopicsRequestCreatableTopicConfig]
 
     def __init__(
         self,
@@ -151,22 +131,18 @@ class CreateTopicsRequestCreatableTopic(Fields):
         configs: list[CreateTopicsRequestCreatableTopicConfig] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.num_partitions = num_partitions
-        self.replication_factor = replication_factor
-        self.assignments = [] if assignments is EMPTY else assignments
-        self.configs = [] if configs is EMPTY else configs
+        self.name: str = name
+        self.num_partitions: int = num_partitions
+        self.replication_factor: int = replication_factor
+        self.assignments: list[CreateTopicsRequestCreatableReplicaAssignment] = [] if assignments is EMPTY else assignments
+        self.configs: list[CreateTopicsRequestCreatableTopicConfig] = [] if configs is EMPTY else configs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreateTopicsRequest(Message):
     """CreateTopicsRequest: a request, key 19, versions 2 to 7."""
 
-    __slots__ = (
-        "topics",
-        "timeout_ms",
-        "validate_only",
-    )
+    __slots__ = ('topics', 'timeout_ms', 'validate_only')
     NAME = "CreateTopicsRequest"
     API_KEY = 19
     MIN_VERSION = 2
@@ -180,9 +156,6 @@ class CreateTopicsRequest(Message):
         ('timeout_ms', 'timeoutMs', 'int32', (2, 7), (0, -1), None, (0, -1), 60000, False),
         ('validate_only', 'validateOnly', 'bool', (2, 7), (0, -1), None, (0, -1), False, False),
     )
-    topics: list[CreateTopicsRequestCreatableTopic]
-    timeout_ms: int
-    validate_only: bool
 
     def __init__(
         self,
@@ -191,22 +164,16 @@ class CreateTopicsRequest(Message):
         validate_only: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
-        self.validate_only = validate_only
+        self.topics: list[CreateTopicsRequestCreatableTopic] = [] if topics is EMPTY else topics
+        self.timeout_ms: int = timeout_ms
+        self.validate_only: bool = validate_only
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreateTopicsResponseCreatableTopicConfigs(Fields):
     """CreatableTopicConfigs of CreateTopicsResponse."""
 
-    __slots__ = (
-        "name",
-        "value",
-        "read_only",
-        "config_source",
-        "is_sensitive",
-    )
+    __slots__ = ('name', 'value', 'read_only', 'config_source', 'is_sensitive')
     FIELDS = (
         ('name', 'name', 'string', (5, 7), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'string', (5, 7), (5, 32767), None, (0, -1), '', False),
@@ -214,11 +181,6 @@ class CreateTopicsResponseCreatableTopicConfigs(Fields):
         ('config_source', 'configSource', 'int8', (5, 7), (0, -1), None, (0, -1), -1, True),
         ('is_sensitive', 'isSensitive', 'bool', (5, 7), (0, -1), None, (0, -1), False, False),
     )
-    name: str
-    value: str | None
-    read_only: bool
-    config_source: int
-    is_sensitive: bool
 
     def __init__(
         self,
@@ -229,27 +191,18 @@ class CreateTopicsResponseCreatableTopicConfigs(Fields):
         is_sensitive: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.value = value
-        self.read_only = read_only
-        self.config_source = config_source
-        self.is_sensitive = is_sensitive
+        self.name: str = name
+        self.value: str | None = value
+        self.read_only: bool = read_only
+        self.config_source: int = config_source
+        self.is_sensitive: bool = is_sensitive
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreateTopicsResponseCreatableTopicResult(Fields):
     """CreatableTopicResult of CreateTopicsResponse."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-        "error_code",
-        "error_message",
-        "topic_config_error_code",
-        "num_partitions",
-        "replication_factor",
-        "configs",
-    )
+    __slots__ = ('name', 'topic_id', 'error_code', 'error_message', 'topic_config_error_code', 'num_partitions', 'replication_factor', 'configs')
     FIELDS = (
         ('name', 'name', 'string', (2, 7), (0, -1), None, (0, -1), '', False),
         ('topic_id', 'topicId', 'uuid', (7, 7), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
@@ -260,14 +213,6 @@ class CreateTopicsResponseCreatableTopicResult(Fields):
         ('replication_factor', 'replicationFactor', 'int16', (5, 7), (0, -1), None, (0, -1), -1, True),
         ('configs', 'configs', '[]CreateTopicsResponseCreatableTopicConfigs', (5, 7), (5, 32767), None, (0, -1), (), True),
     )
-    name: str
-    topic_id: bytes
-    error_code: int
-    error_message: str | None
-    topic_config_error_code: int
-    num_partitions: int
-    replication_factor: int
-    configs: list[CreateTopicsResponseCreatableTopicConfigs] | None
 
     def __init__(
         self,
@@ -281,24 +226,21 @@ class CreateTopicsResponseCreatableTopicResult(Fields):
         configs: list[CreateTopicsResponseCreatableTopicConfigs] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.topic_config_error_code = topic_config_error_code
-        self.num_partitions = num_partitions
-        self.replication_factor = replication_factor
-        self.configs = [] if configs is EMPTY else configs
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.topic_config_error_code: int = topic_config_error_code
+        self.num_partitions: int = num_partitions
+        self.replication_factor: int = replication_factor
+        self.configs: list[CreateTopicsResponseCreatableTopicConfigs] | None = [] if configs is EMPTY else configs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class CreateTopicsResponse(Message):
     """CreateTopicsResponse: a response, key 19, versions 2 to 7."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = ('throttle_time_ms', 'topics')
     NAME = "CreateTopicsResponse"
     API_KEY = 19
     MIN_VERSION = 2
@@ -310,8 +252,6 @@ class CreateTopicsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (2, 7), (0, -1), None, (0, -1), 0, True),
         ('topics', 'topics', '[]CreateTopicsResponseCreatableTopicResult', (2, 7), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    topics: list[CreateTopicsResponseCreatableTopicResult]
 
     def __init__(
         self,
@@ -319,8 +259,8 @@ class CreateTopicsResponse(Message):
         topics: list[CreateTopicsResponseCreatableTopicResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[CreateTopicsResponseCreatableTopicResult] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -524,21 +464,11 @@ def _read_CreateTopicsRequestCreatableTopic_2(data: bytes, pos: int, count: int,
         pos = end
         o.num_partitions, o.replication_factor, n = _read_ihi(data, pos)
         pos += 10
-        if n < 0:
-            check_length(-1, pos, size, what="assignments")
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="assignments")
-        if budget is not None:
-            budget.charge(n * 188, pos)
+        check_array(n, 8, 188, "assignments", pos, size, budget)
         o.assignments, pos = _read_CreateTopicsRequestCreatableReplicaAssignment_2(data, pos, n, budget)
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="configs")
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="configs")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 4, 212, "configs", pos, size, budget)
         o.configs, pos = _read_CreateTopicsRequestCreatableTopicConfig_2(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -587,24 +517,14 @@ def _read_CreateTopicsRequestCreatableTopic_5(data: bytes, pos: int, count: int,
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="assignments")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="assignments")
-        if budget is not None:
-            budget.charge(n * 188, pos)
+        check_array(n, 6, 188, "assignments", pos, size, budget)
         o.assignments, pos = _read_CreateTopicsRequestCreatableReplicaAssignment_5(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="configs")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="configs")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "configs", pos, size, budget)
         o.configs, pos = _read_CreateTopicsRequestCreatableTopicConfig_5(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -646,12 +566,7 @@ def _read_CreateTopicsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(CreateTopicsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 16 > size - pos:
-        check_length(n * 16, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 380, pos)
+    check_array(n, 16, 380, "topics", pos, size, budget)
     o.topics, pos = _read_CreateTopicsRequestCreatableTopic_2(data, pos, n, budget)
     o.timeout_ms, o.validate_only = _read_it(data, pos)
     pos += 5
@@ -678,12 +593,7 @@ def _read_CreateTopicsRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 10 > size - pos:
-        check_length(n * 10, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 380, pos)
+    check_array(n, 10, 380, "topics", pos, size, budget)
     o.topics, pos = _read_CreateTopicsRequestCreatableTopic_5(data, pos, n, budget)
     o.timeout_ms, o.validate_only, n = _read_itB(data, pos)
     pos += 6
@@ -880,10 +790,7 @@ def _read_CreateTopicsResponseCreatableTopicResult_5(data: bytes, pos: int, coun
         if n < 0:
             o.configs = None
         else:
-            if n * 6 > size - pos:
-                check_length(n * 6, pos, size, what="configs")
-            if budget is not None:
-                budget.charge(n * 268, pos)
+            check_array(n, 6, 268, "configs", pos, size, budget)
             o.configs, pos = _read_CreateTopicsResponseCreatableTopicConfigs_5(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -995,10 +902,7 @@ def _read_CreateTopicsResponseCreatableTopicResult_7(data: bytes, pos: int, coun
         if n < 0:
             o.configs = None
         else:
-            if n * 6 > size - pos:
-                check_length(n * 6, pos, size, what="configs")
-            if budget is not None:
-                budget.charge(n * 268, pos)
+            check_array(n, 6, 268, "configs", pos, size, budget)
             o.configs, pos = _read_CreateTopicsResponseCreatableTopicConfigs_5(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1054,12 +958,7 @@ def _read_CreateTopicsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple
     o = new(CreateTopicsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 6, 292, "topics", pos, size, budget)
     o.topics, pos = _read_CreateTopicsResponseCreatableTopicResult_2(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -1083,12 +982,7 @@ def _read_CreateTopicsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 12 > size - pos:
-        check_length(n * 12, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 428, pos)
+    check_array(n, 12, 428, "topics", pos, size, budget)
     o.topics, pos = _read_CreateTopicsResponseCreatableTopicResult_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1122,12 +1016,7 @@ def _read_CreateTopicsResponse_7(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 28 > size - pos:
-        check_length(n * 28, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 492, pos)
+    check_array(n, 28, 492, "topics", pos, size, budget)
     o.topics, pos = _read_CreateTopicsResponseCreatableTopicResult_7(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1153,35 +1042,7 @@ def _write_CreateTopicsResponse_7(o: CreateTopicsResponse, write: Write, version
         write(b"\x00")
 
 
-CreateTopicsRequest.READERS = (
-    _read_CreateTopicsRequest_2,
-    _read_CreateTopicsRequest_2,
-    _read_CreateTopicsRequest_2,
-    _read_CreateTopicsRequest_5,
-    _read_CreateTopicsRequest_5,
-    _read_CreateTopicsRequest_5,
-)
-CreateTopicsRequest.WRITERS = (
-    _write_CreateTopicsRequest_2,
-    _write_CreateTopicsRequest_2,
-    _write_CreateTopicsRequest_2,
-    _write_CreateTopicsRequest_5,
-    _write_CreateTopicsRequest_5,
-    _write_CreateTopicsRequest_5,
-)
-CreateTopicsResponse.READERS = (
-    _read_CreateTopicsResponse_2,
-    _read_CreateTopicsResponse_2,
-    _read_CreateTopicsResponse_2,
-    _read_CreateTopicsResponse_5,
-    _read_CreateTopicsResponse_5,
-    _read_CreateTopicsResponse_7,
-)
-CreateTopicsResponse.WRITERS = (
-    _write_CreateTopicsResponse_2,
-    _write_CreateTopicsResponse_2,
-    _write_CreateTopicsResponse_2,
-    _write_CreateTopicsResponse_5,
-    _write_CreateTopicsResponse_5,
-    _write_CreateTopicsResponse_7,
-)
+CreateTopicsRequest.READERS = (_read_CreateTopicsRequest_2, _read_CreateTopicsRequest_2, _read_CreateTopicsRequest_2, _read_CreateTopicsRequest_5, _read_CreateTopicsRequest_5, _read_CreateTopicsRequest_5,)
+CreateTopicsRequest.WRITERS = (_write_CreateTopicsRequest_2, _write_CreateTopicsRequest_2, _write_CreateTopicsRequest_2, _write_CreateTopicsRequest_5, _write_CreateTopicsRequest_5, _write_CreateTopicsRequest_5,)
+CreateTopicsResponse.READERS = (_read_CreateTopicsResponse_2, _read_CreateTopicsResponse_2, _read_CreateTopicsResponse_2, _read_CreateTopicsResponse_5, _read_CreateTopicsResponse_5, _read_CreateTopicsResponse_7,)
+CreateTopicsResponse.WRITERS = (_write_CreateTopicsResponse_2, _write_CreateTopicsResponse_2, _write_CreateTopicsResponse_2, _write_CreateTopicsResponse_5, _write_CreateTopicsResponse_5, _write_CreateTopicsResponse_7,)

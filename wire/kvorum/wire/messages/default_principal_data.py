@@ -29,11 +29,7 @@ __all__ = ["DefaultPrincipalData"]
 class DefaultPrincipalData(Message):
     """DefaultPrincipalData: a data, versions 0 to 0."""
 
-    __slots__ = (
-        "type",
-        "name",
-        "token_authenticated",
-    )
+    __slots__ = ('type', 'name', 'token_authenticated')
     NAME = "DefaultPrincipalData"
     API_KEY = None
     MIN_VERSION = 0
@@ -44,9 +40,6 @@ class DefaultPrincipalData(Message):
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('token_authenticated', 'tokenAuthenticated', 'bool', (0, 0), (0, -1), None, (0, -1), False, False),
     )
-    type: str
-    name: str
-    token_authenticated: bool
 
     def __init__(
         self,
@@ -55,9 +48,9 @@ class DefaultPrincipalData(Message):
         token_authenticated: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.type = type
-        self.name = name
-        self.token_authenticated = token_authenticated
+        self.type: str = type
+        self.name: str = name
+        self.token_authenticated: bool = token_authenticated
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -112,9 +105,5 @@ def _write_DefaultPrincipalData_0(o: DefaultPrincipalData, write: Write, version
         write(_pack_tx(o.token_authenticated))
 
 
-DefaultPrincipalData.READERS = (
-    _read_DefaultPrincipalData_0,
-)
-DefaultPrincipalData.WRITERS = (
-    _write_DefaultPrincipalData_0,
-)
+DefaultPrincipalData.READERS = (_read_DefaultPrincipalData_0,)
+DefaultPrincipalData.WRITERS = (_write_DefaultPrincipalData_0,)

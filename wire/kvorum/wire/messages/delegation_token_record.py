@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -32,15 +33,7 @@ __all__ = ["DelegationTokenRecord"]
 class DelegationTokenRecord(Message):
     """DelegationTokenRecord: a metadata, key 10, versions 0 to 0."""
 
-    __slots__ = (
-        "owner",
-        "requester",
-        "renewers",
-        "issue_timestamp",
-        "max_timestamp",
-        "expiration_timestamp",
-        "token_id",
-    )
+    __slots__ = ('owner', 'requester', 'renewers', 'issue_timestamp', 'max_timestamp', 'expiration_timestamp', 'token_id')
     NAME = "DelegationTokenRecord"
     API_KEY = 10
     MIN_VERSION = 0
@@ -55,13 +48,6 @@ class DelegationTokenRecord(Message):
         ('expiration_timestamp', 'expirationTimestamp', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('token_id', 'tokenId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    owner: str
-    requester: str
-    renewers: list[str]
-    issue_timestamp: int
-    max_timestamp: int
-    expiration_timestamp: int
-    token_id: str
 
     def __init__(
         self,
@@ -74,13 +60,13 @@ class DelegationTokenRecord(Message):
         token_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.owner = owner
-        self.requester = requester
-        self.renewers = [] if renewers is EMPTY else renewers
-        self.issue_timestamp = issue_timestamp
-        self.max_timestamp = max_timestamp
-        self.expiration_timestamp = expiration_timestamp
-        self.token_id = token_id
+        self.owner: str = owner
+        self.requester: str = requester
+        self.renewers: list[str] = [] if renewers is EMPTY else renewers
+        self.issue_timestamp: int = issue_timestamp
+        self.max_timestamp: int = max_timestamp
+        self.expiration_timestamp: int = expiration_timestamp
+        self.token_id: str = token_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -116,12 +102,7 @@ def _read_DelegationTokenRecord_0(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="renewers")
-    if n > size - pos:
-        check_length(n, pos, size, what="renewers")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "renewers", pos, size, budget)
     o.renewers = []
     for _ in range(n):
         n = data[pos]
@@ -189,9 +170,5 @@ def _write_DelegationTokenRecord_0(o: DelegationTokenRecord, write: Write, versi
         write(b"\x00")
 
 
-DelegationTokenRecord.READERS = (
-    _read_DelegationTokenRecord_0,
-)
-DelegationTokenRecord.WRITERS = (
-    _write_DelegationTokenRecord_0,
-)
+DelegationTokenRecord.READERS = (_read_DelegationTokenRecord_0,)
+DelegationTokenRecord.WRITERS = (_write_DelegationTokenRecord_0,)

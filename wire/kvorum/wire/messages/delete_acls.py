@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -54,15 +55,7 @@ __all__ = ["DeleteAclsRequest", "DeleteAclsResponse"]
 class DeleteAclsRequestDeleteAclsFilter(Fields):
     """DeleteAclsFilter of DeleteAclsRequest."""
 
-    __slots__ = (
-        "resource_type_filter",
-        "resource_name_filter",
-        "pattern_type_filter",
-        "principal_filter",
-        "host_filter",
-        "operation",
-        "permission_type",
-    )
+    __slots__ = ('resource_type_filter', 'resource_name_filter', 'pattern_type_filter', 'principal_filter', 'host_filter', 'operation', 'permission_type')
     FIELDS = (
         ('resource_type_filter', 'resourceTypeFilter', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('resource_name_filter', 'resourceNameFilter', 'string', (1, 3), (0, 32767), None, (0, -1), '', False),
@@ -72,13 +65,6 @@ class DeleteAclsRequestDeleteAclsFilter(Fields):
         ('operation', 'operation', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('permission_type', 'permissionType', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
     )
-    resource_type_filter: int
-    resource_name_filter: str | None
-    pattern_type_filter: int
-    principal_filter: str | None
-    host_filter: str | None
-    operation: int
-    permission_type: int
 
     def __init__(
         self,
@@ -91,22 +77,20 @@ class DeleteAclsRequestDeleteAclsFilter(Fields):
         permission_type: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resource_type_filter = resource_type_filter
-        self.resource_name_filter = resource_name_filter
-        self.pattern_type_filter = pattern_type_filter
-        self.principal_filter = principal_filter
-        self.host_filter = host_filter
-        self.operation = operation
-        self.permission_type = permission_type
+        self.resource_type_filter: int = resource_type_filter
+        self.resource_name_filter: str | None = resource_name_filter
+        self.pattern_type_filter: int = pattern_type_filter
+        self.principal_filter: str | None = principal_filter
+        self.host_filter: str | None = host_filter
+        self.operation: int = operation
+        self.permission_type: int = permission_type
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteAclsRequest(Message):
     """DeleteAclsRequest: a request, key 31, versions 1 to 3."""
 
-    __slots__ = (
-        "filters",
-    )
+    __slots__ = ('filters',)
     NAME = "DeleteAclsRequest"
     API_KEY = 31
     MIN_VERSION = 1
@@ -116,31 +100,20 @@ class DeleteAclsRequest(Message):
     FIELDS = (
         ('filters', 'filters', '[]DeleteAclsRequestDeleteAclsFilter', (1, 3), (0, -1), None, (0, -1), (), False),
     )
-    filters: list[DeleteAclsRequestDeleteAclsFilter]
 
     def __init__(
         self,
         filters: list[DeleteAclsRequestDeleteAclsFilter] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.filters = [] if filters is EMPTY else filters
+        self.filters: list[DeleteAclsRequestDeleteAclsFilter] = [] if filters is EMPTY else filters
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteAclsResponseDeleteAclsMatchingAcl(Fields):
     """DeleteAclsMatchingAcl of DeleteAclsResponse."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "resource_type",
-        "resource_name",
-        "pattern_type",
-        "principal",
-        "host",
-        "operation",
-        "permission_type",
-    )
+    __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name', 'pattern_type', 'principal', 'host', 'operation', 'permission_type')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (1, 3), (0, 32767), None, (0, -1), '', False),
@@ -152,15 +125,6 @@ class DeleteAclsResponseDeleteAclsMatchingAcl(Fields):
         ('operation', 'operation', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('permission_type', 'permissionType', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
     )
-    error_code: int
-    error_message: str | None
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
 
     def __init__(
         self,
@@ -175,34 +139,27 @@ class DeleteAclsResponseDeleteAclsMatchingAcl(Fields):
         permission_type: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.pattern_type = pattern_type
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.pattern_type: int = pattern_type
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteAclsResponseDeleteAclsFilterResult(Fields):
     """DeleteAclsFilterResult of DeleteAclsResponse."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "matching_acls",
-    )
+    __slots__ = ('error_code', 'error_message', 'matching_acls')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (1, 3), (0, 32767), None, (0, -1), '', False),
         ('matching_acls', 'matchingAcls', '[]DeleteAclsResponseDeleteAclsMatchingAcl', (1, 3), (0, -1), None, (0, -1), (), False),
     )
-    error_code: int
-    error_message: str | None
-    matching_acls: list[DeleteAclsResponseDeleteAclsMatchingAcl]
 
     def __init__(
         self,
@@ -211,19 +168,16 @@ class DeleteAclsResponseDeleteAclsFilterResult(Fields):
         matching_acls: list[DeleteAclsResponseDeleteAclsMatchingAcl] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.matching_acls = [] if matching_acls is EMPTY else matching_acls
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.matching_acls: list[DeleteAclsResponseDeleteAclsMatchingAcl] = [] if matching_acls is EMPTY else matching_acls
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteAclsResponse(Message):
     """DeleteAclsResponse: a response, key 31, versions 1 to 3."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "filter_results",
-    )
+    __slots__ = ('throttle_time_ms', 'filter_results')
     NAME = "DeleteAclsResponse"
     API_KEY = 31
     MIN_VERSION = 1
@@ -235,8 +189,6 @@ class DeleteAclsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('filter_results', 'filterResults', '[]DeleteAclsResponseDeleteAclsFilterResult', (1, 3), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    filter_results: list[DeleteAclsResponseDeleteAclsFilterResult]
 
     def __init__(
         self,
@@ -244,8 +196,8 @@ class DeleteAclsResponse(Message):
         filter_results: list[DeleteAclsResponseDeleteAclsFilterResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.filter_results = [] if filter_results is EMPTY else filter_results
+        self.throttle_time_ms: int = throttle_time_ms
+        self.filter_results: list[DeleteAclsResponseDeleteAclsFilterResult] = [] if filter_results is EMPTY else filter_results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -418,12 +370,7 @@ def _read_DeleteAclsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[De
     o = new(DeleteAclsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="filters")
-    if n * 10 > size - pos:
-        check_length(n * 10, pos, size, what="filters")
-    if budget is not None:
-        budget.charge(n * 444, pos)
+    check_array(n, 10, 444, "filters", pos, size, budget)
     o.filters, pos = _read_DeleteAclsRequestDeleteAclsFilter_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -447,12 +394,7 @@ def _read_DeleteAclsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[De
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="filters")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="filters")
-    if budget is not None:
-        budget.charge(n * 444, pos)
+    check_array(n, 8, 444, "filters", pos, size, budget)
     o.filters, pos = _read_DeleteAclsRequestDeleteAclsFilter_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -676,12 +618,7 @@ def _read_DeleteAclsResponseDeleteAclsFilterResult_1(data: bytes, pos: int, coun
             pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="matchingAcls")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="matchingAcls")
-        if budget is not None:
-            budget.charge(n * 556, pos)
+        check_array(n, 14, 556, "matchingAcls", pos, size, budget)
         o.matching_acls, pos = _read_DeleteAclsResponseDeleteAclsMatchingAcl_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -729,12 +666,7 @@ def _read_DeleteAclsResponseDeleteAclsFilterResult_2(data: bytes, pos: int, coun
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="matchingAcls")
-        if n * 11 > size - pos:
-            check_length(n * 11, pos, size, what="matchingAcls")
-        if budget is not None:
-            budget.charge(n * 556, pos)
+        check_array(n, 11, 556, "matchingAcls", pos, size, budget)
         o.matching_acls, pos = _read_DeleteAclsResponseDeleteAclsMatchingAcl_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -772,12 +704,7 @@ def _read_DeleteAclsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[D
     o = new(DeleteAclsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="filterResults")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="filterResults")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 8, 260, "filterResults", pos, size, budget)
     o.filter_results, pos = _read_DeleteAclsResponseDeleteAclsFilterResult_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -801,12 +728,7 @@ def _read_DeleteAclsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[D
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="filterResults")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="filterResults")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 5, 260, "filterResults", pos, size, budget)
     o.filter_results, pos = _read_DeleteAclsResponseDeleteAclsFilterResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -832,23 +754,7 @@ def _write_DeleteAclsResponse_2(o: DeleteAclsResponse, write: Write, version: in
         write(b"\x00")
 
 
-DeleteAclsRequest.READERS = (
-    _read_DeleteAclsRequest_1,
-    _read_DeleteAclsRequest_2,
-    _read_DeleteAclsRequest_2,
-)
-DeleteAclsRequest.WRITERS = (
-    _write_DeleteAclsRequest_1,
-    _write_DeleteAclsRequest_2,
-    _write_DeleteAclsRequest_2,
-)
-DeleteAclsResponse.READERS = (
-    _read_DeleteAclsResponse_1,
-    _read_DeleteAclsResponse_2,
-    _read_DeleteAclsResponse_2,
-)
-DeleteAclsResponse.WRITERS = (
-    _write_DeleteAclsResponse_1,
-    _write_DeleteAclsResponse_2,
-    _write_DeleteAclsResponse_2,
-)
+DeleteAclsRequest.READERS = (_read_DeleteAclsRequest_1, _read_DeleteAclsRequest_2, _read_DeleteAclsRequest_2,)
+DeleteAclsRequest.WRITERS = (_write_DeleteAclsRequest_1, _write_DeleteAclsRequest_2, _write_DeleteAclsRequest_2,)
+DeleteAclsResponse.READERS = (_read_DeleteAclsResponse_1, _read_DeleteAclsResponse_2, _read_DeleteAclsResponse_2,)
+DeleteAclsResponse.WRITERS = (_write_DeleteAclsResponse_1, _write_DeleteAclsResponse_2, _write_DeleteAclsResponse_2,)

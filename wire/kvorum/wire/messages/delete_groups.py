@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -44,9 +45,7 @@ __all__ = ["DeleteGroupsRequest", "DeleteGroupsResponse"]
 class DeleteGroupsRequest(Message):
     """DeleteGroupsRequest: a request, key 42, versions 0 to 3."""
 
-    __slots__ = (
-        "groups_names",
-    )
+    __slots__ = ('groups_names',)
     NAME = "DeleteGroupsRequest"
     API_KEY = 42
     MIN_VERSION = 0
@@ -55,33 +54,25 @@ class DeleteGroupsRequest(Message):
     FIELDS = (
         ('groups_names', 'groupsNames', '[]string', (0, 3), (0, -1), None, (0, -1), (), False),
     )
-    groups_names: list[str]
 
     def __init__(
         self,
         groups_names: list[str] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.groups_names = [] if groups_names is EMPTY else groups_names
+        self.groups_names: list[str] = [] if groups_names is EMPTY else groups_names
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteGroupsResponseDeletableGroupResult(Fields):
     """DeletableGroupResult of DeleteGroupsResponse."""
 
-    __slots__ = (
-        "group_id",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('group_id', 'error_code', 'error_message')
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 3), (0, -1), None, (0, -1), '', False),
         ('error_code', 'errorCode', 'int16', (0, 3), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (3, 3), (3, 32767), None, (0, -1), None, True),
     )
-    group_id: str
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -90,19 +81,16 @@ class DeleteGroupsResponseDeletableGroupResult(Fields):
         error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.error_code = error_code
-        self.error_message = error_message
+        self.group_id: str = group_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteGroupsResponse(Message):
     """DeleteGroupsResponse: a response, key 42, versions 0 to 3."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "results",
-    )
+    __slots__ = ('throttle_time_ms', 'results')
     NAME = "DeleteGroupsResponse"
     API_KEY = 42
     MIN_VERSION = 0
@@ -113,8 +101,6 @@ class DeleteGroupsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 3), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]DeleteGroupsResponseDeletableGroupResult', (0, 3), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    results: list[DeleteGroupsResponseDeletableGroupResult]
 
     def __init__(
         self,
@@ -122,8 +108,8 @@ class DeleteGroupsResponse(Message):
         results: list[DeleteGroupsResponseDeletableGroupResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[DeleteGroupsResponseDeletableGroupResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -132,12 +118,7 @@ def _read_DeleteGroupsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(DeleteGroupsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="groupsNames")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="groupsNames")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 2, 84, "groupsNames", pos, size, budget)
     o.groups_names = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -177,12 +158,7 @@ def _read_DeleteGroupsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groupsNames")
-    if n > size - pos:
-        check_length(n, pos, size, what="groupsNames")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "groupsNames", pos, size, budget)
     o.groups_names = []
     for _ in range(n):
         n = data[pos]
@@ -363,12 +339,7 @@ def _read_DeleteGroupsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple
     o = new(DeleteGroupsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 188, pos)
+    check_array(n, 4, 188, "results", pos, size, budget)
     o.results, pos = _read_DeleteGroupsResponseDeletableGroupResult_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -392,12 +363,7 @@ def _read_DeleteGroupsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 188, pos)
+    check_array(n, 4, 188, "results", pos, size, budget)
     o.results, pos = _read_DeleteGroupsResponseDeletableGroupResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -431,12 +397,7 @@ def _read_DeleteGroupsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 5, 252, "results", pos, size, budget)
     o.results, pos = _read_DeleteGroupsResponseDeletableGroupResult_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -462,27 +423,7 @@ def _write_DeleteGroupsResponse_3(o: DeleteGroupsResponse, write: Write, version
         write(b"\x00")
 
 
-DeleteGroupsRequest.READERS = (
-    _read_DeleteGroupsRequest_0,
-    _read_DeleteGroupsRequest_0,
-    _read_DeleteGroupsRequest_2,
-    _read_DeleteGroupsRequest_2,
-)
-DeleteGroupsRequest.WRITERS = (
-    _write_DeleteGroupsRequest_0,
-    _write_DeleteGroupsRequest_0,
-    _write_DeleteGroupsRequest_2,
-    _write_DeleteGroupsRequest_2,
-)
-DeleteGroupsResponse.READERS = (
-    _read_DeleteGroupsResponse_0,
-    _read_DeleteGroupsResponse_0,
-    _read_DeleteGroupsResponse_2,
-    _read_DeleteGroupsResponse_3,
-)
-DeleteGroupsResponse.WRITERS = (
-    _write_DeleteGroupsResponse_0,
-    _write_DeleteGroupsResponse_0,
-    _write_DeleteGroupsResponse_2,
-    _write_DeleteGroupsResponse_3,
-)
+DeleteGroupsRequest.READERS = (_read_DeleteGroupsRequest_0, _read_DeleteGroupsRequest_0, _read_DeleteGroupsRequest_2, _read_DeleteGroupsRequest_2,)
+DeleteGroupsRequest.WRITERS = (_write_DeleteGroupsRequest_0, _write_DeleteGroupsRequest_0, _write_DeleteGroupsRequest_2, _write_DeleteGroupsRequest_2,)
+DeleteGroupsResponse.READERS = (_read_DeleteGroupsResponse_0, _read_DeleteGroupsResponse_0, _read_DeleteGroupsResponse_2, _read_DeleteGroupsResponse_3,)
+DeleteGroupsResponse.WRITERS = (_write_DeleteGroupsResponse_0, _write_DeleteGroupsResponse_0, _write_DeleteGroupsResponse_2, _write_DeleteGroupsResponse_3,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -50,16 +51,11 @@ __all__ = ["DeleteRecordsRequest", "DeleteRecordsResponse"]
 class DeleteRecordsRequestDeleteRecordsPartition(Fields):
     """DeleteRecordsPartition of DeleteRecordsRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "offset",
-    )
+    __slots__ = ('partition_index', 'offset')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('offset', 'offset', 'int64', (0, 2), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    offset: int
 
     def __init__(
         self,
@@ -67,24 +63,19 @@ class DeleteRecordsRequestDeleteRecordsPartition(Fields):
         offset: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.offset = offset
+        self.partition_index: int = partition_index
+        self.offset: int = offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteRecordsRequestDeleteRecordsTopic(Fields):
     """DeleteRecordsTopic of DeleteRecordsRequest."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]DeleteRecordsRequestDeleteRecordsPartition', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[DeleteRecordsRequestDeleteRecordsPartition]
 
     def __init__(
         self,
@@ -92,18 +83,15 @@ class DeleteRecordsRequestDeleteRecordsTopic(Fields):
         partitions: list[DeleteRecordsRequestDeleteRecordsPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[DeleteRecordsRequestDeleteRecordsPartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteRecordsRequest(Message):
     """DeleteRecordsRequest: a request, key 21, versions 0 to 2."""
 
-    __slots__ = (
-        "topics",
-        "timeout_ms",
-    )
+    __slots__ = ('topics', 'timeout_ms')
     NAME = "DeleteRecordsRequest"
     API_KEY = 21
     MIN_VERSION = 0
@@ -115,8 +103,6 @@ class DeleteRecordsRequest(Message):
         ('topics', 'topics', '[]DeleteRecordsRequestDeleteRecordsTopic', (0, 2), (0, -1), None, (0, -1), (), False),
         ('timeout_ms', 'timeoutMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
     )
-    topics: list[DeleteRecordsRequestDeleteRecordsTopic]
-    timeout_ms: int
 
     def __init__(
         self,
@@ -124,27 +110,20 @@ class DeleteRecordsRequest(Message):
         timeout_ms: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
+        self.topics: list[DeleteRecordsRequestDeleteRecordsTopic] = [] if topics is EMPTY else topics
+        self.timeout_ms: int = timeout_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteRecordsResponseDeleteRecordsPartitionResult(Fields):
     """DeleteRecordsPartitionResult of DeleteRecordsResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "low_watermark",
-        "error_code",
-    )
+    __slots__ = ('partition_index', 'low_watermark', 'error_code')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('low_watermark', 'lowWatermark', 'int64', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    low_watermark: int
-    error_code: int
 
     def __init__(
         self,
@@ -153,25 +132,20 @@ class DeleteRecordsResponseDeleteRecordsPartitionResult(Fields):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.low_watermark = low_watermark
-        self.error_code = error_code
+        self.partition_index: int = partition_index
+        self.low_watermark: int = low_watermark
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteRecordsResponseDeleteRecordsTopicResult(Fields):
     """DeleteRecordsTopicResult of DeleteRecordsResponse."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]DeleteRecordsResponseDeleteRecordsPartitionResult', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[DeleteRecordsResponseDeleteRecordsPartitionResult]
 
     def __init__(
         self,
@@ -179,18 +153,15 @@ class DeleteRecordsResponseDeleteRecordsTopicResult(Fields):
         partitions: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[DeleteRecordsResponseDeleteRecordsPartitionResult] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteRecordsResponse(Message):
     """DeleteRecordsResponse: a response, key 21, versions 0 to 2."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = ('throttle_time_ms', 'topics')
     NAME = "DeleteRecordsResponse"
     API_KEY = 21
     MIN_VERSION = 0
@@ -202,8 +173,6 @@ class DeleteRecordsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]DeleteRecordsResponseDeleteRecordsTopicResult', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    topics: list[DeleteRecordsResponseDeleteRecordsTopicResult]
 
     def __init__(
         self,
@@ -211,8 +180,8 @@ class DeleteRecordsResponse(Message):
         topics: list[DeleteRecordsResponseDeleteRecordsTopicResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[DeleteRecordsResponseDeleteRecordsTopicResult] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -273,12 +242,7 @@ def _read_DeleteRecordsRequestDeleteRecordsTopic_0(data: bytes, pos: int, count:
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 12 > size - pos:
-            check_length(n * 12, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 156, pos)
+        check_array(n, 12, 156, "partitions", pos, size, budget)
         o.partitions, pos = _read_DeleteRecordsRequestDeleteRecordsPartition_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -322,12 +286,7 @@ def _read_DeleteRecordsRequestDeleteRecordsTopic_2(data: bytes, pos: int, count:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 13 > size - pos:
-            check_length(n * 13, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 156, pos)
+        check_array(n, 13, 156, "partitions", pos, size, budget)
         o.partitions, pos = _read_DeleteRecordsRequestDeleteRecordsPartition_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -360,12 +319,7 @@ def _read_DeleteRecordsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple
     o = new(DeleteRecordsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_DeleteRecordsRequestDeleteRecordsTopic_0(data, pos, n, budget)
     o.timeout_ms, = _read_i(data, pos)
     pos += 4
@@ -392,12 +346,7 @@ def _read_DeleteRecordsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_DeleteRecordsRequestDeleteRecordsTopic_2(data, pos, n, budget)
     o.timeout_ms, n = _read_iB(data, pos)
     pos += 5
@@ -477,12 +426,7 @@ def _read_DeleteRecordsResponseDeleteRecordsTopicResult_0(data: bytes, pos: int,
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 196, pos)
+        check_array(n, 14, 196, "partitions", pos, size, budget)
         o.partitions, pos = _read_DeleteRecordsResponseDeleteRecordsPartitionResult_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -526,12 +470,7 @@ def _read_DeleteRecordsResponseDeleteRecordsTopicResult_2(data: bytes, pos: int,
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 15 > size - pos:
-            check_length(n * 15, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 196, pos)
+        check_array(n, 15, 196, "partitions", pos, size, budget)
         o.partitions, pos = _read_DeleteRecordsResponseDeleteRecordsPartitionResult_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -564,12 +503,7 @@ def _read_DeleteRecordsResponse_0(data: bytes, pos: int, budget: Budget) -> tupl
     o = new(DeleteRecordsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_DeleteRecordsResponseDeleteRecordsTopicResult_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -593,12 +527,7 @@ def _read_DeleteRecordsResponse_2(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_DeleteRecordsResponseDeleteRecordsTopicResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -624,23 +553,7 @@ def _write_DeleteRecordsResponse_2(o: DeleteRecordsResponse, write: Write, versi
         write(b"\x00")
 
 
-DeleteRecordsRequest.READERS = (
-    _read_DeleteRecordsRequest_0,
-    _read_DeleteRecordsRequest_0,
-    _read_DeleteRecordsRequest_2,
-)
-DeleteRecordsRequest.WRITERS = (
-    _write_DeleteRecordsRequest_0,
-    _write_DeleteRecordsRequest_0,
-    _write_DeleteRecordsRequest_2,
-)
-DeleteRecordsResponse.READERS = (
-    _read_DeleteRecordsResponse_0,
-    _read_DeleteRecordsResponse_0,
-    _read_DeleteRecordsResponse_2,
-)
-DeleteRecordsResponse.WRITERS = (
-    _write_DeleteRecordsResponse_0,
-    _write_DeleteRecordsResponse_0,
-    _write_DeleteRecordsResponse_2,
-)
+DeleteRecordsRequest.READERS = (_read_DeleteRecordsRequest_0, _read_DeleteRecordsRequest_0, _read_DeleteRecordsRequest_2,)
+DeleteRecordsRequest.WRITERS = (_write_DeleteRecordsRequest_0, _write_DeleteRecordsRequest_0, _write_DeleteRecordsRequest_2,)
+DeleteRecordsResponse.READERS = (_read_DeleteRecordsResponse_0, _read_DeleteRecordsResponse_0, _read_DeleteRecordsResponse_2,)
+DeleteRecordsResponse.WRITERS = (_write_DeleteRecordsResponse_0, _write_DeleteRecordsResponse_0, _write_DeleteRecordsResponse_2,)

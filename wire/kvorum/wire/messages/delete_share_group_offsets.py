@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -40,20 +41,17 @@ __all__ = ["DeleteShareGroupOffsetsRequest", "DeleteShareGroupOffsetsResponse"]
 class DeleteShareGroupOffsetsRequestTopic(Fields):
     """DeleteShareGroupOffsetsRequestTopic of DeleteShareGroupOffsetsRequest."""
 
-    __slots__ = (
-        "topic_name",
-    )
+    __slots__ = ('topic_name',)
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    topic_name: str
 
     def __init__(
         self,
         topic_name: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
+        self.topic_name: str = topic_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -63,10 +61,7 @@ _DeleteShareGroupOffsetsRequestTopic = DeleteShareGroupOffsetsRequestTopic
 class DeleteShareGroupOffsetsRequest(Message):
     """DeleteShareGroupOffsetsRequest: a request, key 92, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-    )
+    __slots__ = ('group_id', 'topics')
     NAME = "DeleteShareGroupOffsetsRequest"
     API_KEY = 92
     MIN_VERSION = 0
@@ -77,8 +72,6 @@ class DeleteShareGroupOffsetsRequest(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]DeleteShareGroupOffsetsRequestTopic', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    topics: list[DeleteShareGroupOffsetsRequestTopic]
 
     def __init__(
         self,
@@ -86,30 +79,21 @@ class DeleteShareGroupOffsetsRequest(Message):
         topics: list[DeleteShareGroupOffsetsRequestTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.topics: list[DeleteShareGroupOffsetsRequestTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteShareGroupOffsetsResponseTopic(Fields):
     """DeleteShareGroupOffsetsResponseTopic of DeleteShareGroupOffsetsResponse."""
 
-    __slots__ = (
-        "topic_name",
-        "topic_id",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('topic_name', 'topic_id', 'error_code', 'error_message')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
     )
-    topic_name: str
-    topic_id: bytes
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -119,10 +103,10 @@ class DeleteShareGroupOffsetsResponseTopic(Fields):
         error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -132,12 +116,7 @@ _DeleteShareGroupOffsetsResponseTopic = DeleteShareGroupOffsetsResponseTopic
 class DeleteShareGroupOffsetsResponse(Message):
     """DeleteShareGroupOffsetsResponse: a response, key 92, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "responses",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'responses')
     NAME = "DeleteShareGroupOffsetsResponse"
     API_KEY = 92
     MIN_VERSION = 0
@@ -150,10 +129,6 @@ class DeleteShareGroupOffsetsResponse(Message):
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
         ('responses', 'responses', '[]DeleteShareGroupOffsetsResponseTopic', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    responses: list[DeleteShareGroupOffsetsResponseTopic]
 
     def __init__(
         self,
@@ -163,10 +138,10 @@ class DeleteShareGroupOffsetsResponse(Message):
         responses: list[DeleteShareGroupOffsetsResponseTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is EMPTY else responses
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.responses: list[DeleteShareGroupOffsetsResponseTopic] = [] if responses is EMPTY else responses
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -228,12 +203,7 @@ def _read_DeleteShareGroupOffsetsRequest_0(data: bytes, pos: int, budget: Budget
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 140, pos)
+    check_array(n, 2, 140, "topics", pos, size, budget)
     o.topics, pos = _read_DeleteShareGroupOffsetsRequestTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -346,12 +316,7 @@ def _read_DeleteShareGroupOffsetsResponse_0(data: bytes, pos: int, budget: Budge
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 21 > size - pos:
-        check_length(n * 21, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 324, pos)
+    check_array(n, 21, 324, "responses", pos, size, budget)
     o.responses, pos = _read_DeleteShareGroupOffsetsResponseTopic_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -382,15 +347,7 @@ def _write_DeleteShareGroupOffsetsResponse_0(o: DeleteShareGroupOffsetsResponse,
         write(b"\x00")
 
 
-DeleteShareGroupOffsetsRequest.READERS = (
-    _read_DeleteShareGroupOffsetsRequest_0,
-)
-DeleteShareGroupOffsetsRequest.WRITERS = (
-    _write_DeleteShareGroupOffsetsRequest_0,
-)
-DeleteShareGroupOffsetsResponse.READERS = (
-    _read_DeleteShareGroupOffsetsResponse_0,
-)
-DeleteShareGroupOffsetsResponse.WRITERS = (
-    _write_DeleteShareGroupOffsetsResponse_0,
-)
+DeleteShareGroupOffsetsRequest.READERS = (_read_DeleteShareGroupOffsetsRequest_0,)
+DeleteShareGroupOffsetsRequest.WRITERS = (_write_DeleteShareGroupOffsetsRequest_0,)
+DeleteShareGroupOffsetsResponse.READERS = (_read_DeleteShareGroupOffsetsResponse_0,)
+DeleteShareGroupOffsetsResponse.WRITERS = (_write_DeleteShareGroupOffsetsResponse_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -43,36 +44,28 @@ __all__ = ["DeleteShareGroupStateRequest", "DeleteShareGroupStateResponse"]
 class DeleteShareGroupStateRequestPartitionData(Fields):
     """PartitionData of DeleteShareGroupStateRequest."""
 
-    __slots__ = (
-        "partition",
-    )
+    __slots__ = ('partition',)
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    partition: int
 
     def __init__(
         self,
         partition: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
+        self.partition: int = partition
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteShareGroupStateRequestDeleteStateData(Fields):
     """DeleteStateData of DeleteShareGroupStateRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]DeleteShareGroupStateRequestPartitionData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[DeleteShareGroupStateRequestPartitionData]
 
     def __init__(
         self,
@@ -80,18 +73,15 @@ class DeleteShareGroupStateRequestDeleteStateData(Fields):
         partitions: list[DeleteShareGroupStateRequestPartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[DeleteShareGroupStateRequestPartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteShareGroupStateRequest(Message):
     """DeleteShareGroupStateRequest: a request, key 86, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-    )
+    __slots__ = ('group_id', 'topics')
     NAME = "DeleteShareGroupStateRequest"
     API_KEY = 86
     MIN_VERSION = 0
@@ -103,8 +93,6 @@ class DeleteShareGroupStateRequest(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]DeleteShareGroupStateRequestDeleteStateData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    topics: list[DeleteShareGroupStateRequestDeleteStateData]
 
     def __init__(
         self,
@@ -112,27 +100,20 @@ class DeleteShareGroupStateRequest(Message):
         topics: list[DeleteShareGroupStateRequestDeleteStateData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.topics: list[DeleteShareGroupStateRequestDeleteStateData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteShareGroupStateResponsePartitionResult(Fields):
     """PartitionResult of DeleteShareGroupStateResponse."""
 
-    __slots__ = (
-        "partition",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('partition', 'error_code', 'error_message')
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
     )
-    partition: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -141,25 +122,20 @@ class DeleteShareGroupStateResponsePartitionResult(Fields):
         error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
+        self.partition: int = partition
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteShareGroupStateResponseDeleteStateResult(Fields):
     """DeleteStateResult of DeleteShareGroupStateResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]DeleteShareGroupStateResponsePartitionResult', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[DeleteShareGroupStateResponsePartitionResult]
 
     def __init__(
         self,
@@ -167,17 +143,15 @@ class DeleteShareGroupStateResponseDeleteStateResult(Fields):
         partitions: list[DeleteShareGroupStateResponsePartitionResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[DeleteShareGroupStateResponsePartitionResult] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteShareGroupStateResponse(Message):
     """DeleteShareGroupStateResponse: a response, key 86, versions 0 to 0."""
 
-    __slots__ = (
-        "results",
-    )
+    __slots__ = ('results',)
     NAME = "DeleteShareGroupStateResponse"
     API_KEY = 86
     MIN_VERSION = 0
@@ -188,14 +162,13 @@ class DeleteShareGroupStateResponse(Message):
     FIELDS = (
         ('results', 'results', '[]DeleteShareGroupStateResponseDeleteStateResult', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    results: list[DeleteShareGroupStateResponseDeleteStateResult]
 
     def __init__(
         self,
         results: list[DeleteShareGroupStateResponseDeleteStateResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.results = [] if results is EMPTY else results
+        self.results: list[DeleteShareGroupStateResponseDeleteStateResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -231,12 +204,7 @@ def _read_DeleteShareGroupStateRequestDeleteStateData_0(data: bytes, pos: int, c
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 5 > size - pos:
-            check_length(n * 5, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 108, pos)
+        check_array(n, 5, 108, "partitions", pos, size, budget)
         o.partitions, pos = _read_DeleteShareGroupStateRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -286,12 +254,7 @@ def _read_DeleteShareGroupStateRequest_0(data: bytes, pos: int, budget: Budget) 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_DeleteShareGroupStateRequestDeleteStateData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -373,12 +336,7 @@ def _read_DeleteShareGroupStateResponseDeleteStateResult_0(data: bytes, pos: int
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 8, 220, "partitions", pos, size, budget)
         o.partitions, pos = _read_DeleteShareGroupStateResponsePartitionResult_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -416,12 +374,7 @@ def _read_DeleteShareGroupStateResponse_0(data: bytes, pos: int, budget: Budget)
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "results", pos, size, budget)
     o.results, pos = _read_DeleteShareGroupStateResponseDeleteStateResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -443,15 +396,7 @@ def _write_DeleteShareGroupStateResponse_0(o: DeleteShareGroupStateResponse, wri
         write(b"\x00")
 
 
-DeleteShareGroupStateRequest.READERS = (
-    _read_DeleteShareGroupStateRequest_0,
-)
-DeleteShareGroupStateRequest.WRITERS = (
-    _write_DeleteShareGroupStateRequest_0,
-)
-DeleteShareGroupStateResponse.READERS = (
-    _read_DeleteShareGroupStateResponse_0,
-)
-DeleteShareGroupStateResponse.WRITERS = (
-    _write_DeleteShareGroupStateResponse_0,
-)
+DeleteShareGroupStateRequest.READERS = (_read_DeleteShareGroupStateRequest_0,)
+DeleteShareGroupStateRequest.WRITERS = (_write_DeleteShareGroupStateRequest_0,)
+DeleteShareGroupStateResponse.READERS = (_read_DeleteShareGroupStateResponse_0,)
+DeleteShareGroupStateResponse.WRITERS = (_write_DeleteShareGroupStateResponse_0,)

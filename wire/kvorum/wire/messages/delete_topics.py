@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -55,16 +56,11 @@ __all__ = ["DeleteTopicsRequest", "DeleteTopicsResponse"]
 class DeleteTopicsRequestDeleteTopicState(Fields):
     """DeleteTopicState of DeleteTopicsRequest."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-    )
+    __slots__ = ('name', 'topic_id')
     FIELDS = (
         ('name', 'name', 'string', (6, 6), (6, 32767), None, (0, -1), None, False),
         ('topic_id', 'topicId', 'uuid', (6, 6), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
     )
-    name: str | None
-    topic_id: bytes
 
     def __init__(
         self,
@@ -72,19 +68,15 @@ class DeleteTopicsRequestDeleteTopicState(Fields):
         topic_id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteTopicsRequest(Message):
     """DeleteTopicsRequest: a request, key 20, versions 1 to 6."""
 
-    __slots__ = (
-        "topics",
-        "topic_names",
-        "timeout_ms",
-    )
+    __slots__ = ('topics', 'topic_names', 'timeout_ms')
     NAME = "DeleteTopicsRequest"
     API_KEY = 20
     MIN_VERSION = 1
@@ -96,9 +88,6 @@ class DeleteTopicsRequest(Message):
         ('topic_names', 'topicNames', '[]string', (1, 5), (0, -1), None, (0, -1), (), True),
         ('timeout_ms', 'timeoutMs', 'int32', (1, 6), (0, -1), None, (0, -1), 0, False),
     )
-    topics: list[DeleteTopicsRequestDeleteTopicState]
-    topic_names: list[str]
-    timeout_ms: int
 
     def __init__(
         self,
@@ -107,31 +96,22 @@ class DeleteTopicsRequest(Message):
         timeout_ms: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.topic_names = [] if topic_names is EMPTY else topic_names
-        self.timeout_ms = timeout_ms
+        self.topics: list[DeleteTopicsRequestDeleteTopicState] = [] if topics is EMPTY else topics
+        self.topic_names: list[str] = [] if topic_names is EMPTY else topic_names
+        self.timeout_ms: int = timeout_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteTopicsResponseDeletableTopicResult(Fields):
     """DeletableTopicResult of DeleteTopicsResponse."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('name', 'topic_id', 'error_code', 'error_message')
     FIELDS = (
         ('name', 'name', 'string', (1, 6), (6, 32767), None, (0, -1), '', False),
         ('topic_id', 'topicId', 'uuid', (6, 6), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('error_code', 'errorCode', 'int16', (1, 6), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (5, 6), (5, 32767), None, (0, -1), None, True),
     )
-    name: str | None
-    topic_id: bytes
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -141,20 +121,17 @@ class DeleteTopicsResponseDeletableTopicResult(Fields):
         error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DeleteTopicsResponse(Message):
     """DeleteTopicsResponse: a response, key 20, versions 1 to 6."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "responses",
-    )
+    __slots__ = ('throttle_time_ms', 'responses')
     NAME = "DeleteTopicsResponse"
     API_KEY = 20
     MIN_VERSION = 1
@@ -165,8 +142,6 @@ class DeleteTopicsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 6), (0, -1), None, (0, -1), 0, True),
         ('responses', 'responses', '[]DeleteTopicsResponseDeletableTopicResult', (1, 6), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    responses: list[DeleteTopicsResponseDeletableTopicResult]
 
     def __init__(
         self,
@@ -174,8 +149,8 @@ class DeleteTopicsResponse(Message):
         responses: list[DeleteTopicsResponseDeletableTopicResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.responses = [] if responses is EMPTY else responses
+        self.throttle_time_ms: int = throttle_time_ms
+        self.responses: list[DeleteTopicsResponseDeletableTopicResult] = [] if responses is EMPTY else responses
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -229,12 +204,7 @@ def _read_DeleteTopicsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(DeleteTopicsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topicNames")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="topicNames")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 2, 84, "topicNames", pos, size, budget)
     o.topic_names = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -280,12 +250,7 @@ def _read_DeleteTopicsRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topicNames")
-    if n > size - pos:
-        check_length(n, pos, size, what="topicNames")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "topicNames", pos, size, budget)
     o.topic_names = []
     for _ in range(n):
         n = data[pos]
@@ -337,12 +302,7 @@ def _read_DeleteTopicsRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 212, pos)
+    check_array(n, 18, 212, "topics", pos, size, budget)
     o.topics, pos = _read_DeleteTopicsRequestDeleteTopicState_6(data, pos, n, budget)
     o.timeout_ms, n = _read_iB(data, pos)
     pos += 5
@@ -584,12 +544,7 @@ def _read_DeleteTopicsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple
     o = new(DeleteTopicsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 4, 196, "responses", pos, size, budget)
     o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -613,12 +568,7 @@ def _read_DeleteTopicsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 4, 196, "responses", pos, size, budget)
     o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -652,12 +602,7 @@ def _read_DeleteTopicsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 5, 260, "responses", pos, size, budget)
     o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -691,12 +636,7 @@ def _read_DeleteTopicsResponse_6(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 21 > size - pos:
-        check_length(n * 21, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 324, pos)
+    check_array(n, 21, 324, "responses", pos, size, budget)
     o.responses, pos = _read_DeleteTopicsResponseDeletableTopicResult_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -722,35 +662,7 @@ def _write_DeleteTopicsResponse_6(o: DeleteTopicsResponse, write: Write, version
         write(b"\x00")
 
 
-DeleteTopicsRequest.READERS = (
-    _read_DeleteTopicsRequest_1,
-    _read_DeleteTopicsRequest_1,
-    _read_DeleteTopicsRequest_1,
-    _read_DeleteTopicsRequest_4,
-    _read_DeleteTopicsRequest_4,
-    _read_DeleteTopicsRequest_6,
-)
-DeleteTopicsRequest.WRITERS = (
-    _write_DeleteTopicsRequest_1,
-    _write_DeleteTopicsRequest_1,
-    _write_DeleteTopicsRequest_1,
-    _write_DeleteTopicsRequest_4,
-    _write_DeleteTopicsRequest_4,
-    _write_DeleteTopicsRequest_6,
-)
-DeleteTopicsResponse.READERS = (
-    _read_DeleteTopicsResponse_1,
-    _read_DeleteTopicsResponse_1,
-    _read_DeleteTopicsResponse_1,
-    _read_DeleteTopicsResponse_4,
-    _read_DeleteTopicsResponse_5,
-    _read_DeleteTopicsResponse_6,
-)
-DeleteTopicsResponse.WRITERS = (
-    _write_DeleteTopicsResponse_1,
-    _write_DeleteTopicsResponse_1,
-    _write_DeleteTopicsResponse_1,
-    _write_DeleteTopicsResponse_4,
-    _write_DeleteTopicsResponse_5,
-    _write_DeleteTopicsResponse_6,
-)
+DeleteTopicsRequest.READERS = (_read_DeleteTopicsRequest_1, _read_DeleteTopicsRequest_1, _read_DeleteTopicsRequest_1, _read_DeleteTopicsRequest_4, _read_DeleteTopicsRequest_4, _read_DeleteTopicsRequest_6,)
+DeleteTopicsRequest.WRITERS = (_write_DeleteTopicsRequest_1, _write_DeleteTopicsRequest_1, _write_DeleteTopicsRequest_1, _write_DeleteTopicsRequest_4, _write_DeleteTopicsRequest_4, _write_DeleteTopicsRequest_6,)
+DeleteTopicsResponse.READERS = (_read_DeleteTopicsResponse_1, _read_DeleteTopicsResponse_1, _read_DeleteTopicsResponse_1, _read_DeleteTopicsResponse_4, _read_DeleteTopicsResponse_5, _read_DeleteTopicsResponse_6,)
+DeleteTopicsResponse.WRITERS = (_write_DeleteTopicsResponse_1, _write_DeleteTopicsResponse_1, _write_DeleteTopicsResponse_1, _write_DeleteTopicsResponse_4, _write_DeleteTopicsResponse_5, _write_DeleteTopicsResponse_6,)

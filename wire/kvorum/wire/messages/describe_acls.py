@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -53,15 +54,7 @@ __all__ = ["DescribeAclsRequest", "DescribeAclsResponse"]
 class DescribeAclsRequest(Message):
     """DescribeAclsRequest: a request, key 29, versions 1 to 3."""
 
-    __slots__ = (
-        "resource_type_filter",
-        "resource_name_filter",
-        "pattern_type_filter",
-        "principal_filter",
-        "host_filter",
-        "operation",
-        "permission_type",
-    )
+    __slots__ = ('resource_type_filter', 'resource_name_filter', 'pattern_type_filter', 'principal_filter', 'host_filter', 'operation', 'permission_type')
     NAME = "DescribeAclsRequest"
     API_KEY = 29
     MIN_VERSION = 1
@@ -76,13 +69,6 @@ class DescribeAclsRequest(Message):
         ('operation', 'operation', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('permission_type', 'permissionType', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
     )
-    resource_type_filter: int
-    resource_name_filter: str | None
-    pattern_type_filter: int
-    principal_filter: str | None
-    host_filter: str | None
-    operation: int
-    permission_type: int
 
     def __init__(
         self,
@@ -95,35 +81,26 @@ class DescribeAclsRequest(Message):
         permission_type: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resource_type_filter = resource_type_filter
-        self.resource_name_filter = resource_name_filter
-        self.pattern_type_filter = pattern_type_filter
-        self.principal_filter = principal_filter
-        self.host_filter = host_filter
-        self.operation = operation
-        self.permission_type = permission_type
+        self.resource_type_filter: int = resource_type_filter
+        self.resource_name_filter: str | None = resource_name_filter
+        self.pattern_type_filter: int = pattern_type_filter
+        self.principal_filter: str | None = principal_filter
+        self.host_filter: str | None = host_filter
+        self.operation: int = operation
+        self.permission_type: int = permission_type
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeAclsResponseAclDescription(Fields):
     """AclDescription of DescribeAclsResponse."""
 
-    __slots__ = (
-        "principal",
-        "host",
-        "operation",
-        "permission_type",
-    )
+    __slots__ = ('principal', 'host', 'operation', 'permission_type')
     FIELDS = (
         ('principal', 'principal', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
         ('host', 'host', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
         ('operation', 'operation', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('permission_type', 'permissionType', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
     )
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
 
     def __init__(
         self,
@@ -133,32 +110,23 @@ class DescribeAclsResponseAclDescription(Fields):
         permission_type: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeAclsResponseDescribeAclsResource(Fields):
     """DescribeAclsResource of DescribeAclsResponse."""
 
-    __slots__ = (
-        "resource_type",
-        "resource_name",
-        "pattern_type",
-        "acls",
-    )
+    __slots__ = ('resource_type', 'resource_name', 'pattern_type', 'acls')
     FIELDS = (
         ('resource_type', 'resourceType', 'int8', (1, 3), (0, -1), None, (0, -1), 0, False),
         ('resource_name', 'resourceName', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
         ('pattern_type', 'patternType', 'int8', (1, 3), (0, -1), None, (0, -1), 3, False),
         ('acls', 'acls', '[]DescribeAclsResponseAclDescription', (1, 3), (0, -1), None, (0, -1), (), False),
     )
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    acls: list[DescribeAclsResponseAclDescription]
 
     def __init__(
         self,
@@ -168,22 +136,17 @@ class DescribeAclsResponseDescribeAclsResource(Fields):
         acls: list[DescribeAclsResponseAclDescription] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.pattern_type = pattern_type
-        self.acls = [] if acls is EMPTY else acls
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.pattern_type: int = pattern_type
+        self.acls: list[DescribeAclsResponseAclDescription] = [] if acls is EMPTY else acls
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeAclsResponse(Message):
     """DescribeAclsResponse: a response, key 29, versions 1 to 3."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "resources",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'resources')
     NAME = "DescribeAclsResponse"
     API_KEY = 29
     MIN_VERSION = 1
@@ -197,10 +160,6 @@ class DescribeAclsResponse(Message):
         ('error_message', 'errorMessage', 'string', (1, 3), (0, 32767), None, (0, -1), '', False),
         ('resources', 'resources', '[]DescribeAclsResponseDescribeAclsResource', (1, 3), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    resources: list[DescribeAclsResponseDescribeAclsResource]
 
     def __init__(
         self,
@@ -210,10 +169,10 @@ class DescribeAclsResponse(Message):
         resources: list[DescribeAclsResponseDescribeAclsResource] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resources = [] if resources is EMPTY else resources
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resources: list[DescribeAclsResponseDescribeAclsResource] = [] if resources is EMPTY else resources
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -492,12 +451,7 @@ def _read_DescribeAclsResponseDescribeAclsResource_1(data: bytes, pos: int, coun
         pos = end
         o.pattern_type, n = _read_bi(data, pos)
         pos += 5
-        if n < 0:
-            check_length(-1, pos, size, what="acls")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="acls")
-        if budget is not None:
-            budget.charge(n * 292, pos)
+        check_array(n, 6, 292, "acls", pos, size, budget)
         o.acls, pos = _read_DescribeAclsResponseAclDescription_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -541,12 +495,7 @@ def _read_DescribeAclsResponseDescribeAclsResource_2(data: bytes, pos: int, coun
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="acls")
-        if n * 5 > size - pos:
-            check_length(n * 5, pos, size, what="acls")
-        if budget is not None:
-            budget.charge(n * 292, pos)
+        check_array(n, 5, 292, "acls", pos, size, budget)
         o.acls, pos = _read_DescribeAclsResponseAclDescription_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -600,12 +549,7 @@ def _read_DescribeAclsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple
         pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="resources")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="resources")
-    if budget is not None:
-        budget.charge(n * 300, pos)
+    check_array(n, 8, 300, "resources", pos, size, budget)
     o.resources, pos = _read_DescribeAclsResponseDescribeAclsResource_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -649,12 +593,7 @@ def _read_DescribeAclsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="resources")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="resources")
-    if budget is not None:
-        budget.charge(n * 300, pos)
+    check_array(n, 5, 300, "resources", pos, size, budget)
     o.resources, pos = _read_DescribeAclsResponseDescribeAclsResource_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -685,23 +624,7 @@ def _write_DescribeAclsResponse_2(o: DescribeAclsResponse, write: Write, version
         write(b"\x00")
 
 
-DescribeAclsRequest.READERS = (
-    _read_DescribeAclsRequest_1,
-    _read_DescribeAclsRequest_2,
-    _read_DescribeAclsRequest_2,
-)
-DescribeAclsRequest.WRITERS = (
-    _write_DescribeAclsRequest_1,
-    _write_DescribeAclsRequest_2,
-    _write_DescribeAclsRequest_2,
-)
-DescribeAclsResponse.READERS = (
-    _read_DescribeAclsResponse_1,
-    _read_DescribeAclsResponse_2,
-    _read_DescribeAclsResponse_2,
-)
-DescribeAclsResponse.WRITERS = (
-    _write_DescribeAclsResponse_1,
-    _write_DescribeAclsResponse_2,
-    _write_DescribeAclsResponse_2,
-)
+DescribeAclsRequest.READERS = (_read_DescribeAclsRequest_1, _read_DescribeAclsRequest_2, _read_DescribeAclsRequest_2,)
+DescribeAclsRequest.WRITERS = (_write_DescribeAclsRequest_1, _write_DescribeAclsRequest_2, _write_DescribeAclsRequest_2,)
+DescribeAclsResponse.READERS = (_read_DescribeAclsResponse_1, _read_DescribeAclsResponse_2, _read_DescribeAclsResponse_2,)
+DescribeAclsResponse.WRITERS = (_write_DescribeAclsResponse_1, _write_DescribeAclsResponse_2, _write_DescribeAclsResponse_2,)

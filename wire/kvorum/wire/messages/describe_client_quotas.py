@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -55,19 +56,12 @@ __all__ = ["DescribeClientQuotasRequest", "DescribeClientQuotasResponse"]
 class DescribeClientQuotasRequestComponentData(Fields):
     """ComponentData of DescribeClientQuotasRequest."""
 
-    __slots__ = (
-        "entity_type",
-        "match_type",
-        "match",
-    )
+    __slots__ = ('entity_type', 'match_type', 'match')
     FIELDS = (
         ('entity_type', 'entityType', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('match_type', 'matchType', 'int8', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('match', 'match', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
     )
-    entity_type: str
-    match_type: int
-    match: str | None
 
     def __init__(
         self,
@@ -76,19 +70,16 @@ class DescribeClientQuotasRequestComponentData(Fields):
         match: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.entity_type = entity_type
-        self.match_type = match_type
-        self.match = match
+        self.entity_type: str = entity_type
+        self.match_type: int = match_type
+        self.match: str | None = match
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeClientQuotasRequest(Message):
     """DescribeClientQuotasRequest: a request, key 48, versions 0 to 1."""
 
-    __slots__ = (
-        "components",
-        "strict",
-    )
+    __slots__ = ('components', 'strict')
     NAME = "DescribeClientQuotasRequest"
     API_KEY = 48
     MIN_VERSION = 0
@@ -99,8 +90,6 @@ class DescribeClientQuotasRequest(Message):
         ('components', 'components', '[]DescribeClientQuotasRequestComponentData', (0, 1), (0, -1), None, (0, -1), (), False),
         ('strict', 'strict', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
     )
-    components: list[DescribeClientQuotasRequestComponentData]
-    strict: bool
 
     def __init__(
         self,
@@ -108,24 +97,19 @@ class DescribeClientQuotasRequest(Message):
         strict: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.components = [] if components is EMPTY else components
-        self.strict = strict
+        self.components: list[DescribeClientQuotasRequestComponentData] = [] if components is EMPTY else components
+        self.strict: bool = strict
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeClientQuotasResponseValueData(Fields):
     """ValueData of DescribeClientQuotasResponse."""
 
-    __slots__ = (
-        "key",
-        "value",
-    )
+    __slots__ = ('key', 'value')
     FIELDS = (
         ('key', 'key', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'float64', (0, 1), (0, -1), None, (0, -1), 0.0, False),
     )
-    key: str
-    value: float
 
     def __init__(
         self,
@@ -133,24 +117,19 @@ class DescribeClientQuotasResponseValueData(Fields):
         value: float = 0.0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.key = key
-        self.value = value
+        self.key: str = key
+        self.value: float = value
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeClientQuotasResponseEntityData(Fields):
     """EntityData of DescribeClientQuotasResponse."""
 
-    __slots__ = (
-        "entity_type",
-        "entity_name",
-    )
+    __slots__ = ('entity_type', 'entity_name')
     FIELDS = (
         ('entity_type', 'entityType', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('entity_name', 'entityName', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
     )
-    entity_type: str
-    entity_name: str | None
 
     def __init__(
         self,
@@ -158,24 +137,19 @@ class DescribeClientQuotasResponseEntityData(Fields):
         entity_name: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeClientQuotasResponseEntryData(Fields):
     """EntryData of DescribeClientQuotasResponse."""
 
-    __slots__ = (
-        "entity",
-        "values",
-    )
+    __slots__ = ('entity', 'values')
     FIELDS = (
         ('entity', 'entity', '[]DescribeClientQuotasResponseEntityData', (0, 1), (0, -1), None, (0, -1), (), False),
         ('values', 'values', '[]DescribeClientQuotasResponseValueData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    entity: list[DescribeClientQuotasResponseEntityData]
-    values: list[DescribeClientQuotasResponseValueData]
 
     def __init__(
         self,
@@ -183,20 +157,15 @@ class DescribeClientQuotasResponseEntryData(Fields):
         values: list[DescribeClientQuotasResponseValueData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.entity = [] if entity is EMPTY else entity
-        self.values = [] if values is EMPTY else values
+        self.entity: list[DescribeClientQuotasResponseEntityData] = [] if entity is EMPTY else entity
+        self.values: list[DescribeClientQuotasResponseValueData] = [] if values is EMPTY else values
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeClientQuotasResponse(Message):
     """DescribeClientQuotasResponse: a response, key 48, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "entries",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'entries')
     NAME = "DescribeClientQuotasResponse"
     API_KEY = 48
     MIN_VERSION = 0
@@ -211,10 +180,6 @@ class DescribeClientQuotasResponse(Message):
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
         ('entries', 'entries', '[]DescribeClientQuotasResponseEntryData', (0, 1), (0, 32767), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    entries: list[DescribeClientQuotasResponseEntryData] | None
 
     def __init__(
         self,
@@ -224,10 +189,10 @@ class DescribeClientQuotasResponse(Message):
         entries: list[DescribeClientQuotasResponseEntryData] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.entries = [] if entries is EMPTY else entries
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.entries: list[DescribeClientQuotasResponseEntryData] | None = [] if entries is EMPTY else entries
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -346,12 +311,7 @@ def _read_DescribeClientQuotasRequest_0(data: bytes, pos: int, budget: Budget) -
     o = new(DescribeClientQuotasRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="components")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="components")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 5, 252, "components", pos, size, budget)
     o.components, pos = _read_DescribeClientQuotasRequestComponentData_0(data, pos, n, budget)
     o.strict, = _read_t(data, pos)
     pos += 1
@@ -378,12 +338,7 @@ def _read_DescribeClientQuotasRequest_1(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="components")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="components")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 4, 252, "components", pos, size, budget)
     o.components, pos = _read_DescribeClientQuotasRequestComponentData_1(data, pos, n, budget)
     o.strict, n = _read_tB(data, pos)
     pos += 2
@@ -591,21 +546,11 @@ def _read_DescribeClientQuotasResponseEntryData_0(data: bytes, pos: int, count: 
         o = new(DescribeClientQuotasResponseEntryData)
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="entity")
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="entity")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 4, 212, "entity", pos, size, budget)
         o.entity, pos = _read_DescribeClientQuotasResponseEntityData_0(data, pos, n, budget)
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="values")
-        if n * 10 > size - pos:
-            check_length(n * 10, pos, size, what="values")
-        if budget is not None:
-            budget.charge(n * 172, pos)
+        check_array(n, 10, 172, "values", pos, size, budget)
         o.values, pos = _read_DescribeClientQuotasResponseValueData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -638,24 +583,14 @@ def _read_DescribeClientQuotasResponseEntryData_1(data: bytes, pos: int, count: 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="entity")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="entity")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "entity", pos, size, budget)
         o.entity, pos = _read_DescribeClientQuotasResponseEntityData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="values")
-        if n * 10 > size - pos:
-            check_length(n * 10, pos, size, what="values")
-        if budget is not None:
-            budget.charge(n * 172, pos)
+        check_array(n, 10, 172, "values", pos, size, budget)
         o.values, pos = _read_DescribeClientQuotasResponseValueData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -705,10 +640,7 @@ def _read_DescribeClientQuotasResponse_0(data: bytes, pos: int, budget: Budget) 
     if n < 0:
         o.entries = None
     else:
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="entries")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 8, 228, "entries", pos, size, budget)
         o.entries, pos = _read_DescribeClientQuotasResponseEntryData_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -755,10 +687,7 @@ def _read_DescribeClientQuotasResponse_1(data: bytes, pos: int, budget: Budget) 
     if n < 0:
         o.entries = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="entries")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 3, 228, "entries", pos, size, budget)
         o.entries, pos = _read_DescribeClientQuotasResponseEntryData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -789,19 +718,7 @@ def _write_DescribeClientQuotasResponse_1(o: DescribeClientQuotasResponse, write
         write(b"\x00")
 
 
-DescribeClientQuotasRequest.READERS = (
-    _read_DescribeClientQuotasRequest_0,
-    _read_DescribeClientQuotasRequest_1,
-)
-DescribeClientQuotasRequest.WRITERS = (
-    _write_DescribeClientQuotasRequest_0,
-    _write_DescribeClientQuotasRequest_1,
-)
-DescribeClientQuotasResponse.READERS = (
-    _read_DescribeClientQuotasResponse_0,
-    _read_DescribeClientQuotasResponse_1,
-)
-DescribeClientQuotasResponse.WRITERS = (
-    _write_DescribeClientQuotasResponse_0,
-    _write_DescribeClientQuotasResponse_1,
-)
+DescribeClientQuotasRequest.READERS = (_read_DescribeClientQuotasRequest_0, _read_DescribeClientQuotasRequest_1,)
+DescribeClientQuotasRequest.WRITERS = (_write_DescribeClientQuotasRequest_0, _write_DescribeClientQuotasRequest_1,)
+DescribeClientQuotasResponse.READERS = (_read_DescribeClientQuotasResponse_0, _read_DescribeClientQuotasResponse_1,)
+DescribeClientQuotasResponse.WRITERS = (_write_DescribeClientQuotasResponse_0, _write_DescribeClientQuotasResponse_1,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -52,11 +53,7 @@ __all__ = ["DescribeClusterRequest", "DescribeClusterResponse"]
 class DescribeClusterRequest(Message):
     """DescribeClusterRequest: a request, key 60, versions 0 to 2."""
 
-    __slots__ = (
-        "include_cluster_authorized_operations",
-        "endpoint_type",
-        "include_fenced_brokers",
-    )
+    __slots__ = ('include_cluster_authorized_operations', 'endpoint_type', 'include_fenced_brokers')
     NAME = "DescribeClusterRequest"
     API_KEY = 60
     MIN_VERSION = 0
@@ -67,9 +64,6 @@ class DescribeClusterRequest(Message):
         ('endpoint_type', 'endpointType', 'int8', (1, 2), (0, -1), None, (0, -1), 1, False),
         ('include_fenced_brokers', 'includeFencedBrokers', 'bool', (2, 2), (0, -1), None, (0, -1), False, False),
     )
-    include_cluster_authorized_operations: bool
-    endpoint_type: int
-    include_fenced_brokers: bool
 
     def __init__(
         self,
@@ -78,22 +72,16 @@ class DescribeClusterRequest(Message):
         include_fenced_brokers: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.include_cluster_authorized_operations = include_cluster_authorized_operations
-        self.endpoint_type = endpoint_type
-        self.include_fenced_brokers = include_fenced_brokers
+        self.include_cluster_authorized_operations: bool = include_cluster_authorized_operations
+        self.endpoint_type: int = endpoint_type
+        self.include_fenced_brokers: bool = include_fenced_brokers
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeClusterResponseDescribeClusterBroker(Fields):
     """DescribeClusterBroker of DescribeClusterResponse."""
 
-    __slots__ = (
-        "broker_id",
-        "host",
-        "port",
-        "rack",
-        "is_fenced",
-    )
+    __slots__ = ('broker_id', 'host', 'port', 'rack', 'is_fenced')
     FIELDS = (
         ('broker_id', 'brokerId', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('host', 'host', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
@@ -101,11 +89,6 @@ class DescribeClusterResponseDescribeClusterBroker(Fields):
         ('rack', 'rack', 'string', (0, 2), (0, 32767), None, (0, -1), None, False),
         ('is_fenced', 'isFenced', 'bool', (2, 2), (0, -1), None, (0, -1), False, False),
     )
-    broker_id: int
-    host: str
-    port: int
-    rack: str | None
-    is_fenced: bool
 
     def __init__(
         self,
@@ -116,27 +99,18 @@ class DescribeClusterResponseDescribeClusterBroker(Fields):
         is_fenced: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.is_fenced = is_fenced
+        self.broker_id: int = broker_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.is_fenced: bool = is_fenced
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeClusterResponse(Message):
     """DescribeClusterResponse: a response, key 60, versions 0 to 2."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "endpoint_type",
-        "cluster_id",
-        "controller_id",
-        "brokers",
-        "cluster_authorized_operations",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'endpoint_type', 'cluster_id', 'controller_id', 'brokers', 'cluster_authorized_operations')
     NAME = "DescribeClusterResponse"
     API_KEY = 60
     MIN_VERSION = 0
@@ -153,14 +127,6 @@ class DescribeClusterResponse(Message):
         ('brokers', 'brokers', '[]DescribeClusterResponseDescribeClusterBroker', (0, 2), (0, -1), None, (0, -1), (), False),
         ('cluster_authorized_operations', 'clusterAuthorizedOperations', 'int32', (0, 2), (0, -1), None, (0, -1), -2147483648, False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    endpoint_type: int
-    cluster_id: str
-    controller_id: int
-    brokers: list[DescribeClusterResponseDescribeClusterBroker]
-    cluster_authorized_operations: int
 
     def __init__(
         self,
@@ -174,14 +140,14 @@ class DescribeClusterResponse(Message):
         cluster_authorized_operations: int = -2147483648,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.endpoint_type = endpoint_type
-        self.cluster_id = cluster_id
-        self.controller_id = controller_id
-        self.brokers = [] if brokers is EMPTY else brokers
-        self.cluster_authorized_operations = cluster_authorized_operations
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.endpoint_type: int = endpoint_type
+        self.cluster_id: str = cluster_id
+        self.controller_id: int = controller_id
+        self.brokers: list[DescribeClusterResponseDescribeClusterBroker] = [] if brokers is EMPTY else brokers
+        self.cluster_authorized_operations: int = cluster_authorized_operations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -419,12 +385,7 @@ def _read_DescribeClusterResponse_0(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 300, pos)
+    check_array(n, 11, 300, "brokers", pos, size, budget)
     o.brokers, pos = _read_DescribeClusterResponseDescribeClusterBroker_0(data, pos, n, budget)
     o.cluster_authorized_operations, n = _read_iB(data, pos)
     pos += 5
@@ -502,12 +463,7 @@ def _read_DescribeClusterResponse_1(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 300, pos)
+    check_array(n, 11, 300, "brokers", pos, size, budget)
     o.brokers, pos = _read_DescribeClusterResponseDescribeClusterBroker_0(data, pos, n, budget)
     o.cluster_authorized_operations, n = _read_iB(data, pos)
     pos += 5
@@ -586,12 +542,7 @@ def _read_DescribeClusterResponse_2(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 12 > size - pos:
-        check_length(n * 12, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 300, pos)
+    check_array(n, 12, 300, "brokers", pos, size, budget)
     o.brokers, pos = _read_DescribeClusterResponseDescribeClusterBroker_2(data, pos, n, budget)
     o.cluster_authorized_operations, n = _read_iB(data, pos)
     pos += 5
@@ -635,23 +586,7 @@ def _write_DescribeClusterResponse_2(o: DescribeClusterResponse, write: Write, v
         write(_pack_ix(o.cluster_authorized_operations))
 
 
-DescribeClusterRequest.READERS = (
-    _read_DescribeClusterRequest_0,
-    _read_DescribeClusterRequest_1,
-    _read_DescribeClusterRequest_2,
-)
-DescribeClusterRequest.WRITERS = (
-    _write_DescribeClusterRequest_0,
-    _write_DescribeClusterRequest_1,
-    _write_DescribeClusterRequest_2,
-)
-DescribeClusterResponse.READERS = (
-    _read_DescribeClusterResponse_0,
-    _read_DescribeClusterResponse_1,
-    _read_DescribeClusterResponse_2,
-)
-DescribeClusterResponse.WRITERS = (
-    _write_DescribeClusterResponse_0,
-    _write_DescribeClusterResponse_1,
-    _write_DescribeClusterResponse_2,
-)
+DescribeClusterRequest.READERS = (_read_DescribeClusterRequest_0, _read_DescribeClusterRequest_1, _read_DescribeClusterRequest_2,)
+DescribeClusterRequest.WRITERS = (_write_DescribeClusterRequest_0, _write_DescribeClusterRequest_1, _write_DescribeClusterRequest_2,)
+DescribeClusterResponse.READERS = (_read_DescribeClusterResponse_0, _read_DescribeClusterResponse_1, _read_DescribeClusterResponse_2,)
+DescribeClusterResponse.WRITERS = (_write_DescribeClusterResponse_0, _write_DescribeClusterResponse_1, _write_DescribeClusterResponse_2,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -64,19 +65,12 @@ __all__ = ["DescribeConfigsRequest", "DescribeConfigsResponse"]
 class DescribeConfigsRequestDescribeConfigsResource(Fields):
     """DescribeConfigsResource of DescribeConfigsRequest."""
 
-    __slots__ = (
-        "resource_type",
-        "resource_name",
-        "configuration_keys",
-    )
+    __slots__ = ('resource_type', 'resource_name', 'configuration_keys')
     FIELDS = (
         ('resource_type', 'resourceType', 'int8', (1, 4), (0, -1), None, (0, -1), 0, False),
         ('resource_name', 'resourceName', 'string', (1, 4), (0, -1), None, (0, -1), '', False),
         ('configuration_keys', 'configurationKeys', '[]string', (1, 4), (0, 32767), None, (0, -1), (), False),
     )
-    resource_type: int
-    resource_name: str
-    configuration_keys: list[str] | None
 
     def __init__(
         self,
@@ -85,20 +79,16 @@ class DescribeConfigsRequestDescribeConfigsResource(Fields):
         configuration_keys: list[str] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configuration_keys = [] if configuration_keys is EMPTY else configuration_keys
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.configuration_keys: list[str] | None = [] if configuration_keys is EMPTY else configuration_keys
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeConfigsRequest(Message):
     """DescribeConfigsRequest: a request, key 32, versions 1 to 4."""
 
-    __slots__ = (
-        "resources",
-        "include_synonyms",
-        "include_documentation",
-    )
+    __slots__ = ('resources', 'include_synonyms', 'include_documentation')
     NAME = "DescribeConfigsRequest"
     API_KEY = 32
     MIN_VERSION = 1
@@ -110,9 +100,6 @@ class DescribeConfigsRequest(Message):
         ('include_synonyms', 'includeSynonyms', 'bool', (1, 4), (0, -1), None, (0, -1), False, False),
         ('include_documentation', 'includeDocumentation', 'bool', (3, 4), (0, -1), None, (0, -1), False, False),
     )
-    resources: list[DescribeConfigsRequestDescribeConfigsResource]
-    include_synonyms: bool
-    include_documentation: bool
 
     def __init__(
         self,
@@ -121,28 +108,21 @@ class DescribeConfigsRequest(Message):
         include_documentation: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resources = [] if resources is EMPTY else resources
-        self.include_synonyms = include_synonyms
-        self.include_documentation = include_documentation
+        self.resources: list[DescribeConfigsRequestDescribeConfigsResource] = [] if resources is EMPTY else resources
+        self.include_synonyms: bool = include_synonyms
+        self.include_documentation: bool = include_documentation
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeConfigsResponseDescribeConfigsSynonym(Fields):
     """DescribeConfigsSynonym of DescribeConfigsResponse."""
 
-    __slots__ = (
-        "name",
-        "value",
-        "source",
-    )
+    __slots__ = ('name', 'value', 'source')
     FIELDS = (
         ('name', 'name', 'string', (1, 4), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'string', (1, 4), (0, 32767), None, (0, -1), '', False),
         ('source', 'source', 'int8', (1, 4), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    value: str | None
-    source: int
 
     def __init__(
         self,
@@ -151,25 +131,16 @@ class DescribeConfigsResponseDescribeConfigsSynonym(Fields):
         source: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.value = value
-        self.source = source
+        self.name: str = name
+        self.value: str | None = value
+        self.source: int = source
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeConfigsResponseDescribeConfigsResourceResult(Fields):
     """DescribeConfigsResourceResult of DescribeConfigsResponse."""
 
-    __slots__ = (
-        "name",
-        "value",
-        "read_only",
-        "config_source",
-        "is_sensitive",
-        "synonyms",
-        "config_type",
-        "documentation",
-    )
+    __slots__ = ('name', 'value', 'read_only', 'config_source', 'is_sensitive', 'synonyms', 'config_type', 'documentation')
     FIELDS = (
         ('name', 'name', 'string', (1, 4), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'string', (1, 4), (0, 32767), None, (0, -1), '', False),
@@ -180,14 +151,6 @@ class DescribeConfigsResponseDescribeConfigsResourceResult(Fields):
         ('config_type', 'configType', 'int8', (3, 4), (0, -1), None, (0, -1), 0, True),
         ('documentation', 'documentation', 'string', (3, 4), (0, 32767), None, (0, -1), '', True),
     )
-    name: str
-    value: str | None
-    read_only: bool
-    config_source: int
-    is_sensitive: bool
-    synonyms: list[DescribeConfigsResponseDescribeConfigsSynonym]
-    config_type: int
-    documentation: str | None
 
     def __init__(
         self,
@@ -201,27 +164,21 @@ class DescribeConfigsResponseDescribeConfigsResourceResult(Fields):
         documentation: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.value = value
-        self.read_only = read_only
-        self.config_source = config_source
-        self.is_sensitive = is_sensitive
-        self.synonyms = [] if synonyms is EMPTY else synonyms
-        self.config_type = config_type
-        self.documentation = documentation
+        self.name: str = name
+        self.value: str | None = value
+        self.read_only: bool = read_only
+        self.config_source: int = config_source
+        self.is_sensitive: bool = is_sensitive
+        self.synonyms: list[DescribeConfigsResponseDescribeConfigsSynonym] = [] if synonyms is EMPTY else synonyms
+        self.config_type: int = config_type
+        self.documentation: str | None = documentation
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeConfigsResponseDescribeConfigsResult(Fields):
     """DescribeConfigsResult of DescribeConfigsResponse."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "resource_type",
-        "resource_name",
-        "configs",
-    )
+    __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name', 'configs')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (1, 4), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (1, 4), (0, 32767), None, (0, -1), '', False),
@@ -229,11 +186,6 @@ class DescribeConfigsResponseDescribeConfigsResult(Fields):
         ('resource_name', 'resourceName', 'string', (1, 4), (0, -1), None, (0, -1), '', False),
         ('configs', 'configs', '[]DescribeConfigsResponseDescribeConfigsResourceResult', (1, 4), (0, -1), None, (0, -1), (), False),
     )
-    error_code: int
-    error_message: str | None
-    resource_type: int
-    resource_name: str
-    configs: list[DescribeConfigsResponseDescribeConfigsResourceResult]
 
     def __init__(
         self,
@@ -244,21 +196,18 @@ class DescribeConfigsResponseDescribeConfigsResult(Fields):
         configs: list[DescribeConfigsResponseDescribeConfigsResourceResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configs = [] if configs is EMPTY else configs
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.configs: list[DescribeConfigsResponseDescribeConfigsResourceResult] = [] if configs is EMPTY else configs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeConfigsResponse(Message):
     """DescribeConfigsResponse: a response, key 32, versions 1 to 4."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "results",
-    )
+    __slots__ = ('throttle_time_ms', 'results')
     NAME = "DescribeConfigsResponse"
     API_KEY = 32
     MIN_VERSION = 1
@@ -271,8 +220,6 @@ class DescribeConfigsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 4), (0, -1), None, (0, -1), 0, False),
         ('results', 'results', '[]DescribeConfigsResponseDescribeConfigsResult', (1, 4), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    results: list[DescribeConfigsResponseDescribeConfigsResult]
 
     def __init__(
         self,
@@ -280,8 +227,8 @@ class DescribeConfigsResponse(Message):
         results: list[DescribeConfigsResponseDescribeConfigsResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is EMPTY else results
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[DescribeConfigsResponseDescribeConfigsResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -305,10 +252,7 @@ def _read_DescribeConfigsRequestDescribeConfigsResource_1(data: bytes, pos: int,
         if n < 0:
             o.configuration_keys = None
         else:
-            if n * 2 > size - pos:
-                check_length(n * 2, pos, size, what="configurationKeys")
-            if budget is not None:
-                budget.charge(n * 84, pos)
+            check_array(n, 2, 84, "configurationKeys", pos, size, budget)
             o.configuration_keys = []
             for _ in range(n):
                 n, = _read_h(data, pos)
@@ -371,10 +315,7 @@ def _read_DescribeConfigsRequestDescribeConfigsResource_4(data: bytes, pos: int,
         if n < 0:
             o.configuration_keys = None
         else:
-            if n > size - pos:
-                check_length(n, pos, size, what="configurationKeys")
-            if budget is not None:
-                budget.charge(n * 84, pos)
+            check_array(n, 1, 84, "configurationKeys", pos, size, budget)
             o.configuration_keys = []
             for _ in range(n):
                 n = data[pos]
@@ -429,12 +370,7 @@ def _read_DescribeConfigsRequest_1(data: bytes, pos: int, budget: Budget) -> tup
     o = new(DescribeConfigsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="resources")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="resources")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 7, 260, "resources", pos, size, budget)
     o.resources, pos = _read_DescribeConfigsRequestDescribeConfigsResource_1(data, pos, n, budget)
     o.include_synonyms, = _read_t(data, pos)
     pos += 1
@@ -461,12 +397,7 @@ def _read_DescribeConfigsRequest_3(data: bytes, pos: int, budget: Budget) -> tup
     o = new(DescribeConfigsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="resources")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="resources")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 7, 260, "resources", pos, size, budget)
     o.resources, pos = _read_DescribeConfigsRequestDescribeConfigsResource_1(data, pos, n, budget)
     o.include_synonyms, o.include_documentation = _read_tt(data, pos)
     pos += 2
@@ -493,12 +424,7 @@ def _read_DescribeConfigsRequest_4(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="resources")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="resources")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 4, 260, "resources", pos, size, budget)
     o.resources, pos = _read_DescribeConfigsRequestDescribeConfigsResource_4(data, pos, n, budget)
     o.include_synonyms, o.include_documentation, n = _read_ttB(data, pos)
     pos += 3
@@ -661,12 +587,7 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_1(data: bytes, po
             pos = end
         o.read_only, o.config_source, o.is_sensitive, n = _read_tbti(data, pos)
         pos += 7
-        if n < 0:
-            check_length(-1, pos, size, what="synonyms")
-        if n * 5 > size - pos:
-            check_length(n * 5, pos, size, what="synonyms")
-        if budget is not None:
-            budget.charge(n * 252, pos)
+        check_array(n, 5, 252, "synonyms", pos, size, budget)
         o.synonyms, pos = _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data, pos, n, budget)
         o.config_type = 0
         o.documentation = ''
@@ -725,12 +646,7 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_3(data: bytes, po
             pos = end
         o.read_only, o.config_source, o.is_sensitive, n = _read_tbti(data, pos)
         pos += 7
-        if n < 0:
-            check_length(-1, pos, size, what="synonyms")
-        if n * 5 > size - pos:
-            check_length(n * 5, pos, size, what="synonyms")
-        if budget is not None:
-            budget.charge(n * 252, pos)
+        check_array(n, 5, 252, "synonyms", pos, size, budget)
         o.synonyms, pos = _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data, pos, n, budget)
         o.config_type, n = _read_bh(data, pos)
         pos += 3
@@ -812,12 +728,7 @@ def _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data: bytes, po
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="synonyms")
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="synonyms")
-        if budget is not None:
-            budget.charge(n * 252, pos)
+        check_array(n, 4, 252, "synonyms", pos, size, budget)
         o.synonyms, pos = _read_DescribeConfigsResponseDescribeConfigsSynonym_4(data, pos, n, budget)
         o.config_type, n = _read_bB(data, pos)
         pos += 2
@@ -908,12 +819,7 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_1(data: bytes, pos: int, 
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="configs")
-        if n * 11 > size - pos:
-            check_length(n * 11, pos, size, what="configs")
-        if budget is not None:
-            budget.charge(n * 364, pos)
+        check_array(n, 11, 364, "configs", pos, size, budget)
         o.configs, pos = _read_DescribeConfigsResponseDescribeConfigsResourceResult_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -970,12 +876,7 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_3(data: bytes, pos: int, 
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="configs")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="configs")
-        if budget is not None:
-            budget.charge(n * 460, pos)
+        check_array(n, 14, 460, "configs", pos, size, budget)
         o.configs, pos = _read_DescribeConfigsResponseDescribeConfigsResourceResult_3(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -1039,12 +940,7 @@ def _read_DescribeConfigsResponseDescribeConfigsResult_4(data: bytes, pos: int, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="configs")
-        if n * 9 > size - pos:
-            check_length(n * 9, pos, size, what="configs")
-        if budget is not None:
-            budget.charge(n * 460, pos)
+        check_array(n, 9, 460, "configs", pos, size, budget)
         o.configs, pos = _read_DescribeConfigsResponseDescribeConfigsResourceResult_4(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1090,12 +986,7 @@ def _read_DescribeConfigsResponse_1(data: bytes, pos: int, budget: Budget) -> tu
     o = new(DescribeConfigsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 372, pos)
+    check_array(n, 11, 372, "results", pos, size, budget)
     o.results, pos = _read_DescribeConfigsResponseDescribeConfigsResult_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -1116,12 +1007,7 @@ def _read_DescribeConfigsResponse_3(data: bytes, pos: int, budget: Budget) -> tu
     o = new(DescribeConfigsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 372, pos)
+    check_array(n, 11, 372, "results", pos, size, budget)
     o.results, pos = _read_DescribeConfigsResponseDescribeConfigsResult_3(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -1145,12 +1031,7 @@ def _read_DescribeConfigsResponse_4(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 372, pos)
+    check_array(n, 7, 372, "results", pos, size, budget)
     o.results, pos = _read_DescribeConfigsResponseDescribeConfigsResult_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1176,27 +1057,7 @@ def _write_DescribeConfigsResponse_4(o: DescribeConfigsResponse, write: Write, v
         write(b"\x00")
 
 
-DescribeConfigsRequest.READERS = (
-    _read_DescribeConfigsRequest_1,
-    _read_DescribeConfigsRequest_1,
-    _read_DescribeConfigsRequest_3,
-    _read_DescribeConfigsRequest_4,
-)
-DescribeConfigsRequest.WRITERS = (
-    _write_DescribeConfigsRequest_1,
-    _write_DescribeConfigsRequest_1,
-    _write_DescribeConfigsRequest_3,
-    _write_DescribeConfigsRequest_4,
-)
-DescribeConfigsResponse.READERS = (
-    _read_DescribeConfigsResponse_1,
-    _read_DescribeConfigsResponse_1,
-    _read_DescribeConfigsResponse_3,
-    _read_DescribeConfigsResponse_4,
-)
-DescribeConfigsResponse.WRITERS = (
-    _write_DescribeConfigsResponse_1,
-    _write_DescribeConfigsResponse_1,
-    _write_DescribeConfigsResponse_3,
-    _write_DescribeConfigsResponse_4,
-)
+DescribeConfigsRequest.READERS = (_read_DescribeConfigsRequest_1, _read_DescribeConfigsRequest_1, _read_DescribeConfigsRequest_3, _read_DescribeConfigsRequest_4,)
+DescribeConfigsRequest.WRITERS = (_write_DescribeConfigsRequest_1, _write_DescribeConfigsRequest_1, _write_DescribeConfigsRequest_3, _write_DescribeConfigsRequest_4,)
+DescribeConfigsResponse.READERS = (_read_DescribeConfigsResponse_1, _read_DescribeConfigsResponse_1, _read_DescribeConfigsResponse_3, _read_DescribeConfigsResponse_4,)
+DescribeConfigsResponse.WRITERS = (_write_DescribeConfigsResponse_1, _write_DescribeConfigsResponse_1, _write_DescribeConfigsResponse_3, _write_DescribeConfigsResponse_4,)

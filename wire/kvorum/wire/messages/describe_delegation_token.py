@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -49,16 +50,11 @@ __all__ = ["DescribeDelegationTokenRequest", "DescribeDelegationTokenResponse"]
 class DescribeDelegationTokenRequestDescribeDelegationTokenOwner(Fields):
     """DescribeDelegationTokenOwner of DescribeDelegationTokenRequest."""
 
-    __slots__ = (
-        "principal_type",
-        "principal_name",
-    )
+    __slots__ = ('principal_type', 'principal_name')
     FIELDS = (
         ('principal_type', 'principalType', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
         ('principal_name', 'principalName', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
     )
-    principal_type: str
-    principal_name: str
 
     def __init__(
         self,
@@ -66,17 +62,15 @@ class DescribeDelegationTokenRequestDescribeDelegationTokenOwner(Fields):
         principal_name: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeDelegationTokenRequest(Message):
     """DescribeDelegationTokenRequest: a request, key 41, versions 1 to 3."""
 
-    __slots__ = (
-        "owners",
-    )
+    __slots__ = ('owners',)
     NAME = "DescribeDelegationTokenRequest"
     API_KEY = 41
     MIN_VERSION = 1
@@ -86,30 +80,24 @@ class DescribeDelegationTokenRequest(Message):
     FIELDS = (
         ('owners', 'owners', '[]DescribeDelegationTokenRequestDescribeDelegationTokenOwner', (1, 3), (0, 32767), None, (0, -1), (), False),
     )
-    owners: list[DescribeDelegationTokenRequestDescribeDelegationTokenOwner] | None
 
     def __init__(
         self,
         owners: list[DescribeDelegationTokenRequestDescribeDelegationTokenOwner] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.owners = [] if owners is EMPTY else owners
+        self.owners: list[DescribeDelegationTokenRequestDescribeDelegationTokenOwner] | None = [] if owners is EMPTY else owners
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeDelegationTokenResponseDescribedDelegationTokenRenewer(Fields):
     """DescribedDelegationTokenRenewer of DescribeDelegationTokenResponse."""
 
-    __slots__ = (
-        "principal_type",
-        "principal_name",
-    )
+    __slots__ = ('principal_type', 'principal_name')
     FIELDS = (
         ('principal_type', 'principalType', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
         ('principal_name', 'principalName', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
     )
-    principal_type: str
-    principal_name: str
 
     def __init__(
         self,
@@ -117,26 +105,15 @@ class DescribeDelegationTokenResponseDescribedDelegationTokenRenewer(Fields):
         principal_name: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeDelegationTokenResponseDescribedDelegationToken(Fields):
     """DescribedDelegationToken of DescribeDelegationTokenResponse."""
 
-    __slots__ = (
-        "principal_type",
-        "principal_name",
-        "token_requester_principal_type",
-        "token_requester_principal_name",
-        "issue_timestamp",
-        "expiry_timestamp",
-        "max_timestamp",
-        "token_id",
-        "hmac",
-        "renewers",
-    )
+    __slots__ = ('principal_type', 'principal_name', 'token_requester_principal_type', 'token_requester_principal_name', 'issue_timestamp', 'expiry_timestamp', 'max_timestamp', 'token_id', 'hmac', 'renewers')
     FIELDS = (
         ('principal_type', 'principalType', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
         ('principal_name', 'principalName', 'string', (1, 3), (0, -1), None, (0, -1), '', False),
@@ -149,16 +126,6 @@ class DescribeDelegationTokenResponseDescribedDelegationToken(Fields):
         ('hmac', 'hmac', 'bytes', (1, 3), (0, -1), None, (0, -1), b"", False),
         ('renewers', 'renewers', '[]DescribeDelegationTokenResponseDescribedDelegationTokenRenewer', (1, 3), (0, -1), None, (0, -1), (), False),
     )
-    principal_type: str
-    principal_name: str
-    token_requester_principal_type: str
-    token_requester_principal_name: str
-    issue_timestamp: int
-    expiry_timestamp: int
-    max_timestamp: int
-    token_id: str
-    hmac: bytes
-    renewers: list[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer]
 
     def __init__(
         self,
@@ -174,27 +141,23 @@ class DescribeDelegationTokenResponseDescribedDelegationToken(Fields):
         renewers: list[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.token_requester_principal_type = token_requester_principal_type
-        self.token_requester_principal_name = token_requester_principal_name
-        self.issue_timestamp = issue_timestamp
-        self.expiry_timestamp = expiry_timestamp
-        self.max_timestamp = max_timestamp
-        self.token_id = token_id
-        self.hmac = hmac
-        self.renewers = [] if renewers is EMPTY else renewers
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.token_requester_principal_type: str = token_requester_principal_type
+        self.token_requester_principal_name: str = token_requester_principal_name
+        self.issue_timestamp: int = issue_timestamp
+        self.expiry_timestamp: int = expiry_timestamp
+        self.max_timestamp: int = max_timestamp
+        self.token_id: str = token_id
+        self.hmac: bytes = hmac
+        self.renewers: list[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer] = [] if renewers is EMPTY else renewers
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeDelegationTokenResponse(Message):
     """DescribeDelegationTokenResponse: a response, key 41, versions 1 to 3."""
 
-    __slots__ = (
-        "error_code",
-        "tokens",
-        "throttle_time_ms",
-    )
+    __slots__ = ('error_code', 'tokens', 'throttle_time_ms')
     NAME = "DescribeDelegationTokenResponse"
     API_KEY = 41
     MIN_VERSION = 1
@@ -207,9 +170,6 @@ class DescribeDelegationTokenResponse(Message):
         ('tokens', 'tokens', '[]DescribeDelegationTokenResponseDescribedDelegationToken', (1, 3), (0, -1), None, (0, -1), (), False),
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 3), (0, -1), None, (0, -1), 0, False),
     )
-    error_code: int
-    tokens: list[DescribeDelegationTokenResponseDescribedDelegationToken]
-    throttle_time_ms: int
 
     def __init__(
         self,
@@ -218,9 +178,9 @@ class DescribeDelegationTokenResponse(Message):
         throttle_time_ms: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.tokens = [] if tokens is EMPTY else tokens
-        self.throttle_time_ms = throttle_time_ms
+        self.error_code: int = error_code
+        self.tokens: list[DescribeDelegationTokenResponseDescribedDelegationToken] = [] if tokens is EMPTY else tokens
+        self.throttle_time_ms: int = throttle_time_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -330,10 +290,7 @@ def _read_DescribeDelegationTokenRequest_1(data: bytes, pos: int, budget: Budget
     if n < 0:
         o.owners = None
     else:
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="owners")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 4, 212, "owners", pos, size, budget)
         o.owners, pos = _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -360,10 +317,7 @@ def _read_DescribeDelegationTokenRequest_2(data: bytes, pos: int, budget: Budget
     if n < 0:
         o.owners = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="owners")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "owners", pos, size, budget)
         o.owners, pos = _read_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -527,12 +481,7 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_1(data: bytes,
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="renewers")
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="renewers")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 4, 212, "renewers", pos, size, budget)
         o.renewers, pos = _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(data, pos, n, budget)
         o.token_requester_principal_type = ''
         o.token_requester_principal_name = ''
@@ -627,12 +576,7 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_2(data: bytes,
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="renewers")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="renewers")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "renewers", pos, size, budget)
         o.renewers, pos = _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -761,12 +705,7 @@ def _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data: bytes,
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="renewers")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="renewers")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "renewers", pos, size, budget)
         o.renewers, pos = _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -823,12 +762,7 @@ def _read_DescribeDelegationTokenResponse_1(data: bytes, pos: int, budget: Budge
     o = new(DescribeDelegationTokenResponse)
     o.error_code, n = _read_hi(data, pos)
     pos += 6
-    if n < 0:
-        check_length(-1, pos, size, what="tokens")
-    if n * 38 > size - pos:
-        check_length(n * 38, pos, size, what="tokens")
-    if budget is not None:
-        budget.charge(n * 580, pos)
+    check_array(n, 38, 580, "tokens", pos, size, budget)
     o.tokens, pos = _read_DescribeDelegationTokenResponseDescribedDelegationToken_1(data, pos, n, budget)
     o.throttle_time_ms, = _read_i(data, pos)
     pos += 4
@@ -855,12 +789,7 @@ def _read_DescribeDelegationTokenResponse_2(data: bytes, pos: int, budget: Budge
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="tokens")
-    if n * 30 > size - pos:
-        check_length(n * 30, pos, size, what="tokens")
-    if budget is not None:
-        budget.charge(n * 580, pos)
+    check_array(n, 30, 580, "tokens", pos, size, budget)
     o.tokens, pos = _read_DescribeDelegationTokenResponseDescribedDelegationToken_2(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
@@ -895,12 +824,7 @@ def _read_DescribeDelegationTokenResponse_3(data: bytes, pos: int, budget: Budge
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="tokens")
-    if n * 32 > size - pos:
-        check_length(n * 32, pos, size, what="tokens")
-    if budget is not None:
-        budget.charge(n * 708, pos)
+    check_array(n, 32, 708, "tokens", pos, size, budget)
     o.tokens, pos = _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
@@ -927,23 +851,7 @@ def _write_DescribeDelegationTokenResponse_3(o: DescribeDelegationTokenResponse,
         write(_pack_ix(o.throttle_time_ms))
 
 
-DescribeDelegationTokenRequest.READERS = (
-    _read_DescribeDelegationTokenRequest_1,
-    _read_DescribeDelegationTokenRequest_2,
-    _read_DescribeDelegationTokenRequest_2,
-)
-DescribeDelegationTokenRequest.WRITERS = (
-    _write_DescribeDelegationTokenRequest_1,
-    _write_DescribeDelegationTokenRequest_2,
-    _write_DescribeDelegationTokenRequest_2,
-)
-DescribeDelegationTokenResponse.READERS = (
-    _read_DescribeDelegationTokenResponse_1,
-    _read_DescribeDelegationTokenResponse_2,
-    _read_DescribeDelegationTokenResponse_3,
-)
-DescribeDelegationTokenResponse.WRITERS = (
-    _write_DescribeDelegationTokenResponse_1,
-    _write_DescribeDelegationTokenResponse_2,
-    _write_DescribeDelegationTokenResponse_3,
-)
+DescribeDelegationTokenRequest.READERS = (_read_DescribeDelegationTokenRequest_1, _read_DescribeDelegationTokenRequest_2, _read_DescribeDelegationTokenRequest_2,)
+DescribeDelegationTokenRequest.WRITERS = (_write_DescribeDelegationTokenRequest_1, _write_DescribeDelegationTokenRequest_2, _write_DescribeDelegationTokenRequest_2,)
+DescribeDelegationTokenResponse.READERS = (_read_DescribeDelegationTokenResponse_1, _read_DescribeDelegationTokenResponse_2, _read_DescribeDelegationTokenResponse_3,)
+DescribeDelegationTokenResponse.WRITERS = (_write_DescribeDelegationTokenResponse_1, _write_DescribeDelegationTokenResponse_2, _write_DescribeDelegationTokenResponse_3,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -51,10 +52,7 @@ __all__ = ["DescribeGroupsRequest", "DescribeGroupsResponse"]
 class DescribeGroupsRequest(Message):
     """DescribeGroupsRequest: a request, key 15, versions 0 to 6."""
 
-    __slots__ = (
-        "groups",
-        "include_authorized_operations",
-    )
+    __slots__ = ('groups', 'include_authorized_operations')
     NAME = "DescribeGroupsRequest"
     API_KEY = 15
     MIN_VERSION = 0
@@ -64,8 +62,6 @@ class DescribeGroupsRequest(Message):
         ('groups', 'groups', '[]string', (0, 6), (0, -1), None, (0, -1), (), False),
         ('include_authorized_operations', 'includeAuthorizedOperations', 'bool', (3, 6), (0, -1), None, (0, -1), False, False),
     )
-    groups: list[str]
-    include_authorized_operations: bool
 
     def __init__(
         self,
@@ -73,22 +69,15 @@ class DescribeGroupsRequest(Message):
         include_authorized_operations: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.groups = [] if groups is EMPTY else groups
-        self.include_authorized_operations = include_authorized_operations
+        self.groups: list[str] = [] if groups is EMPTY else groups
+        self.include_authorized_operations: bool = include_authorized_operations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeGroupsResponseDescribedGroupMember(Fields):
     """DescribedGroupMember of DescribeGroupsResponse."""
 
-    __slots__ = (
-        "member_id",
-        "group_instance_id",
-        "client_id",
-        "client_host",
-        "member_metadata",
-        "member_assignment",
-    )
+    __slots__ = ('member_id', 'group_instance_id', 'client_id', 'client_host', 'member_metadata', 'member_assignment')
     FIELDS = (
         ('member_id', 'memberId', 'string', (0, 6), (0, -1), None, (0, -1), '', False),
         ('group_instance_id', 'groupInstanceId', 'string', (4, 6), (4, 32767), None, (0, -1), None, True),
@@ -97,12 +86,6 @@ class DescribeGroupsResponseDescribedGroupMember(Fields):
         ('member_metadata', 'memberMetadata', 'bytes', (0, 6), (0, -1), None, (0, -1), b"", False),
         ('member_assignment', 'memberAssignment', 'bytes', (0, 6), (0, -1), None, (0, -1), b"", False),
     )
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    member_metadata: bytes
-    member_assignment: bytes
 
     def __init__(
         self,
@@ -114,28 +97,19 @@ class DescribeGroupsResponseDescribedGroupMember(Fields):
         member_assignment: bytes = b"",
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.member_metadata = member_metadata
-        self.member_assignment = member_assignment
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.member_metadata: bytes = member_metadata
+        self.member_assignment: bytes = member_assignment
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeGroupsResponseDescribedGroup(Fields):
     """DescribedGroup of DescribeGroupsResponse."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "group_id",
-        "group_state",
-        "protocol_type",
-        "protocol_data",
-        "members",
-        "authorized_operations",
-    )
+    __slots__ = ('error_code', 'error_message', 'group_id', 'group_state', 'protocol_type', 'protocol_data', 'members', 'authorized_operations')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 6), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (6, 6), (6, 32767), None, (0, -1), None, False),
@@ -146,14 +120,6 @@ class DescribeGroupsResponseDescribedGroup(Fields):
         ('members', 'members', '[]DescribeGroupsResponseDescribedGroupMember', (0, 6), (0, -1), None, (0, -1), (), False),
         ('authorized_operations', 'authorizedOperations', 'int32', (3, 6), (0, -1), None, (0, -1), -2147483648, False),
     )
-    error_code: int
-    error_message: str | None
-    group_id: str
-    group_state: str
-    protocol_type: str
-    protocol_data: str
-    members: list[DescribeGroupsResponseDescribedGroupMember]
-    authorized_operations: int
 
     def __init__(
         self,
@@ -167,24 +133,21 @@ class DescribeGroupsResponseDescribedGroup(Fields):
         authorized_operations: int = -2147483648,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.protocol_type = protocol_type
-        self.protocol_data = protocol_data
-        self.members = [] if members is EMPTY else members
-        self.authorized_operations = authorized_operations
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.group_id: str = group_id
+        self.group_state: str = group_state
+        self.protocol_type: str = protocol_type
+        self.protocol_data: str = protocol_data
+        self.members: list[DescribeGroupsResponseDescribedGroupMember] = [] if members is EMPTY else members
+        self.authorized_operations: int = authorized_operations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeGroupsResponse(Message):
     """DescribeGroupsResponse: a response, key 15, versions 0 to 6."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "groups",
-    )
+    __slots__ = ('throttle_time_ms', 'groups')
     NAME = "DescribeGroupsResponse"
     API_KEY = 15
     MIN_VERSION = 0
@@ -196,8 +159,6 @@ class DescribeGroupsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 6), (0, -1), None, (0, -1), 0, True),
         ('groups', 'groups', '[]DescribeGroupsResponseDescribedGroup', (0, 6), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    groups: list[DescribeGroupsResponseDescribedGroup]
 
     def __init__(
         self,
@@ -205,8 +166,8 @@ class DescribeGroupsResponse(Message):
         groups: list[DescribeGroupsResponseDescribedGroup] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[DescribeGroupsResponseDescribedGroup] = [] if groups is EMPTY else groups
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -215,12 +176,7 @@ def _read_DescribeGroupsRequest_0(data: bytes, pos: int, budget: Budget) -> tupl
     o = new(DescribeGroupsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 2, 84, "groups", pos, size, budget)
     o.groups = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -260,12 +216,7 @@ def _read_DescribeGroupsRequest_3(data: bytes, pos: int, budget: Budget) -> tupl
     o = new(DescribeGroupsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 2, 84, "groups", pos, size, budget)
     o.groups = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -308,12 +259,7 @@ def _read_DescribeGroupsRequest_5(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n > size - pos:
-        check_length(n, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "groups", pos, size, budget)
     o.groups = []
     for _ in range(n):
         n = data[pos]
@@ -696,12 +642,7 @@ def _read_DescribeGroupsResponseDescribedGroup_0(data: bytes, pos: int, count: i
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="members")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="members")
-        if budget is not None:
-            budget.charge(n * 404, pos)
+        check_array(n, 14, 404, "members", pos, size, budget)
         o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_0(data, pos, n, budget)
         o.error_message = None
         o.authorized_operations = -2147483648
@@ -788,12 +729,7 @@ def _read_DescribeGroupsResponseDescribedGroup_3(data: bytes, pos: int, count: i
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="members")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="members")
-        if budget is not None:
-            budget.charge(n * 404, pos)
+        check_array(n, 14, 404, "members", pos, size, budget)
         o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_0(data, pos, n, budget)
         o.authorized_operations, = _read_i(data, pos)
         pos += 4
@@ -880,12 +816,7 @@ def _read_DescribeGroupsResponseDescribedGroup_4(data: bytes, pos: int, count: i
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="members")
-        if n * 16 > size - pos:
-            check_length(n * 16, pos, size, what="members")
-        if budget is not None:
-            budget.charge(n * 468, pos)
+        check_array(n, 16, 468, "members", pos, size, budget)
         o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_4(data, pos, n, budget)
         o.authorized_operations, = _read_i(data, pos)
         pos += 4
@@ -983,12 +914,7 @@ def _read_DescribeGroupsResponseDescribedGroup_5(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="members")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="members")
-        if budget is not None:
-            budget.charge(n * 468, pos)
+        check_array(n, 7, 468, "members", pos, size, budget)
         o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_5(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
@@ -1109,12 +1035,7 @@ def _read_DescribeGroupsResponseDescribedGroup_6(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="members")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="members")
-        if budget is not None:
-            budget.charge(n * 468, pos)
+        check_array(n, 7, 468, "members", pos, size, budget)
         o.members, pos = _read_DescribeGroupsResponseDescribedGroupMember_5(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
@@ -1169,12 +1090,7 @@ def _read_DescribeGroupsResponse_0(data: bytes, pos: int, budget: Budget) -> tup
     o = new(DescribeGroupsResponse)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 14 > size - pos:
-        check_length(n * 14, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 492, pos)
+    check_array(n, 14, 492, "groups", pos, size, budget)
     o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_0(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.unknown_tagged_fields = None
@@ -1196,12 +1112,7 @@ def _read_DescribeGroupsResponse_1(data: bytes, pos: int, budget: Budget) -> tup
     o = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 14 > size - pos:
-        check_length(n * 14, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 492, pos)
+    check_array(n, 14, 492, "groups", pos, size, budget)
     o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -1222,12 +1133,7 @@ def _read_DescribeGroupsResponse_3(data: bytes, pos: int, budget: Budget) -> tup
     o = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 524, pos)
+    check_array(n, 18, 524, "groups", pos, size, budget)
     o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_3(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -1248,12 +1154,7 @@ def _read_DescribeGroupsResponse_4(data: bytes, pos: int, budget: Budget) -> tup
     o = new(DescribeGroupsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 524, pos)
+    check_array(n, 18, 524, "groups", pos, size, budget)
     o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_4(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -1277,12 +1178,7 @@ def _read_DescribeGroupsResponse_5(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 12 > size - pos:
-        check_length(n * 12, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 524, pos)
+    check_array(n, 12, 524, "groups", pos, size, budget)
     o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1316,12 +1212,7 @@ def _read_DescribeGroupsResponse_6(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 13 > size - pos:
-        check_length(n * 13, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 588, pos)
+    check_array(n, 13, 588, "groups", pos, size, budget)
     o.groups, pos = _read_DescribeGroupsResponseDescribedGroup_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1347,39 +1238,7 @@ def _write_DescribeGroupsResponse_6(o: DescribeGroupsResponse, write: Write, ver
         write(b"\x00")
 
 
-DescribeGroupsRequest.READERS = (
-    _read_DescribeGroupsRequest_0,
-    _read_DescribeGroupsRequest_0,
-    _read_DescribeGroupsRequest_0,
-    _read_DescribeGroupsRequest_3,
-    _read_DescribeGroupsRequest_3,
-    _read_DescribeGroupsRequest_5,
-    _read_DescribeGroupsRequest_5,
-)
-DescribeGroupsRequest.WRITERS = (
-    _write_DescribeGroupsRequest_0,
-    _write_DescribeGroupsRequest_0,
-    _write_DescribeGroupsRequest_0,
-    _write_DescribeGroupsRequest_3,
-    _write_DescribeGroupsRequest_3,
-    _write_DescribeGroupsRequest_5,
-    _write_DescribeGroupsRequest_5,
-)
-DescribeGroupsResponse.READERS = (
-    _read_DescribeGroupsResponse_0,
-    _read_DescribeGroupsResponse_1,
-    _read_DescribeGroupsResponse_1,
-    _read_DescribeGroupsResponse_3,
-    _read_DescribeGroupsResponse_4,
-    _read_DescribeGroupsResponse_5,
-    _read_DescribeGroupsResponse_6,
-)
-DescribeGroupsResponse.WRITERS = (
-    _write_DescribeGroupsResponse_0,
-    _write_DescribeGroupsResponse_1,
-    _write_DescribeGroupsResponse_1,
-    _write_DescribeGroupsResponse_3,
-    _write_DescribeGroupsResponse_4,
-    _write_DescribeGroupsResponse_5,
-    _write_DescribeGroupsResponse_6,
-)
+DescribeGroupsRequest.READERS = (_read_DescribeGroupsRequest_0, _read_DescribeGroupsRequest_0, _read_DescribeGroupsRequest_0, _read_DescribeGroupsRequest_3, _read_DescribeGroupsRequest_3, _read_DescribeGroupsRequest_5, _read_DescribeGroupsRequest_5,)
+DescribeGroupsRequest.WRITERS = (_write_DescribeGroupsRequest_0, _write_DescribeGroupsRequest_0, _write_DescribeGroupsRequest_0, _write_DescribeGroupsRequest_3, _write_DescribeGroupsRequest_3, _write_DescribeGroupsRequest_5, _write_DescribeGroupsRequest_5,)
+DescribeGroupsResponse.READERS = (_read_DescribeGroupsResponse_0, _read_DescribeGroupsResponse_1, _read_DescribeGroupsResponse_1, _read_DescribeGroupsResponse_3, _read_DescribeGroupsResponse_4, _read_DescribeGroupsResponse_5, _read_DescribeGroupsResponse_6,)
+DescribeGroupsResponse.WRITERS = (_write_DescribeGroupsResponse_0, _write_DescribeGroupsResponse_1, _write_DescribeGroupsResponse_1, _write_DescribeGroupsResponse_3, _write_DescribeGroupsResponse_4, _write_DescribeGroupsResponse_5, _write_DescribeGroupsResponse_6,)

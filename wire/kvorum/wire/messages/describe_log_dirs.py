@@ -20,6 +20,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -66,16 +67,11 @@ __all__ = ["DescribeLogDirsRequest", "DescribeLogDirsResponse"]
 class DescribeLogDirsRequestDescribableLogDirTopic(Fields):
     """DescribableLogDirTopic of DescribeLogDirsRequest."""
 
-    __slots__ = (
-        "topic",
-        "partitions",
-    )
+    __slots__ = ('topic', 'partitions')
     FIELDS = (
         ('topic', 'topic', 'string', (1, 5), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (1, 5), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -83,17 +79,15 @@ class DescribeLogDirsRequestDescribableLogDirTopic(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeLogDirsRequest(Message):
     """DescribeLogDirsRequest: a request, key 35, versions 1 to 5."""
 
-    __slots__ = (
-        "topics",
-    )
+    __slots__ = ('topics',)
     NAME = "DescribeLogDirsRequest"
     API_KEY = 35
     MIN_VERSION = 1
@@ -103,36 +97,26 @@ class DescribeLogDirsRequest(Message):
     FIELDS = (
         ('topics', 'topics', '[]DescribeLogDirsRequestDescribableLogDirTopic', (1, 5), (0, 32767), None, (0, -1), (), False),
     )
-    topics: list[DescribeLogDirsRequestDescribableLogDirTopic] | None
 
     def __init__(
         self,
         topics: list[DescribeLogDirsRequestDescribableLogDirTopic] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
+        self.topics: list[DescribeLogDirsRequestDescribableLogDirTopic] | None = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeLogDirsResponseDescribeLogDirsPartition(Fields):
     """DescribeLogDirsPartition of DescribeLogDirsResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "partition_size",
-        "offset_lag",
-        "is_future_key",
-    )
+    __slots__ = ('partition_index', 'partition_size', 'offset_lag', 'is_future_key')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (1, 5), (0, -1), None, (0, -1), 0, False),
         ('partition_size', 'partitionSize', 'int64', (1, 5), (0, -1), None, (0, -1), 0, False),
         ('offset_lag', 'offsetLag', 'int64', (1, 5), (0, -1), None, (0, -1), 0, False),
         ('is_future_key', 'isFutureKey', 'bool', (1, 5), (0, -1), None, (0, -1), False, False),
     )
-    partition_index: int
-    partition_size: int
-    offset_lag: int
-    is_future_key: bool
 
     def __init__(
         self,
@@ -142,26 +126,21 @@ class DescribeLogDirsResponseDescribeLogDirsPartition(Fields):
         is_future_key: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.partition_size = partition_size
-        self.offset_lag = offset_lag
-        self.is_future_key = is_future_key
+        self.partition_index: int = partition_index
+        self.partition_size: int = partition_size
+        self.offset_lag: int = offset_lag
+        self.is_future_key: bool = is_future_key
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeLogDirsResponseDescribeLogDirsTopic(Fields):
     """DescribeLogDirsTopic of DescribeLogDirsResponse."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (1, 5), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]DescribeLogDirsResponseDescribeLogDirsPartition', (1, 5), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[DescribeLogDirsResponseDescribeLogDirsPartition]
 
     def __init__(
         self,
@@ -169,22 +148,15 @@ class DescribeLogDirsResponseDescribeLogDirsTopic(Fields):
         partitions: list[DescribeLogDirsResponseDescribeLogDirsPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[DescribeLogDirsResponseDescribeLogDirsPartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeLogDirsResponseDescribeLogDirsResult(Fields):
     """DescribeLogDirsResult of DescribeLogDirsResponse."""
 
-    __slots__ = (
-        "error_code",
-        "log_dir",
-        "topics",
-        "total_bytes",
-        "usable_bytes",
-        "is_cordoned",
-    )
+    __slots__ = ('error_code', 'log_dir', 'topics', 'total_bytes', 'usable_bytes', 'is_cordoned')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (1, 5), (0, -1), None, (0, -1), 0, False),
         ('log_dir', 'logDir', 'string', (1, 5), (0, -1), None, (0, -1), '', False),
@@ -193,12 +165,6 @@ class DescribeLogDirsResponseDescribeLogDirsResult(Fields):
         ('usable_bytes', 'usableBytes', 'int64', (4, 5), (0, -1), None, (0, -1), -1, True),
         ('is_cordoned', 'isCordoned', 'bool', (5, 5), (0, -1), None, (0, -1), False, True),
     )
-    error_code: int
-    log_dir: str
-    topics: list[DescribeLogDirsResponseDescribeLogDirsTopic]
-    total_bytes: int
-    usable_bytes: int
-    is_cordoned: bool
 
     def __init__(
         self,
@@ -210,23 +176,19 @@ class DescribeLogDirsResponseDescribeLogDirsResult(Fields):
         is_cordoned: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.log_dir = log_dir
-        self.topics = [] if topics is EMPTY else topics
-        self.total_bytes = total_bytes
-        self.usable_bytes = usable_bytes
-        self.is_cordoned = is_cordoned
+        self.error_code: int = error_code
+        self.log_dir: str = log_dir
+        self.topics: list[DescribeLogDirsResponseDescribeLogDirsTopic] = [] if topics is EMPTY else topics
+        self.total_bytes: int = total_bytes
+        self.usable_bytes: int = usable_bytes
+        self.is_cordoned: bool = is_cordoned
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeLogDirsResponse(Message):
     """DescribeLogDirsResponse: a response, key 35, versions 1 to 5."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "results",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'results')
     NAME = "DescribeLogDirsResponse"
     API_KEY = 35
     MIN_VERSION = 1
@@ -240,9 +202,6 @@ class DescribeLogDirsResponse(Message):
         ('error_code', 'errorCode', 'int16', (3, 5), (0, -1), None, (0, -1), 0, True),
         ('results', 'results', '[]DescribeLogDirsResponseDescribeLogDirsResult', (1, 5), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    results: list[DescribeLogDirsResponseDescribeLogDirsResult]
 
     def __init__(
         self,
@@ -251,9 +210,9 @@ class DescribeLogDirsResponse(Message):
         results: list[DescribeLogDirsResponseDescribeLogDirsResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.results = [] if results is EMPTY else results
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.results: list[DescribeLogDirsResponseDescribeLogDirsResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -373,10 +332,7 @@ def _read_DescribeLogDirsRequest_1(data: bytes, pos: int, budget: Budget) -> tup
     if n < 0:
         o.topics = None
     else:
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 6, 220, "topics", pos, size, budget)
         o.topics, pos = _read_DescribeLogDirsRequestDescribableLogDirTopic_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -403,10 +359,7 @@ def _read_DescribeLogDirsRequest_2(data: bytes, pos: int, budget: Budget) -> tup
     if n < 0:
         o.topics = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_DescribeLogDirsRequestDescribableLogDirTopic_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -485,12 +438,7 @@ def _read_DescribeLogDirsResponseDescribeLogDirsTopic_1(data: bytes, pos: int, c
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 21 > size - pos:
-            check_length(n * 21, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 21, 212, "partitions", pos, size, budget)
         o.partitions, pos = _read_DescribeLogDirsResponseDescribeLogDirsPartition_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -534,12 +482,7 @@ def _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data: bytes, pos: int, c
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 22 > size - pos:
-            check_length(n * 22, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 22, 212, "partitions", pos, size, budget)
         o.partitions, pos = _read_DescribeLogDirsResponseDescribeLogDirsPartition_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -584,12 +527,7 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_1(data: bytes, pos: int, 
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 6, 220, "topics", pos, size, budget)
         o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_1(data, pos, n, budget)
         o.total_bytes = -1
         o.usable_bytes = -1
@@ -636,12 +574,7 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data: bytes, pos: int, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -698,12 +631,7 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_4(data: bytes, pos: int, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data, pos, n, budget)
         o.total_bytes, o.usable_bytes, n = _read_qqB(data, pos)
         pos += 17
@@ -759,12 +687,7 @@ def _read_DescribeLogDirsResponseDescribeLogDirsResult_5(data: bytes, pos: int, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_DescribeLogDirsResponseDescribeLogDirsTopic_2(data, pos, n, budget)
         o.total_bytes, o.usable_bytes, o.is_cordoned, n = _read_qqtB(data, pos)
         pos += 18
@@ -802,12 +725,7 @@ def _read_DescribeLogDirsResponse_1(data: bytes, pos: int, budget: Budget) -> tu
     o = new(DescribeLogDirsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 284, pos)
+    check_array(n, 8, 284, "results", pos, size, budget)
     o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_1(data, pos, n, budget)
     o.error_code = 0
     o.unknown_tagged_fields = None
@@ -832,12 +750,7 @@ def _read_DescribeLogDirsResponse_2(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 284, pos)
+    check_array(n, 5, 284, "results", pos, size, budget)
     o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -872,12 +785,7 @@ def _read_DescribeLogDirsResponse_3(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 284, pos)
+    check_array(n, 5, 284, "results", pos, size, budget)
     o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -911,12 +819,7 @@ def _read_DescribeLogDirsResponse_4(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 21 > size - pos:
-        check_length(n * 21, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 364, pos)
+    check_array(n, 21, 364, "results", pos, size, budget)
     o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -950,12 +853,7 @@ def _read_DescribeLogDirsResponse_5(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 22 > size - pos:
-        check_length(n * 22, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 364, pos)
+    check_array(n, 22, 364, "results", pos, size, budget)
     o.results, pos = _read_DescribeLogDirsResponseDescribeLogDirsResult_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -981,31 +879,7 @@ def _write_DescribeLogDirsResponse_5(o: DescribeLogDirsResponse, write: Write, v
         write(b"\x00")
 
 
-DescribeLogDirsRequest.READERS = (
-    _read_DescribeLogDirsRequest_1,
-    _read_DescribeLogDirsRequest_2,
-    _read_DescribeLogDirsRequest_2,
-    _read_DescribeLogDirsRequest_2,
-    _read_DescribeLogDirsRequest_2,
-)
-DescribeLogDirsRequest.WRITERS = (
-    _write_DescribeLogDirsRequest_1,
-    _write_DescribeLogDirsRequest_2,
-    _write_DescribeLogDirsRequest_2,
-    _write_DescribeLogDirsRequest_2,
-    _write_DescribeLogDirsRequest_2,
-)
-DescribeLogDirsResponse.READERS = (
-    _read_DescribeLogDirsResponse_1,
-    _read_DescribeLogDirsResponse_2,
-    _read_DescribeLogDirsResponse_3,
-    _read_DescribeLogDirsResponse_4,
-    _read_DescribeLogDirsResponse_5,
-)
-DescribeLogDirsResponse.WRITERS = (
-    _write_DescribeLogDirsResponse_1,
-    _write_DescribeLogDirsResponse_2,
-    _write_DescribeLogDirsResponse_3,
-    _write_DescribeLogDirsResponse_4,
-    _write_DescribeLogDirsResponse_5,
-)
+DescribeLogDirsRequest.READERS = (_read_DescribeLogDirsRequest_1, _read_DescribeLogDirsRequest_2, _read_DescribeLogDirsRequest_2, _read_DescribeLogDirsRequest_2, _read_DescribeLogDirsRequest_2,)
+DescribeLogDirsRequest.WRITERS = (_write_DescribeLogDirsRequest_1, _write_DescribeLogDirsRequest_2, _write_DescribeLogDirsRequest_2, _write_DescribeLogDirsRequest_2, _write_DescribeLogDirsRequest_2,)
+DescribeLogDirsResponse.READERS = (_read_DescribeLogDirsResponse_1, _read_DescribeLogDirsResponse_2, _read_DescribeLogDirsResponse_3, _read_DescribeLogDirsResponse_4, _read_DescribeLogDirsResponse_5,)
+DescribeLogDirsResponse.WRITERS = (_write_DescribeLogDirsResponse_1, _write_DescribeLogDirsResponse_2, _write_DescribeLogDirsResponse_3, _write_DescribeLogDirsResponse_4, _write_DescribeLogDirsResponse_5,)

@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -46,16 +47,11 @@ __all__ = ["DescribeProducersRequest", "DescribeProducersResponse"]
 class DescribeProducersRequestTopicRequest(Fields):
     """TopicRequest of DescribeProducersRequest."""
 
-    __slots__ = (
-        "name",
-        "partition_indexes",
-    )
+    __slots__ = ('name', 'partition_indexes')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partition_indexes', 'partitionIndexes', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partition_indexes: list[int]
 
     def __init__(
         self,
@@ -63,17 +59,15 @@ class DescribeProducersRequestTopicRequest(Fields):
         partition_indexes: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeProducersRequest(Message):
     """DescribeProducersRequest: a request, key 61, versions 0 to 0."""
 
-    __slots__ = (
-        "topics",
-    )
+    __slots__ = ('topics',)
     NAME = "DescribeProducersRequest"
     API_KEY = 61
     MIN_VERSION = 0
@@ -83,28 +77,20 @@ class DescribeProducersRequest(Message):
     FIELDS = (
         ('topics', 'topics', '[]DescribeProducersRequestTopicRequest', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topics: list[DescribeProducersRequestTopicRequest]
 
     def __init__(
         self,
         topics: list[DescribeProducersRequestTopicRequest] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
+        self.topics: list[DescribeProducersRequestTopicRequest] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeProducersResponseProducerState(Fields):
     """ProducerState of DescribeProducersResponse."""
 
-    __slots__ = (
-        "producer_id",
-        "producer_epoch",
-        "last_sequence",
-        "last_timestamp",
-        "coordinator_epoch",
-        "current_txn_start_offset",
-    )
+    __slots__ = ('producer_id', 'producer_epoch', 'last_sequence', 'last_timestamp', 'coordinator_epoch', 'current_txn_start_offset')
     FIELDS = (
         ('producer_id', 'producerId', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('producer_epoch', 'producerEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -113,12 +99,6 @@ class DescribeProducersResponseProducerState(Fields):
         ('coordinator_epoch', 'coordinatorEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('current_txn_start_offset', 'currentTxnStartOffset', 'int64', (0, 0), (0, -1), None, (0, -1), -1, False),
     )
-    producer_id: int
-    producer_epoch: int
-    last_sequence: int
-    last_timestamp: int
-    coordinator_epoch: int
-    current_txn_start_offset: int
 
     def __init__(
         self,
@@ -130,34 +110,25 @@ class DescribeProducersResponseProducerState(Fields):
         current_txn_start_offset: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.last_sequence = last_sequence
-        self.last_timestamp = last_timestamp
-        self.coordinator_epoch = coordinator_epoch
-        self.current_txn_start_offset = current_txn_start_offset
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.last_sequence: int = last_sequence
+        self.last_timestamp: int = last_timestamp
+        self.coordinator_epoch: int = coordinator_epoch
+        self.current_txn_start_offset: int = current_txn_start_offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeProducersResponsePartitionResponse(Fields):
     """PartitionResponse of DescribeProducersResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "error_message",
-        "active_producers",
-    )
+    __slots__ = ('partition_index', 'error_code', 'error_message', 'active_producers')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
         ('active_producers', 'activeProducers', '[]DescribeProducersResponseProducerState', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    partition_index: int
-    error_code: int
-    error_message: str | None
-    active_producers: list[DescribeProducersResponseProducerState]
 
     def __init__(
         self,
@@ -167,26 +138,21 @@ class DescribeProducersResponsePartitionResponse(Fields):
         active_producers: list[DescribeProducersResponseProducerState] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.active_producers = [] if active_producers is EMPTY else active_producers
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.active_producers: list[DescribeProducersResponseProducerState] = [] if active_producers is EMPTY else active_producers
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeProducersResponseTopicResponse(Fields):
     """TopicResponse of DescribeProducersResponse."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]DescribeProducersResponsePartitionResponse', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[DescribeProducersResponsePartitionResponse]
 
     def __init__(
         self,
@@ -194,18 +160,15 @@ class DescribeProducersResponseTopicResponse(Fields):
         partitions: list[DescribeProducersResponsePartitionResponse] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[DescribeProducersResponsePartitionResponse] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeProducersResponse(Message):
     """DescribeProducersResponse: a response, key 61, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = ('throttle_time_ms', 'topics')
     NAME = "DescribeProducersResponse"
     API_KEY = 61
     MIN_VERSION = 0
@@ -218,8 +181,6 @@ class DescribeProducersResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]DescribeProducersResponseTopicResponse', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    topics: list[DescribeProducersResponseTopicResponse]
 
     def __init__(
         self,
@@ -227,8 +188,8 @@ class DescribeProducersResponse(Message):
         topics: list[DescribeProducersResponseTopicResponse] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[DescribeProducersResponseTopicResponse] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -296,12 +257,7 @@ def _read_DescribeProducersRequest_0(data: bytes, pos: int, budget: Budget) -> t
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_DescribeProducersRequestTopicRequest_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -370,12 +326,7 @@ def _read_DescribeProducersResponsePartitionResponse_0(data: bytes, pos: int, co
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="activeProducers")
-        if n * 37 > size - pos:
-            check_length(n * 37, pos, size, what="activeProducers")
-        if budget is not None:
-            budget.charge(n * 332, pos)
+        check_array(n, 37, 332, "activeProducers", pos, size, budget)
         o.active_producers, pos = _read_DescribeProducersResponseProducerState_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -430,12 +381,7 @@ def _read_DescribeProducersResponseTopicResponse_0(data: bytes, pos: int, count:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 9 > size - pos:
-            check_length(n * 9, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 300, pos)
+        check_array(n, 9, 300, "partitions", pos, size, budget)
         o.partitions, pos = _read_DescribeProducersResponsePartitionResponse_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -471,12 +417,7 @@ def _read_DescribeProducersResponse_0(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_DescribeProducersResponseTopicResponse_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -502,15 +443,7 @@ def _write_DescribeProducersResponse_0(o: DescribeProducersResponse, write: Writ
         write(b"\x00")
 
 
-DescribeProducersRequest.READERS = (
-    _read_DescribeProducersRequest_0,
-)
-DescribeProducersRequest.WRITERS = (
-    _write_DescribeProducersRequest_0,
-)
-DescribeProducersResponse.READERS = (
-    _read_DescribeProducersResponse_0,
-)
-DescribeProducersResponse.WRITERS = (
-    _write_DescribeProducersResponse_0,
-)
+DescribeProducersRequest.READERS = (_read_DescribeProducersRequest_0,)
+DescribeProducersRequest.WRITERS = (_write_DescribeProducersRequest_0,)
+DescribeProducersResponse.READERS = (_read_DescribeProducersResponse_0,)
+DescribeProducersResponse.WRITERS = (_write_DescribeProducersResponse_0,)

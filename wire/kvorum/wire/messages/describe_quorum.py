@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -63,36 +64,28 @@ __all__ = ["DescribeQuorumRequest", "DescribeQuorumResponse"]
 class DescribeQuorumRequestPartitionData(Fields):
     """PartitionData of DescribeQuorumRequest."""
 
-    __slots__ = (
-        "partition_index",
-    )
+    __slots__ = ('partition_index',)
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
 
     def __init__(
         self,
         partition_index: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
+        self.partition_index: int = partition_index
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeQuorumRequestTopicData(Fields):
     """TopicData of DescribeQuorumRequest."""
 
-    __slots__ = (
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]DescribeQuorumRequestPartitionData', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    partitions: list[DescribeQuorumRequestPartitionData]
 
     def __init__(
         self,
@@ -100,17 +93,15 @@ class DescribeQuorumRequestTopicData(Fields):
         partitions: list[DescribeQuorumRequestPartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.partitions: list[DescribeQuorumRequestPartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeQuorumRequest(Message):
     """DescribeQuorumRequest: a request, key 55, versions 0 to 2."""
 
-    __slots__ = (
-        "topics",
-    )
+    __slots__ = ('topics',)
     NAME = "DescribeQuorumRequest"
     API_KEY = 55
     MIN_VERSION = 0
@@ -121,27 +112,20 @@ class DescribeQuorumRequest(Message):
     FIELDS = (
         ('topics', 'topics', '[]DescribeQuorumRequestTopicData', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    topics: list[DescribeQuorumRequestTopicData]
 
     def __init__(
         self,
         topics: list[DescribeQuorumRequestTopicData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
+        self.topics: list[DescribeQuorumRequestTopicData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeQuorumResponseReplicaState(Fields):
     """ReplicaState of DescribeQuorumResponse."""
 
-    __slots__ = (
-        "replica_id",
-        "replica_directory_id",
-        "log_end_offset",
-        "last_fetch_timestamp",
-        "last_caught_up_timestamp",
-    )
+    __slots__ = ('replica_id', 'replica_directory_id', 'log_end_offset', 'last_fetch_timestamp', 'last_caught_up_timestamp')
     FIELDS = (
         ('replica_id', 'replicaId', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('replica_directory_id', 'replicaDirectoryId', 'uuid', (2, 2), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
@@ -149,11 +133,6 @@ class DescribeQuorumResponseReplicaState(Fields):
         ('last_fetch_timestamp', 'lastFetchTimestamp', 'int64', (1, 2), (0, -1), None, (0, -1), -1, True),
         ('last_caught_up_timestamp', 'lastCaughtUpTimestamp', 'int64', (1, 2), (0, -1), None, (0, -1), -1, True),
     )
-    replica_id: int
-    replica_directory_id: bytes
-    log_end_offset: int
-    last_fetch_timestamp: int
-    last_caught_up_timestamp: int
 
     def __init__(
         self,
@@ -164,30 +143,23 @@ class DescribeQuorumResponseReplicaState(Fields):
         last_caught_up_timestamp: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.replica_id = replica_id
-        self.replica_directory_id = replica_directory_id
-        self.log_end_offset = log_end_offset
-        self.last_fetch_timestamp = last_fetch_timestamp
-        self.last_caught_up_timestamp = last_caught_up_timestamp
+        self.replica_id: int = replica_id
+        self.replica_directory_id: bytes = replica_directory_id
+        self.log_end_offset: int = log_end_offset
+        self.last_fetch_timestamp: int = last_fetch_timestamp
+        self.last_caught_up_timestamp: int = last_caught_up_timestamp
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeQuorumResponseListener(Fields):
     """Listener of DescribeQuorumResponse."""
 
-    __slots__ = (
-        "name",
-        "host",
-        "port",
-    )
+    __slots__ = ('name', 'host', 'port')
     FIELDS = (
         ('name', 'name', 'string', (2, 2), (0, -1), None, (0, -1), '', False),
         ('host', 'host', 'string', (2, 2), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (2, 2), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -196,25 +168,16 @@ class DescribeQuorumResponseListener(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeQuorumResponsePartitionData(Fields):
     """PartitionData of DescribeQuorumResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "error_message",
-        "leader_id",
-        "leader_epoch",
-        "high_watermark",
-        "current_voters",
-        "observers",
-    )
+    __slots__ = ('partition_index', 'error_code', 'error_message', 'leader_id', 'leader_epoch', 'high_watermark', 'current_voters', 'observers')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
@@ -225,14 +188,6 @@ class DescribeQuorumResponsePartitionData(Fields):
         ('current_voters', 'currentVoters', '[]DescribeQuorumResponseReplicaState', (0, 2), (0, -1), None, (0, -1), (), False),
         ('observers', 'observers', '[]DescribeQuorumResponseReplicaState', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    partition_index: int
-    error_code: int
-    error_message: str | None
-    leader_id: int
-    leader_epoch: int
-    high_watermark: int
-    current_voters: list[DescribeQuorumResponseReplicaState]
-    observers: list[DescribeQuorumResponseReplicaState]
 
     def __init__(
         self,
@@ -246,30 +201,25 @@ class DescribeQuorumResponsePartitionData(Fields):
         observers: list[DescribeQuorumResponseReplicaState] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.high_watermark = high_watermark
-        self.current_voters = [] if current_voters is EMPTY else current_voters
-        self.observers = [] if observers is EMPTY else observers
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.high_watermark: int = high_watermark
+        self.current_voters: list[DescribeQuorumResponseReplicaState] = [] if current_voters is EMPTY else current_voters
+        self.observers: list[DescribeQuorumResponseReplicaState] = [] if observers is EMPTY else observers
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeQuorumResponseNode(Fields):
     """Node of DescribeQuorumResponse."""
 
-    __slots__ = (
-        "node_id",
-        "listeners",
-    )
+    __slots__ = ('node_id', 'listeners')
     FIELDS = (
         ('node_id', 'nodeId', 'int32', (2, 2), (0, -1), None, (0, -1), 0, False),
         ('listeners', 'listeners', '[]DescribeQuorumResponseListener', (2, 2), (0, -1), None, (0, -1), (), False),
     )
-    node_id: int
-    listeners: list[DescribeQuorumResponseListener]
 
     def __init__(
         self,
@@ -277,24 +227,19 @@ class DescribeQuorumResponseNode(Fields):
         listeners: list[DescribeQuorumResponseListener] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.node_id = node_id
-        self.listeners = [] if listeners is EMPTY else listeners
+        self.node_id: int = node_id
+        self.listeners: list[DescribeQuorumResponseListener] = [] if listeners is EMPTY else listeners
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeQuorumResponseTopicData(Fields):
     """TopicData of DescribeQuorumResponse."""
 
-    __slots__ = (
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]DescribeQuorumResponsePartitionData', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    partitions: list[DescribeQuorumResponsePartitionData]
 
     def __init__(
         self,
@@ -302,20 +247,15 @@ class DescribeQuorumResponseTopicData(Fields):
         partitions: list[DescribeQuorumResponsePartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.partitions: list[DescribeQuorumResponsePartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeQuorumResponse(Message):
     """DescribeQuorumResponse: a response, key 55, versions 0 to 2."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "topics",
-        "nodes",
-    )
+    __slots__ = ('error_code', 'error_message', 'topics', 'nodes')
     NAME = "DescribeQuorumResponse"
     API_KEY = 55
     MIN_VERSION = 0
@@ -332,10 +272,6 @@ class DescribeQuorumResponse(Message):
         ('topics', 'topics', '[]DescribeQuorumResponseTopicData', (0, 2), (0, -1), None, (0, -1), (), False),
         ('nodes', 'nodes', '[]DescribeQuorumResponseNode', (2, 2), (0, -1), None, (0, -1), (), False),
     )
-    error_code: int
-    error_message: str | None
-    topics: list[DescribeQuorumResponseTopicData]
-    nodes: list[DescribeQuorumResponseNode]
 
     def __init__(
         self,
@@ -345,10 +281,10 @@ class DescribeQuorumResponse(Message):
         nodes: list[DescribeQuorumResponseNode] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.topics = [] if topics is EMPTY else topics
-        self.nodes = [] if nodes is EMPTY else nodes
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.topics: list[DescribeQuorumResponseTopicData] = [] if topics is EMPTY else topics
+        self.nodes: list[DescribeQuorumResponseNode] = [] if nodes is EMPTY else nodes
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -396,12 +332,7 @@ def _read_DescribeQuorumRequestTopicData_0(data: bytes, pos: int, count: int, bu
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 5 > size - pos:
-            check_length(n * 5, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 108, pos)
+        check_array(n, 5, 108, "partitions", pos, size, budget)
         o.partitions, pos = _read_DescribeQuorumRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -437,12 +368,7 @@ def _read_DescribeQuorumRequest_0(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_DescribeQuorumRequestTopicData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -605,24 +531,14 @@ def _read_DescribeQuorumResponsePartitionData_0(data: bytes, pos: int, count: in
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="currentVoters")
-        if n * 13 > size - pos:
-            check_length(n * 13, pos, size, what="currentVoters")
-        if budget is not None:
-            budget.charge(n * 180, pos)
+        check_array(n, 13, 180, "currentVoters", pos, size, budget)
         o.current_voters, pos = _read_DescribeQuorumResponseReplicaState_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="observers")
-        if n * 13 > size - pos:
-            check_length(n * 13, pos, size, what="observers")
-        if budget is not None:
-            budget.charge(n * 180, pos)
+        check_array(n, 13, 180, "observers", pos, size, budget)
         o.observers, pos = _read_DescribeQuorumResponseReplicaState_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -666,24 +582,14 @@ def _read_DescribeQuorumResponsePartitionData_1(data: bytes, pos: int, count: in
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="currentVoters")
-        if n * 29 > size - pos:
-            check_length(n * 29, pos, size, what="currentVoters")
-        if budget is not None:
-            budget.charge(n * 260, pos)
+        check_array(n, 29, 260, "currentVoters", pos, size, budget)
         o.current_voters, pos = _read_DescribeQuorumResponseReplicaState_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="observers")
-        if n * 29 > size - pos:
-            check_length(n * 29, pos, size, what="observers")
-        if budget is not None:
-            budget.charge(n * 260, pos)
+        check_array(n, 29, 260, "observers", pos, size, budget)
         o.observers, pos = _read_DescribeQuorumResponseReplicaState_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -742,24 +648,14 @@ def _read_DescribeQuorumResponsePartitionData_2(data: bytes, pos: int, count: in
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="currentVoters")
-        if n * 45 > size - pos:
-            check_length(n * 45, pos, size, what="currentVoters")
-        if budget is not None:
-            budget.charge(n * 324, pos)
+        check_array(n, 45, 324, "currentVoters", pos, size, budget)
         o.current_voters, pos = _read_DescribeQuorumResponseReplicaState_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="observers")
-        if n * 45 > size - pos:
-            check_length(n * 45, pos, size, what="observers")
-        if budget is not None:
-            budget.charge(n * 324, pos)
+        check_array(n, 45, 324, "observers", pos, size, budget)
         o.observers, pos = _read_DescribeQuorumResponseReplicaState_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -811,12 +707,7 @@ def _read_DescribeQuorumResponseNode_2(data: bytes, pos: int, count: int, budget
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="listeners")
-        if n * 5 > size - pos:
-            check_length(n * 5, pos, size, what="listeners")
-        if budget is not None:
-            budget.charge(n * 252, pos)
+        check_array(n, 5, 252, "listeners", pos, size, budget)
         o.listeners, pos = _read_DescribeQuorumResponseListener_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -866,12 +757,7 @@ def _read_DescribeQuorumResponseTopicData_0(data: bytes, pos: int, count: int, b
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 25 > size - pos:
-            check_length(n * 25, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 444, pos)
+        check_array(n, 25, 444, "partitions", pos, size, budget)
         o.partitions, pos = _read_DescribeQuorumResponsePartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -921,12 +807,7 @@ def _read_DescribeQuorumResponseTopicData_1(data: bytes, pos: int, count: int, b
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 25 > size - pos:
-            check_length(n * 25, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 444, pos)
+        check_array(n, 25, 444, "partitions", pos, size, budget)
         o.partitions, pos = _read_DescribeQuorumResponsePartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -976,12 +857,7 @@ def _read_DescribeQuorumResponseTopicData_2(data: bytes, pos: int, count: int, b
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 26 > size - pos:
-            check_length(n * 26, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 508, pos)
+        check_array(n, 26, 508, "partitions", pos, size, budget)
         o.partitions, pos = _read_DescribeQuorumResponsePartitionData_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1017,12 +893,7 @@ def _read_DescribeQuorumResponse_0(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_DescribeQuorumResponseTopicData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1060,12 +931,7 @@ def _read_DescribeQuorumResponse_1(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_DescribeQuorumResponseTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1118,24 +984,14 @@ def _read_DescribeQuorumResponse_2(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_DescribeQuorumResponseTopicData_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="nodes")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="nodes")
-    if budget is not None:
-        budget.charge(n * 188, pos)
+    check_array(n, 6, 188, "nodes", pos, size, budget)
     o.nodes, pos = _read_DescribeQuorumResponseNode_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1171,23 +1027,7 @@ def _write_DescribeQuorumResponse_2(o: DescribeQuorumResponse, write: Write, ver
         write(b"\x00")
 
 
-DescribeQuorumRequest.READERS = (
-    _read_DescribeQuorumRequest_0,
-    _read_DescribeQuorumRequest_0,
-    _read_DescribeQuorumRequest_0,
-)
-DescribeQuorumRequest.WRITERS = (
-    _write_DescribeQuorumRequest_0,
-    _write_DescribeQuorumRequest_0,
-    _write_DescribeQuorumRequest_0,
-)
-DescribeQuorumResponse.READERS = (
-    _read_DescribeQuorumResponse_0,
-    _read_DescribeQuorumResponse_1,
-    _read_DescribeQuorumResponse_2,
-)
-DescribeQuorumResponse.WRITERS = (
-    _write_DescribeQuorumResponse_0,
-    _write_DescribeQuorumResponse_1,
-    _write_DescribeQuorumResponse_2,
-)
+DescribeQuorumRequest.READERS = (_read_DescribeQuorumRequest_0, _read_DescribeQuorumRequest_0, _read_DescribeQuorumRequest_0,)
+DescribeQuorumRequest.WRITERS = (_write_DescribeQuorumRequest_0, _write_DescribeQuorumRequest_0, _write_DescribeQuorumRequest_0,)
+DescribeQuorumResponse.READERS = (_read_DescribeQuorumResponse_0, _read_DescribeQuorumResponse_1, _read_DescribeQuorumResponse_2,)
+DescribeQuorumResponse.WRITERS = (_write_DescribeQuorumResponse_0, _write_DescribeQuorumResponse_1, _write_DescribeQuorumResponse_2,)

@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -54,16 +55,11 @@ __all__ = ["DescribeShareGroupOffsetsRequest", "DescribeShareGroupOffsetsRespons
 class DescribeShareGroupOffsetsRequestTopic(Fields):
     """DescribeShareGroupOffsetsRequestTopic of DescribeShareGroupOffsetsRequest."""
 
-    __slots__ = (
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -71,8 +67,8 @@ class DescribeShareGroupOffsetsRequestTopic(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -82,16 +78,11 @@ _DescribeShareGroupOffsetsRequestTopic = DescribeShareGroupOffsetsRequestTopic
 class DescribeShareGroupOffsetsRequestGroup(Fields):
     """DescribeShareGroupOffsetsRequestGroup of DescribeShareGroupOffsetsRequest."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-    )
+    __slots__ = ('group_id', 'topics')
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]DescribeShareGroupOffsetsRequestTopic', (0, 1), (0, 32767), None, (0, -1), (), False),
     )
-    group_id: str
-    topics: list[DescribeShareGroupOffsetsRequestTopic] | None
 
     def __init__(
         self,
@@ -99,8 +90,8 @@ class DescribeShareGroupOffsetsRequestGroup(Fields):
         topics: list[DescribeShareGroupOffsetsRequestTopic] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.topics: list[DescribeShareGroupOffsetsRequestTopic] | None = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -110,9 +101,7 @@ _DescribeShareGroupOffsetsRequestGroup = DescribeShareGroupOffsetsRequestGroup
 class DescribeShareGroupOffsetsRequest(Message):
     """DescribeShareGroupOffsetsRequest: a request, key 90, versions 0 to 1."""
 
-    __slots__ = (
-        "groups",
-    )
+    __slots__ = ('groups',)
     NAME = "DescribeShareGroupOffsetsRequest"
     API_KEY = 90
     MIN_VERSION = 0
@@ -123,28 +112,20 @@ class DescribeShareGroupOffsetsRequest(Message):
     FIELDS = (
         ('groups', 'groups', '[]DescribeShareGroupOffsetsRequestGroup', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    groups: list[DescribeShareGroupOffsetsRequestGroup]
 
     def __init__(
         self,
         groups: list[DescribeShareGroupOffsetsRequestGroup] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.groups = [] if groups is EMPTY else groups
+        self.groups: list[DescribeShareGroupOffsetsRequestGroup] = [] if groups is EMPTY else groups
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeShareGroupOffsetsResponsePartition(Fields):
     """DescribeShareGroupOffsetsResponsePartition of DescribeShareGroupOffsetsResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "start_offset",
-        "leader_epoch",
-        "lag",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('partition_index', 'start_offset', 'leader_epoch', 'lag', 'error_code', 'error_message')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('start_offset', 'startOffset', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -153,12 +134,6 @@ class DescribeShareGroupOffsetsResponsePartition(Fields):
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
     )
-    partition_index: int
-    start_offset: int
-    leader_epoch: int
-    lag: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -170,12 +145,12 @@ class DescribeShareGroupOffsetsResponsePartition(Fields):
         error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.start_offset = start_offset
-        self.leader_epoch = leader_epoch
-        self.lag = lag
-        self.error_code = error_code
-        self.error_message = error_message
+        self.partition_index: int = partition_index
+        self.start_offset: int = start_offset
+        self.leader_epoch: int = leader_epoch
+        self.lag: int = lag
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -185,19 +160,12 @@ _DescribeShareGroupOffsetsResponsePartition = DescribeShareGroupOffsetsResponseP
 class DescribeShareGroupOffsetsResponseTopic(Fields):
     """DescribeShareGroupOffsetsResponseTopic of DescribeShareGroupOffsetsResponse."""
 
-    __slots__ = (
-        "topic_name",
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'topic_id', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('topic_id', 'topicId', 'uuid', (0, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]DescribeShareGroupOffsetsResponsePartition', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    topic_id: bytes
-    partitions: list[DescribeShareGroupOffsetsResponsePartition]
 
     def __init__(
         self,
@@ -206,9 +174,9 @@ class DescribeShareGroupOffsetsResponseTopic(Fields):
         partitions: list[DescribeShareGroupOffsetsResponsePartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[DescribeShareGroupOffsetsResponsePartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -218,22 +186,13 @@ _DescribeShareGroupOffsetsResponseTopic = DescribeShareGroupOffsetsResponseTopic
 class DescribeShareGroupOffsetsResponseGroup(Fields):
     """DescribeShareGroupOffsetsResponseGroup of DescribeShareGroupOffsetsResponse."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('group_id', 'topics', 'error_code', 'error_message')
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]DescribeShareGroupOffsetsResponseTopic', (0, 1), (0, -1), None, (0, -1), (), False),
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
     )
-    group_id: str
-    topics: list[DescribeShareGroupOffsetsResponseTopic]
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -243,10 +202,10 @@ class DescribeShareGroupOffsetsResponseGroup(Fields):
         error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.error_code = error_code
-        self.error_message = error_message
+        self.group_id: str = group_id
+        self.topics: list[DescribeShareGroupOffsetsResponseTopic] = [] if topics is EMPTY else topics
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -256,10 +215,7 @@ _DescribeShareGroupOffsetsResponseGroup = DescribeShareGroupOffsetsResponseGroup
 class DescribeShareGroupOffsetsResponse(Message):
     """DescribeShareGroupOffsetsResponse: a response, key 90, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "groups",
-    )
+    __slots__ = ('throttle_time_ms', 'groups')
     NAME = "DescribeShareGroupOffsetsResponse"
     API_KEY = 90
     MIN_VERSION = 0
@@ -272,8 +228,6 @@ class DescribeShareGroupOffsetsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('groups', 'groups', '[]DescribeShareGroupOffsetsResponseGroup', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    groups: list[DescribeShareGroupOffsetsResponseGroup]
 
     def __init__(
         self,
@@ -281,8 +235,8 @@ class DescribeShareGroupOffsetsResponse(Message):
         groups: list[DescribeShareGroupOffsetsResponseGroup] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[DescribeShareGroupOffsetsResponseGroup] = [] if groups is EMPTY else groups
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -367,10 +321,7 @@ def _read_DescribeShareGroupOffsetsRequestGroup_0(data: bytes, pos: int, count: 
         if n < 0:
             o.topics = None
         else:
-            if n * 3 > size - pos:
-                check_length(n * 3, pos, size, what="topics")
-            if budget is not None:
-                budget.charge(n * 220, pos)
+            check_array(n, 3, 220, "topics", pos, size, budget)
             o.topics, pos = _read_DescribeShareGroupOffsetsRequestTopic_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -406,12 +357,7 @@ def _read_DescribeShareGroupOffsetsRequest_0(data: bytes, pos: int, budget: Budg
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "groups", pos, size, budget)
     o.groups, pos = _read_DescribeShareGroupOffsetsRequestGroup_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -548,12 +494,7 @@ def _read_DescribeShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 20 > size - pos:
-            check_length(n * 20, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 316, pos)
+        check_array(n, 20, 316, "partitions", pos, size, budget)
         o.partitions, pos = _read_DescribeShareGroupOffsetsResponsePartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -609,12 +550,7 @@ def _read_DescribeShareGroupOffsetsResponseTopic_1(data: bytes, pos: int, count:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 28 > size - pos:
-            check_length(n * 28, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 356, pos)
+        check_array(n, 28, 356, "partitions", pos, size, budget)
         o.partitions, pos = _read_DescribeShareGroupOffsetsResponsePartition_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -670,12 +606,7 @@ def _read_DescribeShareGroupOffsetsResponseGroup_0(data: bytes, pos: int, count:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 19 > size - pos:
-            check_length(n * 19, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 292, pos)
+        check_array(n, 19, 292, "topics", pos, size, budget)
         o.topics, pos = _read_DescribeShareGroupOffsetsResponseTopic_0(data, pos, n, budget)
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -749,12 +680,7 @@ def _read_DescribeShareGroupOffsetsResponseGroup_1(data: bytes, pos: int, count:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 19 > size - pos:
-            check_length(n * 19, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 292, pos)
+        check_array(n, 19, 292, "topics", pos, size, budget)
         o.topics, pos = _read_DescribeShareGroupOffsetsResponseTopic_1(data, pos, n, budget)
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -814,12 +740,7 @@ def _read_DescribeShareGroupOffsetsResponse_0(data: bytes, pos: int, budget: Bud
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 332, pos)
+    check_array(n, 6, 332, "groups", pos, size, budget)
     o.groups, pos = _read_DescribeShareGroupOffsetsResponseGroup_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -853,12 +774,7 @@ def _read_DescribeShareGroupOffsetsResponse_1(data: bytes, pos: int, budget: Bud
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 332, pos)
+    check_array(n, 6, 332, "groups", pos, size, budget)
     o.groups, pos = _read_DescribeShareGroupOffsetsResponseGroup_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -884,19 +800,7 @@ def _write_DescribeShareGroupOffsetsResponse_1(o: DescribeShareGroupOffsetsRespo
         write(b"\x00")
 
 
-DescribeShareGroupOffsetsRequest.READERS = (
-    _read_DescribeShareGroupOffsetsRequest_0,
-    _read_DescribeShareGroupOffsetsRequest_0,
-)
-DescribeShareGroupOffsetsRequest.WRITERS = (
-    _write_DescribeShareGroupOffsetsRequest_0,
-    _write_DescribeShareGroupOffsetsRequest_0,
-)
-DescribeShareGroupOffsetsResponse.READERS = (
-    _read_DescribeShareGroupOffsetsResponse_0,
-    _read_DescribeShareGroupOffsetsResponse_1,
-)
-DescribeShareGroupOffsetsResponse.WRITERS = (
-    _write_DescribeShareGroupOffsetsResponse_0,
-    _write_DescribeShareGroupOffsetsResponse_1,
-)
+DescribeShareGroupOffsetsRequest.READERS = (_read_DescribeShareGroupOffsetsRequest_0, _read_DescribeShareGroupOffsetsRequest_0,)
+DescribeShareGroupOffsetsRequest.WRITERS = (_write_DescribeShareGroupOffsetsRequest_0, _write_DescribeShareGroupOffsetsRequest_0,)
+DescribeShareGroupOffsetsResponse.READERS = (_read_DescribeShareGroupOffsetsResponse_0, _read_DescribeShareGroupOffsetsResponse_1,)
+DescribeShareGroupOffsetsResponse.WRITERS = (_write_DescribeShareGroupOffsetsResponse_0, _write_DescribeShareGroupOffsetsResponse_1,)

@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -56,16 +57,11 @@ __all__ = ["DescribeTopicPartitionsRequest", "DescribeTopicPartitionsResponse"]
 class DescribeTopicPartitionsRequestCursor(Fields):
     """Cursor of DescribeTopicPartitionsRequest."""
 
-    __slots__ = (
-        "topic_name",
-        "partition_index",
-    )
+    __slots__ = ('topic_name', 'partition_index')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partition_index', 'partitionIndex', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    topic_name: str
-    partition_index: int
 
     def __init__(
         self,
@@ -73,39 +69,32 @@ class DescribeTopicPartitionsRequestCursor(Fields):
         partition_index: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
+        self.topic_name: str = topic_name
+        self.partition_index: int = partition_index
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeTopicPartitionsRequestTopicRequest(Fields):
     """TopicRequest of DescribeTopicPartitionsRequest."""
 
-    __slots__ = (
-        "name",
-    )
+    __slots__ = ('name',)
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    name: str
 
     def __init__(
         self,
         name: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
+        self.name: str = name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeTopicPartitionsRequest(Message):
     """DescribeTopicPartitionsRequest: a request, key 75, versions 0 to 0."""
 
-    __slots__ = (
-        "topics",
-        "response_partition_limit",
-        "cursor",
-    )
+    __slots__ = ('topics', 'response_partition_limit', 'cursor')
     NAME = "DescribeTopicPartitionsRequest"
     API_KEY = 75
     MIN_VERSION = 0
@@ -118,9 +107,6 @@ class DescribeTopicPartitionsRequest(Message):
         ('response_partition_limit', 'responsePartitionLimit', 'int32', (0, 0), (0, -1), None, (0, -1), 2000, False),
         ('cursor', 'cursor', 'DescribeTopicPartitionsRequestCursor', (0, 0), (0, 32767), None, (0, -1), None, False),
     )
-    topics: list[DescribeTopicPartitionsRequestTopicRequest]
-    response_partition_limit: int
-    cursor: DescribeTopicPartitionsRequestCursor | None
 
     def __init__(
         self,
@@ -129,26 +115,16 @@ class DescribeTopicPartitionsRequest(Message):
         cursor: DescribeTopicPartitionsRequestCursor | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.response_partition_limit = response_partition_limit
-        self.cursor = cursor
+        self.topics: list[DescribeTopicPartitionsRequestTopicRequest] = [] if topics is EMPTY else topics
+        self.response_partition_limit: int = response_partition_limit
+        self.cursor: DescribeTopicPartitionsRequestCursor | None = cursor
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeTopicPartitionsResponsePartition(Fields):
     """DescribeTopicPartitionsResponsePartition of DescribeTopicPartitionsResponse."""
 
-    __slots__ = (
-        "error_code",
-        "partition_index",
-        "leader_id",
-        "leader_epoch",
-        "replica_nodes",
-        "isr_nodes",
-        "eligible_leader_replicas",
-        "last_known_elr",
-        "offline_replicas",
-    )
+    __slots__ = ('error_code', 'partition_index', 'leader_id', 'leader_epoch', 'replica_nodes', 'isr_nodes', 'eligible_leader_replicas', 'last_known_elr', 'offline_replicas')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('partition_index', 'partitionIndex', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -160,15 +136,6 @@ class DescribeTopicPartitionsResponsePartition(Fields):
         ('last_known_elr', 'lastKnownElr', '[]int32', (0, 0), (0, 32767), None, (0, -1), None, False),
         ('offline_replicas', 'offlineReplicas', '[]int32', (0, 0), (0, -1), None, (0, -1), (), True),
     )
-    error_code: int
-    partition_index: int
-    leader_id: int
-    leader_epoch: int
-    replica_nodes: list[int]
-    isr_nodes: list[int]
-    eligible_leader_replicas: list[int] | None
-    last_known_elr: list[int] | None
-    offline_replicas: list[int]
 
     def __init__(
         self,
@@ -183,15 +150,15 @@ class DescribeTopicPartitionsResponsePartition(Fields):
         offline_replicas: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.partition_index = partition_index
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.replica_nodes = [] if replica_nodes is EMPTY else replica_nodes
-        self.isr_nodes = [] if isr_nodes is EMPTY else isr_nodes
-        self.eligible_leader_replicas = eligible_leader_replicas
-        self.last_known_elr = last_known_elr
-        self.offline_replicas = [] if offline_replicas is EMPTY else offline_replicas
+        self.error_code: int = error_code
+        self.partition_index: int = partition_index
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.replica_nodes: list[int] = [] if replica_nodes is EMPTY else replica_nodes
+        self.isr_nodes: list[int] = [] if isr_nodes is EMPTY else isr_nodes
+        self.eligible_leader_replicas: list[int] | None = eligible_leader_replicas
+        self.last_known_elr: list[int] | None = last_known_elr
+        self.offline_replicas: list[int] = [] if offline_replicas is EMPTY else offline_replicas
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -201,16 +168,11 @@ _DescribeTopicPartitionsResponsePartition = DescribeTopicPartitionsResponseParti
 class DescribeTopicPartitionsResponseCursor(Fields):
     """Cursor of DescribeTopicPartitionsResponse."""
 
-    __slots__ = (
-        "topic_name",
-        "partition_index",
-    )
+    __slots__ = ('topic_name', 'partition_index')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partition_index', 'partitionIndex', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    topic_name: str
-    partition_index: int
 
     def __init__(
         self,
@@ -218,22 +180,15 @@ class DescribeTopicPartitionsResponseCursor(Fields):
         partition_index: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
+        self.topic_name: str = topic_name
+        self.partition_index: int = partition_index
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeTopicPartitionsResponseTopic(Fields):
     """DescribeTopicPartitionsResponseTopic of DescribeTopicPartitionsResponse."""
 
-    __slots__ = (
-        "error_code",
-        "name",
-        "topic_id",
-        "is_internal",
-        "partitions",
-        "topic_authorized_operations",
-    )
+    __slots__ = ('error_code', 'name', 'topic_id', 'is_internal', 'partitions', 'topic_authorized_operations')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('name', 'name', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
@@ -242,12 +197,6 @@ class DescribeTopicPartitionsResponseTopic(Fields):
         ('partitions', 'partitions', '[]DescribeTopicPartitionsResponsePartition', (0, 0), (0, -1), None, (0, -1), (), False),
         ('topic_authorized_operations', 'topicAuthorizedOperations', 'int32', (0, 0), (0, -1), None, (0, -1), -2147483648, False),
     )
-    error_code: int
-    name: str | None
-    topic_id: bytes
-    is_internal: bool
-    partitions: list[DescribeTopicPartitionsResponsePartition]
-    topic_authorized_operations: int
 
     def __init__(
         self,
@@ -259,12 +208,12 @@ class DescribeTopicPartitionsResponseTopic(Fields):
         topic_authorized_operations: int = -2147483648,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.name = name
-        self.topic_id = topic_id
-        self.is_internal = is_internal
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.topic_authorized_operations = topic_authorized_operations
+        self.error_code: int = error_code
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
+        self.is_internal: bool = is_internal
+        self.partitions: list[DescribeTopicPartitionsResponsePartition] = [] if partitions is EMPTY else partitions
+        self.topic_authorized_operations: int = topic_authorized_operations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -274,11 +223,7 @@ _DescribeTopicPartitionsResponseTopic = DescribeTopicPartitionsResponseTopic
 class DescribeTopicPartitionsResponse(Message):
     """DescribeTopicPartitionsResponse: a response, key 75, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-        "next_cursor",
-    )
+    __slots__ = ('throttle_time_ms', 'topics', 'next_cursor')
     NAME = "DescribeTopicPartitionsResponse"
     API_KEY = 75
     MIN_VERSION = 0
@@ -292,9 +237,6 @@ class DescribeTopicPartitionsResponse(Message):
         ('topics', 'topics', '[]DescribeTopicPartitionsResponseTopic', (0, 0), (0, -1), None, (0, -1), (), False),
         ('next_cursor', 'nextCursor', 'DescribeTopicPartitionsResponseCursor', (0, 0), (0, 32767), None, (0, -1), None, False),
     )
-    throttle_time_ms: int
-    topics: list[DescribeTopicPartitionsResponseTopic]
-    next_cursor: DescribeTopicPartitionsResponseCursor | None
 
     def __init__(
         self,
@@ -303,9 +245,9 @@ class DescribeTopicPartitionsResponse(Message):
         next_cursor: DescribeTopicPartitionsResponseCursor | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.next_cursor = next_cursor
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[DescribeTopicPartitionsResponseTopic] = [] if topics is EMPTY else topics
+        self.next_cursor: DescribeTopicPartitionsResponseCursor | None = next_cursor
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -394,12 +336,7 @@ def _read_DescribeTopicPartitionsRequest_0(data: bytes, pos: int, budget: Budget
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 140, pos)
+    check_array(n, 2, 140, "topics", pos, size, budget)
     o.topics, pos = _read_DescribeTopicPartitionsRequestTopicRequest_0(data, pos, n, budget)
     o.response_partition_limit, n = _read_ib(data, pos)
     pos += 5
@@ -621,12 +558,7 @@ def _read_DescribeTopicPartitionsResponseTopic_0(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 20 > size - pos:
-            check_length(n * 20, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 628, pos)
+        check_array(n, 20, 628, "partitions", pos, size, budget)
         o.partitions, pos = _read_DescribeTopicPartitionsResponsePartition_0(data, pos, n, budget)
         o.topic_authorized_operations, n = _read_iB(data, pos)
         pos += 5
@@ -674,12 +606,7 @@ def _read_DescribeTopicPartitionsResponse_0(data: bytes, pos: int, budget: Budge
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 26 > size - pos:
-        check_length(n * 26, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 380, pos)
+    check_array(n, 26, 380, "topics", pos, size, budget)
     o.topics, pos = _read_DescribeTopicPartitionsResponseTopic_0(data, pos, n, budget)
     n, = _read_b(data, pos)
     pos += 1
@@ -716,15 +643,7 @@ def _write_DescribeTopicPartitionsResponse_0(o: DescribeTopicPartitionsResponse,
         write(b"\x00")
 
 
-DescribeTopicPartitionsRequest.READERS = (
-    _read_DescribeTopicPartitionsRequest_0,
-)
-DescribeTopicPartitionsRequest.WRITERS = (
-    _write_DescribeTopicPartitionsRequest_0,
-)
-DescribeTopicPartitionsResponse.READERS = (
-    _read_DescribeTopicPartitionsResponse_0,
-)
-DescribeTopicPartitionsResponse.WRITERS = (
-    _write_DescribeTopicPartitionsResponse_0,
-)
+DescribeTopicPartitionsRequest.READERS = (_read_DescribeTopicPartitionsRequest_0,)
+DescribeTopicPartitionsRequest.WRITERS = (_write_DescribeTopicPartitionsRequest_0,)
+DescribeTopicPartitionsResponse.READERS = (_read_DescribeTopicPartitionsResponse_0,)
+DescribeTopicPartitionsResponse.WRITERS = (_write_DescribeTopicPartitionsResponse_0,)

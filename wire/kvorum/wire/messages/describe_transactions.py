@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -46,9 +47,7 @@ __all__ = ["DescribeTransactionsRequest", "DescribeTransactionsResponse"]
 class DescribeTransactionsRequest(Message):
     """DescribeTransactionsRequest: a request, key 65, versions 0 to 0."""
 
-    __slots__ = (
-        "transactional_ids",
-    )
+    __slots__ = ('transactional_ids',)
     NAME = "DescribeTransactionsRequest"
     API_KEY = 65
     MIN_VERSION = 0
@@ -57,30 +56,24 @@ class DescribeTransactionsRequest(Message):
     FIELDS = (
         ('transactional_ids', 'transactionalIds', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    transactional_ids: list[str]
 
     def __init__(
         self,
         transactional_ids: list[str] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.transactional_ids = [] if transactional_ids is EMPTY else transactional_ids
+        self.transactional_ids: list[str] = [] if transactional_ids is EMPTY else transactional_ids
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeTransactionsResponseTopicData(Fields):
     """TopicData of DescribeTransactionsResponse."""
 
-    __slots__ = (
-        "topic",
-        "partitions",
-    )
+    __slots__ = ('topic', 'partitions')
     FIELDS = (
         ('topic', 'topic', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -88,24 +81,15 @@ class DescribeTransactionsResponseTopicData(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeTransactionsResponseTransactionState(Fields):
     """TransactionState of DescribeTransactionsResponse."""
 
-    __slots__ = (
-        "error_code",
-        "transactional_id",
-        "transaction_state",
-        "transaction_timeout_ms",
-        "transaction_start_time_ms",
-        "producer_id",
-        "producer_epoch",
-        "topics",
-    )
+    __slots__ = ('error_code', 'transactional_id', 'transaction_state', 'transaction_timeout_ms', 'transaction_start_time_ms', 'producer_id', 'producer_epoch', 'topics')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('transactional_id', 'transactionalId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
@@ -116,14 +100,6 @@ class DescribeTransactionsResponseTransactionState(Fields):
         ('producer_epoch', 'producerEpoch', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]DescribeTransactionsResponseTopicData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    error_code: int
-    transactional_id: str
-    transaction_state: str
-    transaction_timeout_ms: int
-    transaction_start_time_ms: int
-    producer_id: int
-    producer_epoch: int
-    topics: list[DescribeTransactionsResponseTopicData]
 
     def __init__(
         self,
@@ -137,24 +113,21 @@ class DescribeTransactionsResponseTransactionState(Fields):
         topics: list[DescribeTransactionsResponseTopicData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.transactional_id = transactional_id
-        self.transaction_state = transaction_state
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self.transaction_start_time_ms = transaction_start_time_ms
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.topics = [] if topics is EMPTY else topics
+        self.error_code: int = error_code
+        self.transactional_id: str = transactional_id
+        self.transaction_state: str = transaction_state
+        self.transaction_timeout_ms: int = transaction_timeout_ms
+        self.transaction_start_time_ms: int = transaction_start_time_ms
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.topics: list[DescribeTransactionsResponseTopicData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeTransactionsResponse(Message):
     """DescribeTransactionsResponse: a response, key 65, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "transaction_states",
-    )
+    __slots__ = ('throttle_time_ms', 'transaction_states')
     NAME = "DescribeTransactionsResponse"
     API_KEY = 65
     MIN_VERSION = 0
@@ -166,8 +139,6 @@ class DescribeTransactionsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('transaction_states', 'transactionStates', '[]DescribeTransactionsResponseTransactionState', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    transaction_states: list[DescribeTransactionsResponseTransactionState]
 
     def __init__(
         self,
@@ -175,8 +146,8 @@ class DescribeTransactionsResponse(Message):
         transaction_states: list[DescribeTransactionsResponseTransactionState] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.transaction_states = [] if transaction_states is EMPTY else transaction_states
+        self.throttle_time_ms: int = throttle_time_ms
+        self.transaction_states: list[DescribeTransactionsResponseTransactionState] = [] if transaction_states is EMPTY else transaction_states
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -188,12 +159,7 @@ def _read_DescribeTransactionsRequest_0(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="transactionalIds")
-    if n > size - pos:
-        check_length(n, pos, size, what="transactionalIds")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "transactionalIds", pos, size, budget)
     o.transactional_ids = []
     for _ in range(n):
         n = data[pos]
@@ -323,12 +289,7 @@ def _read_DescribeTransactionsResponseTransactionState_0(data: bytes, pos: int, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_DescribeTransactionsResponseTopicData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -376,12 +337,7 @@ def _read_DescribeTransactionsResponse_0(data: bytes, pos: int, budget: Budget) 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="transactionStates")
-    if n * 28 > size - pos:
-        check_length(n * 28, pos, size, what="transactionStates")
-    if budget is not None:
-        budget.charge(n * 508, pos)
+    check_array(n, 28, 508, "transactionStates", pos, size, budget)
     o.transaction_states, pos = _read_DescribeTransactionsResponseTransactionState_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -407,15 +363,7 @@ def _write_DescribeTransactionsResponse_0(o: DescribeTransactionsResponse, write
         write(b"\x00")
 
 
-DescribeTransactionsRequest.READERS = (
-    _read_DescribeTransactionsRequest_0,
-)
-DescribeTransactionsRequest.WRITERS = (
-    _write_DescribeTransactionsRequest_0,
-)
-DescribeTransactionsResponse.READERS = (
-    _read_DescribeTransactionsResponse_0,
-)
-DescribeTransactionsResponse.WRITERS = (
-    _write_DescribeTransactionsResponse_0,
-)
+DescribeTransactionsRequest.READERS = (_read_DescribeTransactionsRequest_0,)
+DescribeTransactionsRequest.WRITERS = (_write_DescribeTransactionsRequest_0,)
+DescribeTransactionsResponse.READERS = (_read_DescribeTransactionsResponse_0,)
+DescribeTransactionsResponse.WRITERS = (_write_DescribeTransactionsResponse_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -41,29 +42,24 @@ __all__ = ["DescribeUserScramCredentialsRequest", "DescribeUserScramCredentialsR
 class DescribeUserScramCredentialsRequestUserName(Fields):
     """UserName of DescribeUserScramCredentialsRequest."""
 
-    __slots__ = (
-        "name",
-    )
+    __slots__ = ('name',)
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    name: str
 
     def __init__(
         self,
         name: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
+        self.name: str = name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeUserScramCredentialsRequest(Message):
     """DescribeUserScramCredentialsRequest: a request, key 50, versions 0 to 0."""
 
-    __slots__ = (
-        "users",
-    )
+    __slots__ = ('users',)
     NAME = "DescribeUserScramCredentialsRequest"
     API_KEY = 50
     MIN_VERSION = 0
@@ -73,30 +69,24 @@ class DescribeUserScramCredentialsRequest(Message):
     FIELDS = (
         ('users', 'users', '[]DescribeUserScramCredentialsRequestUserName', (0, 0), (0, 32767), None, (0, -1), (), False),
     )
-    users: list[DescribeUserScramCredentialsRequestUserName] | None
 
     def __init__(
         self,
         users: list[DescribeUserScramCredentialsRequestUserName] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.users = [] if users is EMPTY else users
+        self.users: list[DescribeUserScramCredentialsRequestUserName] | None = [] if users is EMPTY else users
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeUserScramCredentialsResponseCredentialInfo(Fields):
     """CredentialInfo of DescribeUserScramCredentialsResponse."""
 
-    __slots__ = (
-        "mechanism",
-        "iterations",
-    )
+    __slots__ = ('mechanism', 'iterations')
     FIELDS = (
         ('mechanism', 'mechanism', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('iterations', 'iterations', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    mechanism: int
-    iterations: int
 
     def __init__(
         self,
@@ -104,30 +94,21 @@ class DescribeUserScramCredentialsResponseCredentialInfo(Fields):
         iterations: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.mechanism = mechanism
-        self.iterations = iterations
+        self.mechanism: int = mechanism
+        self.iterations: int = iterations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(Fields):
     """DescribeUserScramCredentialsResult of DescribeUserScramCredentialsResponse."""
 
-    __slots__ = (
-        "user",
-        "error_code",
-        "error_message",
-        "credential_infos",
-    )
+    __slots__ = ('user', 'error_code', 'error_message', 'credential_infos')
     FIELDS = (
         ('user', 'user', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
         ('credential_infos', 'credentialInfos', '[]DescribeUserScramCredentialsResponseCredentialInfo', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    user: str
-    error_code: int
-    error_message: str | None
-    credential_infos: list[DescribeUserScramCredentialsResponseCredentialInfo]
 
     def __init__(
         self,
@@ -137,22 +118,17 @@ class DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(Fie
         credential_infos: list[DescribeUserScramCredentialsResponseCredentialInfo] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.user = user
-        self.error_code = error_code
-        self.error_message = error_message
-        self.credential_infos = [] if credential_infos is EMPTY else credential_infos
+        self.user: str = user
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.credential_infos: list[DescribeUserScramCredentialsResponseCredentialInfo] = [] if credential_infos is EMPTY else credential_infos
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class DescribeUserScramCredentialsResponse(Message):
     """DescribeUserScramCredentialsResponse: a response, key 50, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "results",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'results')
     NAME = "DescribeUserScramCredentialsResponse"
     API_KEY = 50
     MIN_VERSION = 0
@@ -166,10 +142,6 @@ class DescribeUserScramCredentialsResponse(Message):
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
         ('results', 'results', '[]DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    results: list[DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult]
 
     def __init__(
         self,
@@ -179,10 +151,10 @@ class DescribeUserScramCredentialsResponse(Message):
         results: list[DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.results = [] if results is EMPTY else results
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.results: list[DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -235,10 +207,7 @@ def _read_DescribeUserScramCredentialsRequest_0(data: bytes, pos: int, budget: B
     if n < 0:
         o.users = None
     else:
-        if n * 2 > size - pos:
-            check_length(n * 2, pos, size, what="users")
-        if budget is not None:
-            budget.charge(n * 140, pos)
+        check_array(n, 2, 140, "users", pos, size, budget)
         o.users, pos = _read_DescribeUserScramCredentialsRequestUserName_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -319,12 +288,7 @@ def _read_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="credentialInfos")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="credentialInfos")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 6, 148, "credentialInfos", pos, size, budget)
         o.credential_infos, pos = _read_DescribeUserScramCredentialsResponseCredentialInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -384,12 +348,7 @@ def _read_DescribeUserScramCredentialsResponse_0(data: bytes, pos: int, budget: 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 332, pos)
+    check_array(n, 6, 332, "results", pos, size, budget)
     o.results, pos = _read_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -420,15 +379,7 @@ def _write_DescribeUserScramCredentialsResponse_0(o: DescribeUserScramCredential
         write(b"\x00")
 
 
-DescribeUserScramCredentialsRequest.READERS = (
-    _read_DescribeUserScramCredentialsRequest_0,
-)
-DescribeUserScramCredentialsRequest.WRITERS = (
-    _write_DescribeUserScramCredentialsRequest_0,
-)
-DescribeUserScramCredentialsResponse.READERS = (
-    _read_DescribeUserScramCredentialsResponse_0,
-)
-DescribeUserScramCredentialsResponse.WRITERS = (
-    _write_DescribeUserScramCredentialsResponse_0,
-)
+DescribeUserScramCredentialsRequest.READERS = (_read_DescribeUserScramCredentialsRequest_0,)
+DescribeUserScramCredentialsRequest.WRITERS = (_write_DescribeUserScramCredentialsRequest_0,)
+DescribeUserScramCredentialsResponse.READERS = (_read_DescribeUserScramCredentialsResponse_0,)
+DescribeUserScramCredentialsResponse.WRITERS = (_write_DescribeUserScramCredentialsResponse_0,)

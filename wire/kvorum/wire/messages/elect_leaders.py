@@ -20,6 +20,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -62,16 +63,11 @@ __all__ = ["ElectLeadersRequest", "ElectLeadersResponse"]
 class ElectLeadersRequestTopicPartitions(Fields):
     """TopicPartitions of ElectLeadersRequest."""
 
-    __slots__ = (
-        "topic",
-        "partitions",
-    )
+    __slots__ = ('topic', 'partitions')
     FIELDS = (
         ('topic', 'topic', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -79,19 +75,15 @@ class ElectLeadersRequestTopicPartitions(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ElectLeadersRequest(Message):
     """ElectLeadersRequest: a request, key 43, versions 0 to 2."""
 
-    __slots__ = (
-        "election_type",
-        "topic_partitions",
-        "timeout_ms",
-    )
+    __slots__ = ('election_type', 'topic_partitions', 'timeout_ms')
     NAME = "ElectLeadersRequest"
     API_KEY = 43
     MIN_VERSION = 0
@@ -103,9 +95,6 @@ class ElectLeadersRequest(Message):
         ('topic_partitions', 'topicPartitions', '[]ElectLeadersRequestTopicPartitions', (0, 2), (0, 32767), None, (0, -1), (), False),
         ('timeout_ms', 'timeoutMs', 'int32', (0, 2), (0, -1), None, (0, -1), 60000, False),
     )
-    election_type: int
-    topic_partitions: list[ElectLeadersRequestTopicPartitions] | None
-    timeout_ms: int
 
     def __init__(
         self,
@@ -114,28 +103,21 @@ class ElectLeadersRequest(Message):
         timeout_ms: int = 60000,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.election_type = election_type
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
-        self.timeout_ms = timeout_ms
+        self.election_type: int = election_type
+        self.topic_partitions: list[ElectLeadersRequestTopicPartitions] | None = [] if topic_partitions is EMPTY else topic_partitions
+        self.timeout_ms: int = timeout_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ElectLeadersResponsePartitionResult(Fields):
     """PartitionResult of ElectLeadersResponse."""
 
-    __slots__ = (
-        "partition_id",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('partition_id', 'error_code', 'error_message')
     FIELDS = (
         ('partition_id', 'partitionId', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 2), (0, 32767), None, (0, -1), '', False),
     )
-    partition_id: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -144,25 +126,20 @@ class ElectLeadersResponsePartitionResult(Fields):
         error_message: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_id = partition_id
-        self.error_code = error_code
-        self.error_message = error_message
+        self.partition_id: int = partition_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ElectLeadersResponseReplicaElectionResult(Fields):
     """ReplicaElectionResult of ElectLeadersResponse."""
 
-    __slots__ = (
-        "topic",
-        "partition_result",
-    )
+    __slots__ = ('topic', 'partition_result')
     FIELDS = (
         ('topic', 'topic', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('partition_result', 'partitionResult', '[]ElectLeadersResponsePartitionResult', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    partition_result: list[ElectLeadersResponsePartitionResult]
 
     def __init__(
         self,
@@ -170,19 +147,15 @@ class ElectLeadersResponseReplicaElectionResult(Fields):
         partition_result: list[ElectLeadersResponsePartitionResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.partition_result = [] if partition_result is EMPTY else partition_result
+        self.topic: str = topic
+        self.partition_result: list[ElectLeadersResponsePartitionResult] = [] if partition_result is EMPTY else partition_result
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ElectLeadersResponse(Message):
     """ElectLeadersResponse: a response, key 43, versions 0 to 2."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "replica_election_results",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'replica_election_results')
     NAME = "ElectLeadersResponse"
     API_KEY = 43
     MIN_VERSION = 0
@@ -195,9 +168,6 @@ class ElectLeadersResponse(Message):
         ('error_code', 'errorCode', 'int16', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('replica_election_results', 'replicaElectionResults', '[]ElectLeadersResponseReplicaElectionResult', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    replica_election_results: list[ElectLeadersResponseReplicaElectionResult]
 
     def __init__(
         self,
@@ -206,9 +176,9 @@ class ElectLeadersResponse(Message):
         replica_election_results: list[ElectLeadersResponseReplicaElectionResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.replica_election_results = [] if replica_election_results is EMPTY else replica_election_results
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.replica_election_results: list[ElectLeadersResponseReplicaElectionResult] = [] if replica_election_results is EMPTY else replica_election_results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -328,10 +298,7 @@ def _read_ElectLeadersRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[
     if n < 0:
         o.topic_partitions = None
     else:
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="topicPartitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 6, 220, "topicPartitions", pos, size, budget)
         o.topic_partitions, pos = _read_ElectLeadersRequestTopicPartitions_0(data, pos, n, budget)
     o.timeout_ms, = _read_i(data, pos)
     pos += 4
@@ -361,10 +328,7 @@ def _read_ElectLeadersRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[
     if n < 0:
         o.topic_partitions = None
     else:
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="topicPartitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 6, 220, "topicPartitions", pos, size, budget)
         o.topic_partitions, pos = _read_ElectLeadersRequestTopicPartitions_0(data, pos, n, budget)
     o.timeout_ms, = _read_i(data, pos)
     pos += 4
@@ -394,10 +358,7 @@ def _read_ElectLeadersRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[
     if n < 0:
         o.topic_partitions = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topicPartitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topicPartitions", pos, size, budget)
         o.topic_partitions, pos = _read_ElectLeadersRequestTopicPartitions_2(data, pos, n, budget)
     o.timeout_ms, n = _read_iB(data, pos)
     pos += 5
@@ -521,12 +482,7 @@ def _read_ElectLeadersResponseReplicaElectionResult_0(data: bytes, pos: int, cou
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitionResult")
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="partitionResult")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 8, 220, "partitionResult", pos, size, budget)
         o.partition_result, pos = _read_ElectLeadersResponsePartitionResult_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -570,12 +526,7 @@ def _read_ElectLeadersResponseReplicaElectionResult_2(data: bytes, pos: int, cou
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionResult")
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="partitionResult")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 8, 220, "partitionResult", pos, size, budget)
         o.partition_result, pos = _read_ElectLeadersResponsePartitionResult_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -608,12 +559,7 @@ def _read_ElectLeadersResponse_0(data: bytes, pos: int, budget: Budget) -> tuple
     o = new(ElectLeadersResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="replicaElectionResults")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="replicaElectionResults")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "replicaElectionResults", pos, size, budget)
     o.replica_election_results, pos = _read_ElectLeadersResponseReplicaElectionResult_0(data, pos, n, budget)
     o.error_code = 0
     o.unknown_tagged_fields = None
@@ -637,12 +583,7 @@ def _read_ElectLeadersResponse_1(data: bytes, pos: int, budget: Budget) -> tuple
     o = new(ElectLeadersResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihi(data, pos)
     pos += 10
-    if n < 0:
-        check_length(-1, pos, size, what="replicaElectionResults")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="replicaElectionResults")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "replicaElectionResults", pos, size, budget)
     o.replica_election_results, pos = _read_ElectLeadersResponseReplicaElectionResult_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -666,12 +607,7 @@ def _read_ElectLeadersResponse_2(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="replicaElectionResults")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="replicaElectionResults")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "replicaElectionResults", pos, size, budget)
     o.replica_election_results, pos = _read_ElectLeadersResponseReplicaElectionResult_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -697,23 +633,7 @@ def _write_ElectLeadersResponse_2(o: ElectLeadersResponse, write: Write, version
         write(b"\x00")
 
 
-ElectLeadersRequest.READERS = (
-    _read_ElectLeadersRequest_0,
-    _read_ElectLeadersRequest_1,
-    _read_ElectLeadersRequest_2,
-)
-ElectLeadersRequest.WRITERS = (
-    _write_ElectLeadersRequest_0,
-    _write_ElectLeadersRequest_1,
-    _write_ElectLeadersRequest_2,
-)
-ElectLeadersResponse.READERS = (
-    _read_ElectLeadersResponse_0,
-    _read_ElectLeadersResponse_1,
-    _read_ElectLeadersResponse_2,
-)
-ElectLeadersResponse.WRITERS = (
-    _write_ElectLeadersResponse_0,
-    _write_ElectLeadersResponse_1,
-    _write_ElectLeadersResponse_2,
-)
+ElectLeadersRequest.READERS = (_read_ElectLeadersRequest_0, _read_ElectLeadersRequest_1, _read_ElectLeadersRequest_2,)
+ElectLeadersRequest.WRITERS = (_write_ElectLeadersRequest_0, _write_ElectLeadersRequest_1, _write_ElectLeadersRequest_2,)
+ElectLeadersResponse.READERS = (_read_ElectLeadersResponse_0, _read_ElectLeadersResponse_1, _read_ElectLeadersResponse_2,)
+ElectLeadersResponse.WRITERS = (_write_ElectLeadersResponse_0, _write_ElectLeadersResponse_1, _write_ElectLeadersResponse_2,)

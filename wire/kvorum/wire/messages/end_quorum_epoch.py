@@ -17,6 +17,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -67,16 +68,11 @@ __all__ = ["EndQuorumEpochRequest", "EndQuorumEpochResponse"]
 class EndQuorumEpochRequestReplicaInfo(Fields):
     """ReplicaInfo of EndQuorumEpochRequest."""
 
-    __slots__ = (
-        "candidate_id",
-        "candidate_directory_id",
-    )
+    __slots__ = ('candidate_id', 'candidate_directory_id')
     FIELDS = (
         ('candidate_id', 'candidateId', 'int32', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('candidate_directory_id', 'candidateDirectoryId', 'uuid', (1, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
     )
-    candidate_id: int
-    candidate_directory_id: bytes
 
     def __init__(
         self,
@@ -84,21 +80,15 @@ class EndQuorumEpochRequestReplicaInfo(Fields):
         candidate_directory_id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.candidate_id = candidate_id
-        self.candidate_directory_id = candidate_directory_id
+        self.candidate_id: int = candidate_id
+        self.candidate_directory_id: bytes = candidate_directory_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class EndQuorumEpochRequestPartitionData(Fields):
     """PartitionData of EndQuorumEpochRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "leader_id",
-        "leader_epoch",
-        "preferred_successors",
-        "preferred_candidates",
-    )
+    __slots__ = ('partition_index', 'leader_id', 'leader_epoch', 'preferred_successors', 'preferred_candidates')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('leader_id', 'leaderId', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -106,11 +96,6 @@ class EndQuorumEpochRequestPartitionData(Fields):
         ('preferred_successors', 'preferredSuccessors', '[]int32', (0, 0), (0, -1), None, (0, -1), (), True),
         ('preferred_candidates', 'preferredCandidates', '[]EndQuorumEpochRequestReplicaInfo', (1, 1), (0, -1), None, (0, -1), (), True),
     )
-    partition_index: int
-    leader_id: int
-    leader_epoch: int
-    preferred_successors: list[int]
-    preferred_candidates: list[EndQuorumEpochRequestReplicaInfo]
 
     def __init__(
         self,
@@ -121,30 +106,23 @@ class EndQuorumEpochRequestPartitionData(Fields):
         preferred_candidates: list[EndQuorumEpochRequestReplicaInfo] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.preferred_successors = [] if preferred_successors is EMPTY else preferred_successors
-        self.preferred_candidates = [] if preferred_candidates is EMPTY else preferred_candidates
+        self.partition_index: int = partition_index
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.preferred_successors: list[int] = [] if preferred_successors is EMPTY else preferred_successors
+        self.preferred_candidates: list[EndQuorumEpochRequestReplicaInfo] = [] if preferred_candidates is EMPTY else preferred_candidates
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class EndQuorumEpochRequestLeaderEndpoint(Fields):
     """LeaderEndpoint of EndQuorumEpochRequest."""
 
-    __slots__ = (
-        "name",
-        "host",
-        "port",
-    )
+    __slots__ = ('name', 'host', 'port')
     FIELDS = (
         ('name', 'name', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
         ('host', 'host', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (1, 1), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -153,25 +131,20 @@ class EndQuorumEpochRequestLeaderEndpoint(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class EndQuorumEpochRequestTopicData(Fields):
     """TopicData of EndQuorumEpochRequest."""
 
-    __slots__ = (
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]EndQuorumEpochRequestPartitionData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    partitions: list[EndQuorumEpochRequestPartitionData]
 
     def __init__(
         self,
@@ -179,19 +152,15 @@ class EndQuorumEpochRequestTopicData(Fields):
         partitions: list[EndQuorumEpochRequestPartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.partitions: list[EndQuorumEpochRequestPartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class EndQuorumEpochRequest(Message):
     """EndQuorumEpochRequest: a request, key 54, versions 0 to 1."""
 
-    __slots__ = (
-        "cluster_id",
-        "topics",
-        "leader_endpoints",
-    )
+    __slots__ = ('cluster_id', 'topics', 'leader_endpoints')
     NAME = "EndQuorumEpochRequest"
     API_KEY = 54
     MIN_VERSION = 0
@@ -206,9 +175,6 @@ class EndQuorumEpochRequest(Message):
         ('topics', 'topics', '[]EndQuorumEpochRequestTopicData', (0, 1), (0, -1), None, (0, -1), (), False),
         ('leader_endpoints', 'leaderEndpoints', '[]EndQuorumEpochRequestLeaderEndpoint', (1, 1), (0, -1), None, (0, -1), (), True),
     )
-    cluster_id: str | None
-    topics: list[EndQuorumEpochRequestTopicData]
-    leader_endpoints: list[EndQuorumEpochRequestLeaderEndpoint]
 
     def __init__(
         self,
@@ -217,31 +183,22 @@ class EndQuorumEpochRequest(Message):
         leader_endpoints: list[EndQuorumEpochRequestLeaderEndpoint] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.cluster_id = cluster_id
-        self.topics = [] if topics is EMPTY else topics
-        self.leader_endpoints = [] if leader_endpoints is EMPTY else leader_endpoints
+        self.cluster_id: str | None = cluster_id
+        self.topics: list[EndQuorumEpochRequestTopicData] = [] if topics is EMPTY else topics
+        self.leader_endpoints: list[EndQuorumEpochRequestLeaderEndpoint] = [] if leader_endpoints is EMPTY else leader_endpoints
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class EndQuorumEpochResponsePartitionData(Fields):
     """PartitionData of EndQuorumEpochResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "leader_id",
-        "leader_epoch",
-    )
+    __slots__ = ('partition_index', 'error_code', 'leader_id', 'leader_epoch')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('leader_id', 'leaderId', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    error_code: int
-    leader_id: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -251,29 +208,22 @@ class EndQuorumEpochResponsePartitionData(Fields):
         leader_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class EndQuorumEpochResponseNodeEndpoint(Fields):
     """NodeEndpoint of EndQuorumEpochResponse."""
 
-    __slots__ = (
-        "node_id",
-        "host",
-        "port",
-    )
+    __slots__ = ('node_id', 'host', 'port')
     FIELDS = (
         ('node_id', 'nodeId', 'int32', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('host', 'host', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (1, 1), (0, -1), None, (0, -1), 0, False),
     )
-    node_id: int
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -282,25 +232,20 @@ class EndQuorumEpochResponseNodeEndpoint(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class EndQuorumEpochResponseTopicData(Fields):
     """TopicData of EndQuorumEpochResponse."""
 
-    __slots__ = (
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]EndQuorumEpochResponsePartitionData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    partitions: list[EndQuorumEpochResponsePartitionData]
 
     def __init__(
         self,
@@ -308,19 +253,15 @@ class EndQuorumEpochResponseTopicData(Fields):
         partitions: list[EndQuorumEpochResponsePartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.partitions: list[EndQuorumEpochResponsePartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class EndQuorumEpochResponse(Message):
     """EndQuorumEpochResponse: a response, key 54, versions 0 to 1."""
 
-    __slots__ = (
-        "error_code",
-        "topics",
-        "node_endpoints",
-    )
+    __slots__ = ('error_code', 'topics', 'node_endpoints')
     NAME = "EndQuorumEpochResponse"
     API_KEY = 54
     MIN_VERSION = 0
@@ -334,9 +275,6 @@ class EndQuorumEpochResponse(Message):
         ('topics', 'topics', '[]EndQuorumEpochResponseTopicData', (0, 1), (0, -1), None, (0, -1), (), False),
         ('node_endpoints', 'nodeEndpoints', '[]EndQuorumEpochResponseNodeEndpoint', (1, 1), (0, -1), 0, (1, 32767), (), False),
     )
-    error_code: int
-    topics: list[EndQuorumEpochResponseTopicData]
-    node_endpoints: list[EndQuorumEpochResponseNodeEndpoint]
 
     def __init__(
         self,
@@ -345,9 +283,9 @@ class EndQuorumEpochResponse(Message):
         node_endpoints: list[EndQuorumEpochResponseNodeEndpoint] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
+        self.error_code: int = error_code
+        self.topics: list[EndQuorumEpochResponseTopicData] = [] if topics is EMPTY else topics
+        self.node_endpoints: list[EndQuorumEpochResponseNodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -423,12 +361,7 @@ def _read_EndQuorumEpochRequestPartitionData_1(data: bytes, pos: int, count: int
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="preferredCandidates")
-        if n * 21 > size - pos:
-            check_length(n * 21, pos, size, what="preferredCandidates")
-        if budget is not None:
-            budget.charge(n * 180, pos)
+        check_array(n, 21, 180, "preferredCandidates", pos, size, budget)
         o.preferred_candidates, pos = _read_EndQuorumEpochRequestReplicaInfo_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -529,12 +462,7 @@ def _read_EndQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int, bu
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 16 > size - pos:
-            check_length(n * 16, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 276, pos)
+        check_array(n, 16, 276, "partitions", pos, size, budget)
         o.partitions, pos = _read_EndQuorumEpochRequestPartitionData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -578,12 +506,7 @@ def _read_EndQuorumEpochRequestTopicData_1(data: bytes, pos: int, count: int, bu
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 276, pos)
+        check_array(n, 14, 276, "partitions", pos, size, budget)
         o.partitions, pos = _read_EndQuorumEpochRequestPartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -629,12 +552,7 @@ def _read_EndQuorumEpochRequest_0(data: bytes, pos: int, budget: Budget) -> tupl
         pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_EndQuorumEpochRequestTopicData_0(data, pos, n, budget)
     o.leader_endpoints = []
     o.unknown_tagged_fields = None
@@ -679,24 +597,14 @@ def _read_EndQuorumEpochRequest_1(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_EndQuorumEpochRequestTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="leaderEndpoints")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="leaderEndpoints")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 5, 252, "leaderEndpoints", pos, size, budget)
     o.leader_endpoints, pos = _read_EndQuorumEpochRequestLeaderEndpoint_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -828,12 +736,7 @@ def _read_EndQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int, b
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 14, 228, "partitions", pos, size, budget)
         o.partitions, pos = _read_EndQuorumEpochResponsePartitionData_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -877,12 +780,7 @@ def _read_EndQuorumEpochResponseTopicData_1(data: bytes, pos: int, count: int, b
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 15 > size - pos:
-            check_length(n * 15, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 15, 228, "partitions", pos, size, budget)
         o.partitions, pos = _read_EndQuorumEpochResponsePartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -915,12 +813,7 @@ def _read_EndQuorumEpochResponse_0(data: bytes, pos: int, budget: Budget) -> tup
     o = new(EndQuorumEpochResponse)
     o.error_code, n = _read_hi(data, pos)
     pos += 6
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_EndQuorumEpochResponseTopicData_0(data, pos, n, budget)
     o.node_endpoints = []
     o.unknown_tagged_fields = None
@@ -956,12 +849,7 @@ def _tags_EndQuorumEpochResponse_1(o: EndQuorumEpochResponse, data: bytes, pos: 
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="nodeEndpoints")
-            if n * 8 > size - pos:
-                check_length(n * 8, pos, size, what="nodeEndpoints")
-            if budget is not None:
-                budget.charge(n * 220, pos)
+            check_array(n, 8, 220, "nodeEndpoints", pos, size, budget)
             o.node_endpoints, pos = _read_EndQuorumEpochResponseNodeEndpoint_1(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
@@ -980,12 +868,7 @@ def _read_EndQuorumEpochResponse_1(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_EndQuorumEpochResponseTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1023,19 +906,7 @@ def _write_EndQuorumEpochResponse_1(o: EndQuorumEpochResponse, write: Write, ver
         write(b"\x00")
 
 
-EndQuorumEpochRequest.READERS = (
-    _read_EndQuorumEpochRequest_0,
-    _read_EndQuorumEpochRequest_1,
-)
-EndQuorumEpochRequest.WRITERS = (
-    _write_EndQuorumEpochRequest_0,
-    _write_EndQuorumEpochRequest_1,
-)
-EndQuorumEpochResponse.READERS = (
-    _read_EndQuorumEpochResponse_0,
-    _read_EndQuorumEpochResponse_1,
-)
-EndQuorumEpochResponse.WRITERS = (
-    _write_EndQuorumEpochResponse_0,
-    _write_EndQuorumEpochResponse_1,
-)
+EndQuorumEpochRequest.READERS = (_read_EndQuorumEpochRequest_0, _read_EndQuorumEpochRequest_1,)
+EndQuorumEpochRequest.WRITERS = (_write_EndQuorumEpochRequest_0, _write_EndQuorumEpochRequest_1,)
+EndQuorumEpochResponse.READERS = (_read_EndQuorumEpochResponse_0, _read_EndQuorumEpochResponse_1,)
+EndQuorumEpochResponse.WRITERS = (_write_EndQuorumEpochResponse_0, _write_EndQuorumEpochResponse_1,)

@@ -53,9 +53,5 @@ def _write_EndTransactionRecord_0(o: EndTransactionRecord, write: Write, version
         write(b"\x00")
 
 
-EndTransactionRecord.READERS = (
-    _read_EndTransactionRecord_0,
-)
-EndTransactionRecord.WRITERS = (
-    _write_EndTransactionRecord_0,
-)
+EndTransactionRecord.READERS = (_read_EndTransactionRecord_0,)
+EndTransactionRecord.WRITERS = (_write_EndTransactionRecord_0,)

@@ -40,12 +40,7 @@ __all__ = ["EndTxnRequest", "EndTxnResponse"]
 class EndTxnRequest(Message):
     """EndTxnRequest: a request, key 26, versions 0 to 5."""
 
-    __slots__ = (
-        "transactional_id",
-        "producer_id",
-        "producer_epoch",
-        "committed",
-    )
+    __slots__ = ('transactional_id', 'producer_id', 'producer_epoch', 'committed')
     NAME = "EndTxnRequest"
     API_KEY = 26
     MIN_VERSION = 0
@@ -57,10 +52,6 @@ class EndTxnRequest(Message):
         ('producer_epoch', 'producerEpoch', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
         ('committed', 'committed', 'bool', (0, 5), (0, -1), None, (0, -1), False, False),
     )
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    committed: bool
 
     def __init__(
         self,
@@ -70,22 +61,17 @@ class EndTxnRequest(Message):
         committed: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.committed = committed
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.committed: bool = committed
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class EndTxnResponse(Message):
     """EndTxnResponse: a response, key 26, versions 0 to 5."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "producer_id",
-        "producer_epoch",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'producer_id', 'producer_epoch')
     NAME = "EndTxnResponse"
     API_KEY = 26
     MIN_VERSION = 0
@@ -97,10 +83,6 @@ class EndTxnResponse(Message):
         ('producer_id', 'producerId', 'int64', (5, 5), (0, -1), None, (0, -1), -1, True),
         ('producer_epoch', 'producerEpoch', 'int16', (5, 5), (0, -1), None, (0, -1), -1, True),
     )
-    throttle_time_ms: int
-    error_code: int
-    producer_id: int
-    producer_epoch: int
 
     def __init__(
         self,
@@ -110,10 +92,10 @@ class EndTxnResponse(Message):
         producer_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -235,35 +217,7 @@ def _write_EndTxnResponse_5(o: EndTxnResponse, write: Write, version: int) -> No
         write(_pack_ihqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch))
 
 
-EndTxnRequest.READERS = (
-    _read_EndTxnRequest_0,
-    _read_EndTxnRequest_0,
-    _read_EndTxnRequest_0,
-    _read_EndTxnRequest_3,
-    _read_EndTxnRequest_3,
-    _read_EndTxnRequest_3,
-)
-EndTxnRequest.WRITERS = (
-    _write_EndTxnRequest_0,
-    _write_EndTxnRequest_0,
-    _write_EndTxnRequest_0,
-    _write_EndTxnRequest_3,
-    _write_EndTxnRequest_3,
-    _write_EndTxnRequest_3,
-)
-EndTxnResponse.READERS = (
-    _read_EndTxnResponse_0,
-    _read_EndTxnResponse_0,
-    _read_EndTxnResponse_0,
-    _read_EndTxnResponse_3,
-    _read_EndTxnResponse_3,
-    _read_EndTxnResponse_5,
-)
-EndTxnResponse.WRITERS = (
-    _write_EndTxnResponse_0,
-    _write_EndTxnResponse_0,
-    _write_EndTxnResponse_0,
-    _write_EndTxnResponse_3,
-    _write_EndTxnResponse_3,
-    _write_EndTxnResponse_5,
-)
+EndTxnRequest.READERS = (_read_EndTxnRequest_0, _read_EndTxnRequest_0, _read_EndTxnRequest_0, _read_EndTxnRequest_3, _read_EndTxnRequest_3, _read_EndTxnRequest_3,)
+EndTxnRequest.WRITERS = (_write_EndTxnRequest_0, _write_EndTxnRequest_0, _write_EndTxnRequest_0, _write_EndTxnRequest_3, _write_EndTxnRequest_3, _write_EndTxnRequest_3,)
+EndTxnResponse.READERS = (_read_EndTxnResponse_0, _read_EndTxnResponse_0, _read_EndTxnResponse_0, _read_EndTxnResponse_3, _read_EndTxnResponse_3, _read_EndTxnResponse_5,)
+EndTxnResponse.WRITERS = (_write_EndTxnResponse_0, _write_EndTxnResponse_0, _write_EndTxnResponse_0, _write_EndTxnResponse_3, _write_EndTxnResponse_3, _write_EndTxnResponse_5,)

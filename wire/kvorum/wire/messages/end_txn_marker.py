@@ -22,9 +22,7 @@ __all__ = ["EndTxnMarker"]
 class EndTxnMarker(Message):
     """EndTxnMarker: a data, versions 0 to 0."""
 
-    __slots__ = (
-        "coordinator_epoch",
-    )
+    __slots__ = ('coordinator_epoch',)
     NAME = "EndTxnMarker"
     API_KEY = None
     MIN_VERSION = 0
@@ -33,14 +31,13 @@ class EndTxnMarker(Message):
     FIELDS = (
         ('coordinator_epoch', 'coordinatorEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    coordinator_epoch: int
 
     def __init__(
         self,
         coordinator_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.coordinator_epoch = coordinator_epoch
+        self.coordinator_epoch: int = coordinator_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -58,9 +55,5 @@ def _write_EndTxnMarker_0(o: EndTxnMarker, write: Write, version: int) -> None:
     write(_pack_i(o.coordinator_epoch))
 
 
-EndTxnMarker.READERS = (
-    _read_EndTxnMarker_0,
-)
-EndTxnMarker.WRITERS = (
-    _write_EndTxnMarker_0,
-)
+EndTxnMarker.READERS = (_read_EndTxnMarker_0,)
+EndTxnMarker.WRITERS = (_write_EndTxnMarker_0,)

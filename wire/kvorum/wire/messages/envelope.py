@@ -28,11 +28,7 @@ __all__ = ["EnvelopeRequest", "EnvelopeResponse"]
 class EnvelopeRequest(Message):
     """EnvelopeRequest: a request, key 58, versions 0 to 0."""
 
-    __slots__ = (
-        "request_data",
-        "request_principal",
-        "client_host_address",
-    )
+    __slots__ = ('request_data', 'request_principal', 'client_host_address')
     NAME = "EnvelopeRequest"
     API_KEY = 58
     MIN_VERSION = 0
@@ -43,9 +39,6 @@ class EnvelopeRequest(Message):
         ('request_principal', 'requestPrincipal', 'bytes', (0, 0), (0, 32767), None, (0, -1), b"", False),
         ('client_host_address', 'clientHostAddress', 'bytes', (0, 0), (0, -1), None, (0, -1), b"", False),
     )
-    request_data: bytes
-    request_principal: bytes | None
-    client_host_address: bytes
 
     def __init__(
         self,
@@ -54,19 +47,16 @@ class EnvelopeRequest(Message):
         client_host_address: bytes = b"",
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.request_data = request_data
-        self.request_principal = request_principal
-        self.client_host_address = client_host_address
+        self.request_data: bytes = request_data
+        self.request_principal: bytes | None = request_principal
+        self.client_host_address: bytes = client_host_address
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class EnvelopeResponse(Message):
     """EnvelopeResponse: a response, key 58, versions 0 to 0."""
 
-    __slots__ = (
-        "response_data",
-        "error_code",
-    )
+    __slots__ = ('response_data', 'error_code')
     NAME = "EnvelopeResponse"
     API_KEY = 58
     MIN_VERSION = 0
@@ -76,8 +66,6 @@ class EnvelopeResponse(Message):
         ('response_data', 'responseData', 'bytes', (0, 0), (0, 32767), None, (0, -1), None, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    response_data: bytes | None
-    error_code: int
 
     def __init__(
         self,
@@ -85,8 +73,8 @@ class EnvelopeResponse(Message):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.response_data = response_data
-        self.error_code = error_code
+        self.response_data: bytes | None = response_data
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -187,15 +175,7 @@ def _write_EnvelopeResponse_0(o: EnvelopeResponse, write: Write, version: int) -
         write(_pack_hx(o.error_code))
 
 
-EnvelopeRequest.READERS = (
-    _read_EnvelopeRequest_0,
-)
-EnvelopeRequest.WRITERS = (
-    _write_EnvelopeRequest_0,
-)
-EnvelopeResponse.READERS = (
-    _read_EnvelopeResponse_0,
-)
-EnvelopeResponse.WRITERS = (
-    _write_EnvelopeResponse_0,
-)
+EnvelopeRequest.READERS = (_read_EnvelopeRequest_0,)
+EnvelopeRequest.WRITERS = (_write_EnvelopeRequest_0,)
+EnvelopeResponse.READERS = (_read_EnvelopeResponse_0,)
+EnvelopeResponse.WRITERS = (_write_EnvelopeResponse_0,)

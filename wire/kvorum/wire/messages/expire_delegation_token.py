@@ -36,10 +36,7 @@ __all__ = ["ExpireDelegationTokenRequest", "ExpireDelegationTokenResponse"]
 class ExpireDelegationTokenRequest(Message):
     """ExpireDelegationTokenRequest: a request, key 40, versions 1 to 2."""
 
-    __slots__ = (
-        "hmac",
-        "expiry_time_period_ms",
-    )
+    __slots__ = ('hmac', 'expiry_time_period_ms')
     NAME = "ExpireDelegationTokenRequest"
     API_KEY = 40
     MIN_VERSION = 1
@@ -49,8 +46,6 @@ class ExpireDelegationTokenRequest(Message):
         ('hmac', 'hmac', 'bytes', (1, 2), (0, -1), None, (0, -1), b"", False),
         ('expiry_time_period_ms', 'expiryTimePeriodMs', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
     )
-    hmac: bytes
-    expiry_time_period_ms: int
 
     def __init__(
         self,
@@ -58,19 +53,15 @@ class ExpireDelegationTokenRequest(Message):
         expiry_time_period_ms: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.hmac = hmac
-        self.expiry_time_period_ms = expiry_time_period_ms
+        self.hmac: bytes = hmac
+        self.expiry_time_period_ms: int = expiry_time_period_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ExpireDelegationTokenResponse(Message):
     """ExpireDelegationTokenResponse: a response, key 40, versions 1 to 2."""
 
-    __slots__ = (
-        "error_code",
-        "expiry_timestamp_ms",
-        "throttle_time_ms",
-    )
+    __slots__ = ('error_code', 'expiry_timestamp_ms', 'throttle_time_ms')
     NAME = "ExpireDelegationTokenResponse"
     API_KEY = 40
     MIN_VERSION = 1
@@ -81,9 +72,6 @@ class ExpireDelegationTokenResponse(Message):
         ('expiry_timestamp_ms', 'expiryTimestampMs', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
     )
-    error_code: int
-    expiry_timestamp_ms: int
-    throttle_time_ms: int
 
     def __init__(
         self,
@@ -92,9 +80,9 @@ class ExpireDelegationTokenResponse(Message):
         throttle_time_ms: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.expiry_timestamp_ms = expiry_timestamp_ms
-        self.throttle_time_ms = throttle_time_ms
+        self.error_code: int = error_code
+        self.expiry_timestamp_ms: int = expiry_timestamp_ms
+        self.throttle_time_ms: int = throttle_time_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -188,19 +176,7 @@ def _write_ExpireDelegationTokenResponse_2(o: ExpireDelegationTokenResponse, wri
         write(_pack_hqix(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
 
 
-ExpireDelegationTokenRequest.READERS = (
-    _read_ExpireDelegationTokenRequest_1,
-    _read_ExpireDelegationTokenRequest_2,
-)
-ExpireDelegationTokenRequest.WRITERS = (
-    _write_ExpireDelegationTokenRequest_1,
-    _write_ExpireDelegationTokenRequest_2,
-)
-ExpireDelegationTokenResponse.READERS = (
-    _read_ExpireDelegationTokenResponse_1,
-    _read_ExpireDelegationTokenResponse_2,
-)
-ExpireDelegationTokenResponse.WRITERS = (
-    _write_ExpireDelegationTokenResponse_1,
-    _write_ExpireDelegationTokenResponse_2,
-)
+ExpireDelegationTokenRequest.READERS = (_read_ExpireDelegationTokenRequest_1, _read_ExpireDelegationTokenRequest_2,)
+ExpireDelegationTokenRequest.WRITERS = (_write_ExpireDelegationTokenRequest_1, _write_ExpireDelegationTokenRequest_2,)
+ExpireDelegationTokenResponse.READERS = (_read_ExpireDelegationTokenResponse_1, _read_ExpireDelegationTokenResponse_2,)
+ExpireDelegationTokenResponse.WRITERS = (_write_ExpireDelegationTokenResponse_1, _write_ExpireDelegationTokenResponse_2,)

@@ -29,10 +29,7 @@ __all__ = ["FeatureLevelRecord"]
 class FeatureLevelRecord(Message):
     """FeatureLevelRecord: a metadata, key 12, versions 0 to 0."""
 
-    __slots__ = (
-        "name",
-        "feature_level",
-    )
+    __slots__ = ('name', 'feature_level')
     NAME = "FeatureLevelRecord"
     API_KEY = 12
     MIN_VERSION = 0
@@ -42,8 +39,6 @@ class FeatureLevelRecord(Message):
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('feature_level', 'featureLevel', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    feature_level: int
 
     def __init__(
         self,
@@ -51,8 +46,8 @@ class FeatureLevelRecord(Message):
         feature_level: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.feature_level = feature_level
+        self.name: str = name
+        self.feature_level: int = feature_level
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -91,9 +86,5 @@ def _write_FeatureLevelRecord_0(o: FeatureLevelRecord, write: Write, version: in
         write(_pack_hx(o.feature_level))
 
 
-FeatureLevelRecord.READERS = (
-    _read_FeatureLevelRecord_0,
-)
-FeatureLevelRecord.WRITERS = (
-    _write_FeatureLevelRecord_0,
-)
+FeatureLevelRecord.READERS = (_read_FeatureLevelRecord_0,)
+FeatureLevelRecord.WRITERS = (_write_FeatureLevelRecord_0,)

@@ -24,10 +24,7 @@ __all__ = ["FenceBrokerRecord"]
 class FenceBrokerRecord(Message):
     """FenceBrokerRecord: a metadata, key 7, versions 0 to 0."""
 
-    __slots__ = (
-        "id",
-        "epoch",
-    )
+    __slots__ = ('id', 'epoch')
     NAME = "FenceBrokerRecord"
     API_KEY = 7
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class FenceBrokerRecord(Message):
         ('id', 'id', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('epoch', 'epoch', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    id: int
-    epoch: int
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class FenceBrokerRecord(Message):
         epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.id = id
-        self.epoch = epoch
+        self.id: int = id
+        self.epoch: int = epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -69,9 +64,5 @@ def _write_FenceBrokerRecord_0(o: FenceBrokerRecord, write: Write, version: int)
         write(_pack_iqx(o.id, o.epoch))
 
 
-FenceBrokerRecord.READERS = (
-    _read_FenceBrokerRecord_0,
-)
-FenceBrokerRecord.WRITERS = (
-    _write_FenceBrokerRecord_0,
-)
+FenceBrokerRecord.READERS = (_read_FenceBrokerRecord_0,)
+FenceBrokerRecord.WRITERS = (_write_FenceBrokerRecord_0,)

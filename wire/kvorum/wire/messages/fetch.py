@@ -20,6 +20,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -104,16 +105,7 @@ __all__ = ["FetchRequest", "FetchResponse"]
 class FetchRequestFetchPartition(Fields):
     """FetchPartition of FetchRequest."""
 
-    __slots__ = (
-        "partition",
-        "current_leader_epoch",
-        "fetch_offset",
-        "last_fetched_epoch",
-        "log_start_offset",
-        "partition_max_bytes",
-        "replica_directory_id",
-        "high_watermark",
-    )
+    __slots__ = ('partition', 'current_leader_epoch', 'fetch_offset', 'last_fetched_epoch', 'log_start_offset', 'partition_max_bytes', 'replica_directory_id', 'high_watermark')
     FIELDS = (
         ('partition', 'partition', 'int32', (4, 18), (0, -1), None, (0, -1), 0, False),
         ('current_leader_epoch', 'currentLeaderEpoch', 'int32', (9, 18), (0, -1), None, (0, -1), -1, True),
@@ -124,14 +116,6 @@ class FetchRequestFetchPartition(Fields):
         ('replica_directory_id', 'replicaDirectoryId', 'uuid', (17, 18), (0, -1), 0, (17, 32767), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('high_watermark', 'highWatermark', 'int64', (18, 18), (0, -1), 1, (18, 32767), 9223372036854775807, True),
     )
-    partition: int
-    current_leader_epoch: int
-    fetch_offset: int
-    last_fetched_epoch: int
-    log_start_offset: int
-    partition_max_bytes: int
-    replica_directory_id: bytes
-    high_watermark: int
 
     def __init__(
         self,
@@ -145,33 +129,26 @@ class FetchRequestFetchPartition(Fields):
         high_watermark: int = 9223372036854775807,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.current_leader_epoch = current_leader_epoch
-        self.fetch_offset = fetch_offset
-        self.last_fetched_epoch = last_fetched_epoch
-        self.log_start_offset = log_start_offset
-        self.partition_max_bytes = partition_max_bytes
-        self.replica_directory_id = replica_directory_id
-        self.high_watermark = high_watermark
+        self.partition: int = partition
+        self.current_leader_epoch: int = current_leader_epoch
+        self.fetch_offset: int = fetch_offset
+        self.last_fetched_epoch: int = last_fetched_epoch
+        self.log_start_offset: int = log_start_offset
+        self.partition_max_bytes: int = partition_max_bytes
+        self.replica_directory_id: bytes = replica_directory_id
+        self.high_watermark: int = high_watermark
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchRequestForgottenTopic(Fields):
     """ForgottenTopic of FetchRequest."""
 
-    __slots__ = (
-        "topic",
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic', 'topic_id', 'partitions')
     FIELDS = (
         ('topic', 'topic', 'string', (7, 12), (0, -1), None, (0, -1), '', True),
         ('topic_id', 'topicId', 'uuid', (13, 18), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partitions', 'partitions', '[]int32', (7, 18), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    topic_id: bytes
-    partitions: list[int]
 
     def __init__(
         self,
@@ -180,28 +157,21 @@ class FetchRequestForgottenTopic(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchRequestFetchTopic(Fields):
     """FetchTopic of FetchRequest."""
 
-    __slots__ = (
-        "topic",
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic', 'topic_id', 'partitions')
     FIELDS = (
         ('topic', 'topic', 'string', (4, 12), (0, -1), None, (0, -1), '', True),
         ('topic_id', 'topicId', 'uuid', (13, 18), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partitions', 'partitions', '[]FetchRequestFetchPartition', (4, 18), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    topic_id: bytes
-    partitions: list[FetchRequestFetchPartition]
 
     def __init__(
         self,
@@ -210,25 +180,20 @@ class FetchRequestFetchTopic(Fields):
         partitions: list[FetchRequestFetchPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.topic_id: bytes = topic_id
+        self.partitions: list[FetchRequestFetchPartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchRequestReplicaState(Fields):
     """ReplicaState of FetchRequest."""
 
-    __slots__ = (
-        "replica_id",
-        "replica_epoch",
-    )
+    __slots__ = ('replica_id', 'replica_epoch')
     FIELDS = (
         ('replica_id', 'replicaId', 'int32', (15, 18), (0, -1), None, (0, -1), -1, False),
         ('replica_epoch', 'replicaEpoch', 'int64', (15, 18), (0, -1), None, (0, -1), -1, False),
     )
-    replica_id: int
-    replica_epoch: int
 
     def __init__(
         self,
@@ -236,28 +201,15 @@ class FetchRequestReplicaState(Fields):
         replica_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.replica_id = replica_id
-        self.replica_epoch = replica_epoch
+        self.replica_id: int = replica_id
+        self.replica_epoch: int = replica_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchRequest(Message):
     """FetchRequest: a request, key 1, versions 4 to 18."""
 
-    __slots__ = (
-        "cluster_id",
-        "replica_id",
-        "maybe_replica_state",
-        "max_wait_ms",
-        "min_bytes",
-        "max_bytes",
-        "isolation_level",
-        "session_id",
-        "session_epoch",
-        "topics",
-        "forgotten_topics_data",
-        "rack_id",
-    )
+    __slots__ = ('cluster_id', 'replica_id', 'maybe_replica_state', 'max_wait_ms', 'min_bytes', 'max_bytes', 'isolation_level', 'session_id', 'session_epoch', 'topics', 'forgotten_topics_data', 'rack_id')
     NAME = "FetchRequest"
     API_KEY = 1
     MIN_VERSION = 4
@@ -281,18 +233,6 @@ class FetchRequest(Message):
         ('forgotten_topics_data', 'forgottenTopicsData', '[]FetchRequestForgottenTopic', (7, 18), (0, -1), None, (0, -1), (), False),
         ('rack_id', 'rackId', 'string', (11, 18), (0, -1), None, (0, -1), '', True),
     )
-    cluster_id: str | None
-    replica_id: int
-    maybe_replica_state: FetchRequestReplicaState | None
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
-    isolation_level: int
-    session_id: int
-    session_epoch: int
-    topics: list[FetchRequestFetchTopic]
-    forgotten_topics_data: list[FetchRequestForgottenTopic]
-    rack_id: str
 
     def __init__(
         self,
@@ -310,18 +250,18 @@ class FetchRequest(Message):
         rack_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.cluster_id = cluster_id
-        self.replica_id = replica_id
-        self.maybe_replica_state = replica_state
-        self.max_wait_ms = max_wait_ms
-        self.min_bytes = min_bytes
-        self.max_bytes = max_bytes
-        self.isolation_level = isolation_level
-        self.session_id = session_id
-        self.session_epoch = session_epoch
-        self.topics = [] if topics is EMPTY else topics
-        self.forgotten_topics_data = [] if forgotten_topics_data is EMPTY else forgotten_topics_data
-        self.rack_id = rack_id
+        self.cluster_id: str | None = cluster_id
+        self.replica_id: int = replica_id
+        self.maybe_replica_state: FetchRequestReplicaState | None = replica_state
+        self.max_wait_ms: int = max_wait_ms
+        self.min_bytes: int = min_bytes
+        self.max_bytes: int = max_bytes
+        self.isolation_level: int = isolation_level
+        self.session_id: int = session_id
+        self.session_epoch: int = session_epoch
+        self.topics: list[FetchRequestFetchTopic] = [] if topics is EMPTY else topics
+        self.forgotten_topics_data: list[FetchRequestForgottenTopic] = [] if forgotten_topics_data is EMPTY else forgotten_topics_data
+        self.rack_id: str = rack_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
     @property
@@ -339,16 +279,11 @@ class FetchRequest(Message):
 class FetchResponseAbortedTransaction(Fields):
     """AbortedTransaction of FetchResponse."""
 
-    __slots__ = (
-        "producer_id",
-        "first_offset",
-    )
+    __slots__ = ('producer_id', 'first_offset')
     FIELDS = (
         ('producer_id', 'producerId', 'int64', (4, 18), (0, -1), None, (0, -1), 0, False),
         ('first_offset', 'firstOffset', 'int64', (4, 18), (0, -1), None, (0, -1), 0, False),
     )
-    producer_id: int
-    first_offset: int
 
     def __init__(
         self,
@@ -356,24 +291,19 @@ class FetchResponseAbortedTransaction(Fields):
         first_offset: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.producer_id = producer_id
-        self.first_offset = first_offset
+        self.producer_id: int = producer_id
+        self.first_offset: int = first_offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchResponseSnapshotId(Fields):
     """SnapshotId of FetchResponse."""
 
-    __slots__ = (
-        "end_offset",
-        "epoch",
-    )
+    __slots__ = ('end_offset', 'epoch')
     FIELDS = (
         ('end_offset', 'endOffset', 'int64', (12, 18), (0, -1), None, (0, -1), -1, False),
         ('epoch', 'epoch', 'int32', (12, 18), (0, -1), None, (0, -1), -1, False),
     )
-    end_offset: int
-    epoch: int
 
     def __init__(
         self,
@@ -381,24 +311,19 @@ class FetchResponseSnapshotId(Fields):
         epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.end_offset = end_offset
-        self.epoch = epoch
+        self.end_offset: int = end_offset
+        self.epoch: int = epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchResponseLeaderIdAndEpoch(Fields):
     """LeaderIdAndEpoch of FetchResponse."""
 
-    __slots__ = (
-        "leader_id",
-        "leader_epoch",
-    )
+    __slots__ = ('leader_id', 'leader_epoch')
     FIELDS = (
         ('leader_id', 'leaderId', 'int32', (12, 18), (0, -1), None, (0, -1), -1, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (12, 18), (0, -1), None, (0, -1), -1, False),
     )
-    leader_id: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -406,24 +331,19 @@ class FetchResponseLeaderIdAndEpoch(Fields):
         leader_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchResponseEpochEndOffset(Fields):
     """EpochEndOffset of FetchResponse."""
 
-    __slots__ = (
-        "epoch",
-        "end_offset",
-    )
+    __slots__ = ('epoch', 'end_offset')
     FIELDS = (
         ('epoch', 'epoch', 'int32', (12, 18), (0, -1), None, (0, -1), -1, False),
         ('end_offset', 'endOffset', 'int64', (12, 18), (0, -1), None, (0, -1), -1, False),
     )
-    epoch: int
-    end_offset: int
 
     def __init__(
         self,
@@ -431,27 +351,15 @@ class FetchResponseEpochEndOffset(Fields):
         end_offset: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.epoch = epoch
-        self.end_offset = end_offset
+        self.epoch: int = epoch
+        self.end_offset: int = end_offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchResponsePartitionData(Fields):
     """PartitionData of FetchResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "high_watermark",
-        "last_stable_offset",
-        "log_start_offset",
-        "maybe_diverging_epoch",
-        "maybe_current_leader",
-        "maybe_snapshot_id",
-        "aborted_transactions",
-        "preferred_read_replica",
-        "records",
-    )
+    __slots__ = ('partition_index', 'error_code', 'high_watermark', 'last_stable_offset', 'log_start_offset', 'maybe_diverging_epoch', 'maybe_current_leader', 'maybe_snapshot_id', 'aborted_transactions', 'preferred_read_replica', 'records')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (4, 18), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (4, 18), (0, -1), None, (0, -1), 0, False),
@@ -465,17 +373,6 @@ class FetchResponsePartitionData(Fields):
         ('preferred_read_replica', 'preferredReadReplica', 'int32', (11, 18), (0, -1), None, (0, -1), -1, False),
         ('records', 'records', 'records', (4, 18), (0, 32767), None, (0, -1), None, False),
     )
-    partition_index: int
-    error_code: int
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    maybe_diverging_epoch: FetchResponseEpochEndOffset | None
-    maybe_current_leader: FetchResponseLeaderIdAndEpoch | None
-    maybe_snapshot_id: FetchResponseSnapshotId | None
-    aborted_transactions: list[FetchResponseAbortedTransaction] | None
-    preferred_read_replica: int
-    records: bytes | memoryview | None
 
     def __init__(
         self,
@@ -492,17 +389,17 @@ class FetchResponsePartitionData(Fields):
         records: bytes | memoryview | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.high_watermark = high_watermark
-        self.last_stable_offset = last_stable_offset
-        self.log_start_offset = log_start_offset
-        self.maybe_diverging_epoch = diverging_epoch
-        self.maybe_current_leader = current_leader
-        self.maybe_snapshot_id = snapshot_id
-        self.aborted_transactions = [] if aborted_transactions is EMPTY else aborted_transactions
-        self.preferred_read_replica = preferred_read_replica
-        self.records = records
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.high_watermark: int = high_watermark
+        self.last_stable_offset: int = last_stable_offset
+        self.log_start_offset: int = log_start_offset
+        self.maybe_diverging_epoch: FetchResponseEpochEndOffset | None = diverging_epoch
+        self.maybe_current_leader: FetchResponseLeaderIdAndEpoch | None = current_leader
+        self.maybe_snapshot_id: FetchResponseSnapshotId | None = snapshot_id
+        self.aborted_transactions: list[FetchResponseAbortedTransaction] | None = [] if aborted_transactions is EMPTY else aborted_transactions
+        self.preferred_read_replica: int = preferred_read_replica
+        self.records: bytes | memoryview | None = records
         self.unknown_tagged_fields = unknown_tagged_fields
 
     @property
@@ -542,22 +439,13 @@ class FetchResponsePartitionData(Fields):
 class FetchResponseNodeEndpoint(Fields):
     """NodeEndpoint of FetchResponse."""
 
-    __slots__ = (
-        "node_id",
-        "host",
-        "port",
-        "rack",
-    )
+    __slots__ = ('node_id', 'host', 'port', 'rack')
     FIELDS = (
         ('node_id', 'nodeId', 'int32', (16, 18), (0, -1), None, (0, -1), 0, False),
         ('host', 'host', 'string', (16, 18), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'int32', (16, 18), (0, -1), None, (0, -1), 0, False),
         ('rack', 'rack', 'string', (16, 18), (16, 32767), None, (0, -1), None, False),
     )
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
 
     def __init__(
         self,
@@ -567,29 +455,22 @@ class FetchResponseNodeEndpoint(Fields):
         rack: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchResponseFetchableTopicResponse(Fields):
     """FetchableTopicResponse of FetchResponse."""
 
-    __slots__ = (
-        "topic",
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic', 'topic_id', 'partitions')
     FIELDS = (
         ('topic', 'topic', 'string', (4, 12), (0, -1), None, (0, -1), '', True),
         ('topic_id', 'topicId', 'uuid', (13, 18), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partitions', 'partitions', '[]FetchResponsePartitionData', (4, 18), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    topic_id: bytes
-    partitions: list[FetchResponsePartitionData]
 
     def __init__(
         self,
@@ -598,22 +479,16 @@ class FetchResponseFetchableTopicResponse(Fields):
         partitions: list[FetchResponsePartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.topic_id: bytes = topic_id
+        self.partitions: list[FetchResponsePartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchResponse(Message):
     """FetchResponse: a response, key 1, versions 4 to 18."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "session_id",
-        "responses",
-        "node_endpoints",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'session_id', 'responses', 'node_endpoints')
     NAME = "FetchResponse"
     API_KEY = 1
     MIN_VERSION = 4
@@ -633,11 +508,6 @@ class FetchResponse(Message):
         ('responses', 'responses', '[]FetchResponseFetchableTopicResponse', (4, 18), (0, -1), None, (0, -1), (), False),
         ('node_endpoints', 'nodeEndpoints', '[]FetchResponseNodeEndpoint', (16, 18), (0, -1), 0, (16, 32767), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    session_id: int
-    responses: list[FetchResponseFetchableTopicResponse]
-    node_endpoints: list[FetchResponseNodeEndpoint]
 
     def __init__(
         self,
@@ -648,11 +518,11 @@ class FetchResponse(Message):
         node_endpoints: list[FetchResponseNodeEndpoint] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.session_id = session_id
-        self.responses = [] if responses is EMPTY else responses
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.session_id: int = session_id
+        self.responses: list[FetchResponseFetchableTopicResponse] = [] if responses is EMPTY else responses
+        self.node_endpoints: list[FetchResponseNodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -1043,12 +913,7 @@ def _read_FetchRequestFetchTopic_4(data: bytes, pos: int, count: int, budget: Bu
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 16 > size - pos:
-            check_length(n * 16, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 236, pos)
+        check_array(n, 16, 236, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchRequestFetchPartition_4(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -1088,12 +953,7 @@ def _read_FetchRequestFetchTopic_5(data: bytes, pos: int, count: int, budget: Bu
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 24 > size - pos:
-            check_length(n * 24, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 276, pos)
+        check_array(n, 24, 276, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchRequestFetchPartition_5(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -1133,12 +993,7 @@ def _read_FetchRequestFetchTopic_9(data: bytes, pos: int, count: int, budget: Bu
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 28 > size - pos:
-            check_length(n * 28, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 308, pos)
+        check_array(n, 28, 308, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchRequestFetchPartition_9(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -1183,12 +1038,7 @@ def _read_FetchRequestFetchTopic_12(data: bytes, pos: int, count: int, budget: B
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 33 > size - pos:
-            check_length(n * 33, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 340, pos)
+        check_array(n, 33, 340, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchRequestFetchPartition_12(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1227,12 +1077,7 @@ def _read_FetchRequestFetchTopic_13(data: bytes, pos: int, count: int, budget: B
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 33 > size - pos:
-            check_length(n * 33, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 340, pos)
+        check_array(n, 33, 340, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchRequestFetchPartition_12(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1273,12 +1118,7 @@ def _read_FetchRequestFetchTopic_17(data: bytes, pos: int, count: int, budget: B
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 33 > size - pos:
-            check_length(n * 33, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 340, pos)
+        check_array(n, 33, 340, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchRequestFetchPartition_17(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1319,12 +1159,7 @@ def _read_FetchRequestFetchTopic_18(data: bytes, pos: int, count: int, budget: B
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 33 > size - pos:
-            check_length(n * 33, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 340, pos)
+        check_array(n, 33, 340, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchRequestFetchPartition_18(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1382,12 +1217,7 @@ def _read_FetchRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[FetchRe
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n = _read_iiiibi(data, pos)
     pos += 21
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_FetchRequestFetchTopic_4(data, pos, n, budget)
     o.cluster_id = None
     o.maybe_replica_state = None
@@ -1418,12 +1248,7 @@ def _read_FetchRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[FetchRe
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, n = _read_iiiibi(data, pos)
     pos += 21
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_FetchRequestFetchTopic_5(data, pos, n, budget)
     o.cluster_id = None
     o.maybe_replica_state = None
@@ -1454,21 +1279,11 @@ def _read_FetchRequest_7(data: bytes, pos: int, budget: Budget) -> tuple[FetchRe
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = _read_iiiibiii(data, pos)
     pos += 29
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_FetchRequestFetchTopic_5(data, pos, n, budget)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="forgottenTopicsData")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="forgottenTopicsData")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "forgottenTopicsData", pos, size, budget)
     o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_7(data, pos, n, budget)
     o.cluster_id = None
     o.maybe_replica_state = None
@@ -1499,21 +1314,11 @@ def _read_FetchRequest_9(data: bytes, pos: int, budget: Budget) -> tuple[FetchRe
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = _read_iiiibiii(data, pos)
     pos += 29
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_FetchRequestFetchTopic_9(data, pos, n, budget)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="forgottenTopicsData")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="forgottenTopicsData")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "forgottenTopicsData", pos, size, budget)
     o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_7(data, pos, n, budget)
     o.cluster_id = None
     o.maybe_replica_state = None
@@ -1544,21 +1349,11 @@ def _read_FetchRequest_11(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     o = new(FetchRequest)
     o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n = _read_iiiibiii(data, pos)
     pos += 29
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_FetchRequestFetchTopic_9(data, pos, n, budget)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="forgottenTopicsData")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="forgottenTopicsData")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "forgottenTopicsData", pos, size, budget)
     o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_7(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
@@ -1643,24 +1438,14 @@ def _read_FetchRequest_12(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "topics", pos, size, budget)
     o.topics, pos = _read_FetchRequestFetchTopic_12(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="forgottenTopicsData")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="forgottenTopicsData")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "forgottenTopicsData", pos, size, budget)
     o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_12(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1767,24 +1552,14 @@ def _read_FetchRequest_13(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "topics", pos, size, budget)
     o.topics, pos = _read_FetchRequestFetchTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="forgottenTopicsData")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="forgottenTopicsData")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "forgottenTopicsData", pos, size, budget)
     o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1892,24 +1667,14 @@ def _read_FetchRequest_15(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "topics", pos, size, budget)
     o.topics, pos = _read_FetchRequestFetchTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="forgottenTopicsData")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="forgottenTopicsData")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "forgottenTopicsData", pos, size, budget)
     o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2023,24 +1788,14 @@ def _read_FetchRequest_17(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "topics", pos, size, budget)
     o.topics, pos = _read_FetchRequestFetchTopic_17(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="forgottenTopicsData")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="forgottenTopicsData")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "forgottenTopicsData", pos, size, budget)
     o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2154,24 +1909,14 @@ def _read_FetchRequest_18(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "topics", pos, size, budget)
     o.topics, pos = _read_FetchRequestFetchTopic_18(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="forgottenTopicsData")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="forgottenTopicsData")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "forgottenTopicsData", pos, size, budget)
     o.forgotten_topics_data, pos = _read_FetchRequestForgottenTopic_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2355,10 +2100,7 @@ def _read_FetchResponsePartitionData_4(data: bytes, pos: int, count: int, budget
         if n < 0:
             o.aborted_transactions = None
         else:
-            if n * 16 > size - pos:
-                check_length(n * 16, pos, size, what="abortedTransactions")
-            if budget is not None:
-                budget.charge(n * 164, pos)
+            check_array(n, 16, 164, "abortedTransactions", pos, size, budget)
             o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_4(data, pos, n, budget)
         n, = _read_i(data, pos)
         pos += 4
@@ -2415,10 +2157,7 @@ def _read_FetchResponsePartitionData_5(data: bytes, pos: int, count: int, budget
         if n < 0:
             o.aborted_transactions = None
         else:
-            if n * 16 > size - pos:
-                check_length(n * 16, pos, size, what="abortedTransactions")
-            if budget is not None:
-                budget.charge(n * 164, pos)
+            check_array(n, 16, 164, "abortedTransactions", pos, size, budget)
             o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_4(data, pos, n, budget)
         n, = _read_i(data, pos)
         pos += 4
@@ -2474,10 +2213,7 @@ def _read_FetchResponsePartitionData_11(data: bytes, pos: int, count: int, budge
         if n < 0:
             o.aborted_transactions = None
         else:
-            if n * 16 > size - pos:
-                check_length(n * 16, pos, size, what="abortedTransactions")
-            if budget is not None:
-                budget.charge(n * 164, pos)
+            check_array(n, 16, 164, "abortedTransactions", pos, size, budget)
             o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_4(data, pos, n, budget)
         o.preferred_read_replica, n = _read_ii(data, pos)
         pos += 8
@@ -2560,10 +2296,7 @@ def _read_FetchResponsePartitionData_12(data: bytes, pos: int, count: int, budge
         if n < 0:
             o.aborted_transactions = None
         else:
-            if n * 17 > size - pos:
-                check_length(n * 17, pos, size, what="abortedTransactions")
-            if budget is not None:
-                budget.charge(n * 164, pos)
+            check_array(n, 17, 164, "abortedTransactions", pos, size, budget)
             o.aborted_transactions, pos = _read_FetchResponseAbortedTransaction_12(data, pos, n, budget)
         o.preferred_read_replica, n = _read_iB(data, pos)
         pos += 5
@@ -2715,12 +2448,7 @@ def _read_FetchResponseFetchableTopicResponse_4(data: bytes, pos: int, count: in
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 30 > size - pos:
-            check_length(n * 30, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 580, pos)
+        check_array(n, 30, 580, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchResponsePartitionData_4(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -2760,12 +2488,7 @@ def _read_FetchResponseFetchableTopicResponse_5(data: bytes, pos: int, count: in
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 38 > size - pos:
-            check_length(n * 38, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 620, pos)
+        check_array(n, 38, 620, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchResponsePartitionData_5(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -2805,12 +2528,7 @@ def _read_FetchResponseFetchableTopicResponse_11(data: bytes, pos: int, count: i
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 42 > size - pos:
-            check_length(n * 42, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 652, pos)
+        check_array(n, 42, 652, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchResponsePartitionData_11(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -2855,12 +2573,7 @@ def _read_FetchResponseFetchableTopicResponse_12(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 37 > size - pos:
-            check_length(n * 37, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 652, pos)
+        check_array(n, 37, 652, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchResponsePartitionData_12(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -2899,12 +2612,7 @@ def _read_FetchResponseFetchableTopicResponse_13(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 37 > size - pos:
-            check_length(n * 37, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 652, pos)
+        check_array(n, 37, 652, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchResponsePartitionData_12(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -2940,12 +2648,7 @@ def _read_FetchResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     o = new(FetchResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "responses", pos, size, budget)
     o.responses, pos = _read_FetchResponseFetchableTopicResponse_4(data, pos, n, budget)
     o.error_code = 0
     o.session_id = 0
@@ -2973,12 +2676,7 @@ def _read_FetchResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     o = new(FetchResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "responses", pos, size, budget)
     o.responses, pos = _read_FetchResponseFetchableTopicResponse_5(data, pos, n, budget)
     o.error_code = 0
     o.session_id = 0
@@ -3006,12 +2704,7 @@ def _read_FetchResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[FetchR
     o = new(FetchResponse)
     o.throttle_time_ms, o.error_code, o.session_id, n = _read_ihii(data, pos)
     pos += 14
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "responses", pos, size, budget)
     o.responses, pos = _read_FetchResponseFetchableTopicResponse_5(data, pos, n, budget)
     o.node_endpoints = []
     o.unknown_tagged_fields = None
@@ -3035,12 +2728,7 @@ def _read_FetchResponse_11(data: bytes, pos: int, budget: Budget) -> tuple[Fetch
     o = new(FetchResponse)
     o.throttle_time_ms, o.error_code, o.session_id, n = _read_ihii(data, pos)
     pos += 14
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "responses", pos, size, budget)
     o.responses, pos = _read_FetchResponseFetchableTopicResponse_11(data, pos, n, budget)
     o.node_endpoints = []
     o.unknown_tagged_fields = None
@@ -3067,12 +2755,7 @@ def _read_FetchResponse_12(data: bytes, pos: int, budget: Budget) -> tuple[Fetch
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "responses", pos, size, budget)
     o.responses, pos = _read_FetchResponseFetchableTopicResponse_12(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -3109,12 +2792,7 @@ def _read_FetchResponse_13(data: bytes, pos: int, budget: Budget) -> tuple[Fetch
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "responses", pos, size, budget)
     o.responses, pos = _read_FetchResponseFetchableTopicResponse_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -3160,12 +2838,7 @@ def _tags_FetchResponse_16(o: FetchResponse, data: bytes, pos: int, count: int, 
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="nodeEndpoints")
-            if n * 11 > size - pos:
-                check_length(n * 11, pos, size, what="nodeEndpoints")
-            if budget is not None:
-                budget.charge(n * 292, pos)
+            check_array(n, 11, 292, "nodeEndpoints", pos, size, budget)
             o.node_endpoints, pos = _read_FetchResponseNodeEndpoint_16(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
@@ -3184,12 +2857,7 @@ def _read_FetchResponse_16(data: bytes, pos: int, budget: Budget) -> tuple[Fetch
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "responses", pos, size, budget)
     o.responses, pos = _read_FetchResponseFetchableTopicResponse_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -3227,71 +2895,7 @@ def _write_FetchResponse_16(o: FetchResponse, write: Write, version: int) -> Non
         write(b"\x00")
 
 
-FetchRequest.READERS = (
-    _read_FetchRequest_4,
-    _read_FetchRequest_5,
-    _read_FetchRequest_5,
-    _read_FetchRequest_7,
-    _read_FetchRequest_7,
-    _read_FetchRequest_9,
-    _read_FetchRequest_9,
-    _read_FetchRequest_11,
-    _read_FetchRequest_12,
-    _read_FetchRequest_13,
-    _read_FetchRequest_13,
-    _read_FetchRequest_15,
-    _read_FetchRequest_15,
-    _read_FetchRequest_17,
-    _read_FetchRequest_18,
-)
-FetchRequest.WRITERS = (
-    _write_FetchRequest_4,
-    _write_FetchRequest_5,
-    _write_FetchRequest_5,
-    _write_FetchRequest_7,
-    _write_FetchRequest_7,
-    _write_FetchRequest_9,
-    _write_FetchRequest_9,
-    _write_FetchRequest_11,
-    _write_FetchRequest_12,
-    _write_FetchRequest_13,
-    _write_FetchRequest_13,
-    _write_FetchRequest_15,
-    _write_FetchRequest_15,
-    _write_FetchRequest_17,
-    _write_FetchRequest_18,
-)
-FetchResponse.READERS = (
-    _read_FetchResponse_4,
-    _read_FetchResponse_5,
-    _read_FetchResponse_5,
-    _read_FetchResponse_7,
-    _read_FetchResponse_7,
-    _read_FetchResponse_7,
-    _read_FetchResponse_7,
-    _read_FetchResponse_11,
-    _read_FetchResponse_12,
-    _read_FetchResponse_13,
-    _read_FetchResponse_13,
-    _read_FetchResponse_13,
-    _read_FetchResponse_16,
-    _read_FetchResponse_16,
-    _read_FetchResponse_16,
-)
-FetchResponse.WRITERS = (
-    _write_FetchResponse_4,
-    _write_FetchResponse_5,
-    _write_FetchResponse_5,
-    _write_FetchResponse_7,
-    _write_FetchResponse_7,
-    _write_FetchResponse_7,
-    _write_FetchResponse_7,
-    _write_FetchResponse_11,
-    _write_FetchResponse_12,
-    _write_FetchResponse_13,
-    _write_FetchResponse_13,
-    _write_FetchResponse_13,
-    _write_FetchResponse_16,
-    _write_FetchResponse_16,
-    _write_FetchResponse_16,
-)
+FetchRequest.READERS = (_read_FetchRequest_4, _read_FetchRequest_5, _read_FetchRequest_5, _read_FetchRequest_7, _read_FetchRequest_7, _read_FetchRequest_9, _read_FetchRequest_9, _read_FetchRequest_11, _read_FetchRequest_12, _read_FetchRequest_13, _read_FetchRequest_13, _read_FetchRequest_15, _read_FetchRequest_15, _read_FetchRequest_17, _read_FetchRequest_18,)
+FetchRequest.WRITERS = (_write_FetchRequest_4, _write_FetchRequest_5, _write_FetchRequest_5, _write_FetchRequest_7, _write_FetchRequest_7, _write_FetchRequest_9, _write_FetchRequest_9, _write_FetchRequest_11, _write_FetchRequest_12, _write_FetchRequest_13, _write_FetchRequest_13, _write_FetchRequest_15, _write_FetchRequest_15, _write_FetchRequest_17, _write_FetchRequest_18,)
+FetchResponse.READERS = (_read_FetchResponse_4, _read_FetchResponse_5, _read_FetchResponse_5, _read_FetchResponse_7, _read_FetchResponse_7, _read_FetchResponse_7, _read_FetchResponse_7, _read_FetchResponse_11, _read_FetchResponse_12, _read_FetchResponse_13, _read_FetchResponse_13, _read_FetchResponse_13, _read_FetchResponse_16, _read_FetchResponse_16, _read_FetchResponse_16,)
+FetchResponse.WRITERS = (_write_FetchResponse_4, _write_FetchResponse_5, _write_FetchResponse_5, _write_FetchResponse_7, _write_FetchResponse_7, _write_FetchResponse_7, _write_FetchResponse_7, _write_FetchResponse_11, _write_FetchResponse_12, _write_FetchResponse_13, _write_FetchResponse_13, _write_FetchResponse_13, _write_FetchResponse_16, _write_FetchResponse_16, _write_FetchResponse_16,)

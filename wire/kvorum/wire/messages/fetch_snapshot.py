@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -64,16 +65,11 @@ __all__ = ["FetchSnapshotRequest", "FetchSnapshotResponse"]
 class FetchSnapshotRequestSnapshotId(Fields):
     """SnapshotId of FetchSnapshotRequest."""
 
-    __slots__ = (
-        "end_offset",
-        "epoch",
-    )
+    __slots__ = ('end_offset', 'epoch')
     FIELDS = (
         ('end_offset', 'endOffset', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('epoch', 'epoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    end_offset: int
-    epoch: int
 
     def __init__(
         self,
@@ -81,21 +77,15 @@ class FetchSnapshotRequestSnapshotId(Fields):
         epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.end_offset = end_offset
-        self.epoch = epoch
+        self.end_offset: int = end_offset
+        self.epoch: int = epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchSnapshotRequestPartitionSnapshot(Fields):
     """PartitionSnapshot of FetchSnapshotRequest."""
 
-    __slots__ = (
-        "partition",
-        "current_leader_epoch",
-        "snapshot_id",
-        "position",
-        "replica_directory_id",
-    )
+    __slots__ = ('partition', 'current_leader_epoch', 'snapshot_id', 'position', 'replica_directory_id')
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('current_leader_epoch', 'currentLeaderEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -103,11 +93,6 @@ class FetchSnapshotRequestPartitionSnapshot(Fields):
         ('position', 'position', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('replica_directory_id', 'replicaDirectoryId', 'uuid', (1, 1), (0, -1), 0, (1, 32767), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
     )
-    partition: int
-    current_leader_epoch: int
-    snapshot_id: FetchSnapshotRequestSnapshotId
-    position: int
-    replica_directory_id: bytes
 
     def __init__(
         self,
@@ -118,27 +103,22 @@ class FetchSnapshotRequestPartitionSnapshot(Fields):
         replica_directory_id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.current_leader_epoch = current_leader_epoch
-        self.snapshot_id = FetchSnapshotRequestSnapshotId() if snapshot_id is None else snapshot_id
-        self.position = position
-        self.replica_directory_id = replica_directory_id
+        self.partition: int = partition
+        self.current_leader_epoch: int = current_leader_epoch
+        self.snapshot_id: FetchSnapshotRequestSnapshotId = FetchSnapshotRequestSnapshotId() if snapshot_id is None else snapshot_id
+        self.position: int = position
+        self.replica_directory_id: bytes = replica_directory_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchSnapshotRequestTopicSnapshot(Fields):
     """TopicSnapshot of FetchSnapshotRequest."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]FetchSnapshotRequestPartitionSnapshot', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[FetchSnapshotRequestPartitionSnapshot]
 
     def __init__(
         self,
@@ -146,20 +126,15 @@ class FetchSnapshotRequestTopicSnapshot(Fields):
         partitions: list[FetchSnapshotRequestPartitionSnapshot] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[FetchSnapshotRequestPartitionSnapshot] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchSnapshotRequest(Message):
     """FetchSnapshotRequest: a request, key 59, versions 0 to 1."""
 
-    __slots__ = (
-        "cluster_id",
-        "replica_id",
-        "max_bytes",
-        "topics",
-    )
+    __slots__ = ('cluster_id', 'replica_id', 'max_bytes', 'topics')
     NAME = "FetchSnapshotRequest"
     API_KEY = 59
     MIN_VERSION = 0
@@ -174,10 +149,6 @@ class FetchSnapshotRequest(Message):
         ('max_bytes', 'maxBytes', 'int32', (0, 1), (0, -1), None, (0, -1), 2147483647, False),
         ('topics', 'topics', '[]FetchSnapshotRequestTopicSnapshot', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    cluster_id: str | None
-    replica_id: int
-    max_bytes: int
-    topics: list[FetchSnapshotRequestTopicSnapshot]
 
     def __init__(
         self,
@@ -187,26 +158,21 @@ class FetchSnapshotRequest(Message):
         topics: list[FetchSnapshotRequestTopicSnapshot] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.cluster_id = cluster_id
-        self.replica_id = replica_id
-        self.max_bytes = max_bytes
-        self.topics = [] if topics is EMPTY else topics
+        self.cluster_id: str | None = cluster_id
+        self.replica_id: int = replica_id
+        self.max_bytes: int = max_bytes
+        self.topics: list[FetchSnapshotRequestTopicSnapshot] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchSnapshotResponseLeaderIdAndEpoch(Fields):
     """LeaderIdAndEpoch of FetchSnapshotResponse."""
 
-    __slots__ = (
-        "leader_id",
-        "leader_epoch",
-    )
+    __slots__ = ('leader_id', 'leader_epoch')
     FIELDS = (
         ('leader_id', 'leaderId', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    leader_id: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -214,24 +180,19 @@ class FetchSnapshotResponseLeaderIdAndEpoch(Fields):
         leader_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchSnapshotResponseSnapshotId(Fields):
     """SnapshotId of FetchSnapshotResponse."""
 
-    __slots__ = (
-        "end_offset",
-        "epoch",
-    )
+    __slots__ = ('end_offset', 'epoch')
     FIELDS = (
         ('end_offset', 'endOffset', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('epoch', 'epoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    end_offset: int
-    epoch: int
 
     def __init__(
         self,
@@ -239,23 +200,15 @@ class FetchSnapshotResponseSnapshotId(Fields):
         epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.end_offset = end_offset
-        self.epoch = epoch
+        self.end_offset: int = end_offset
+        self.epoch: int = epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchSnapshotResponsePartitionSnapshot(Fields):
     """PartitionSnapshot of FetchSnapshotResponse."""
 
-    __slots__ = (
-        "index",
-        "error_code",
-        "snapshot_id",
-        "maybe_current_leader",
-        "size",
-        "position",
-        "unaligned_records",
-    )
+    __slots__ = ('index', 'error_code', 'snapshot_id', 'maybe_current_leader', 'size', 'position', 'unaligned_records')
     FIELDS = (
         ('index', 'index', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -265,13 +218,6 @@ class FetchSnapshotResponsePartitionSnapshot(Fields):
         ('position', 'position', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('unaligned_records', 'unalignedRecords', 'records', (0, 1), (0, -1), None, (0, -1), None, False),
     )
-    index: int
-    error_code: int
-    snapshot_id: FetchSnapshotResponseSnapshotId
-    maybe_current_leader: FetchSnapshotResponseLeaderIdAndEpoch | None
-    size: int
-    position: int
-    unaligned_records: bytes | memoryview | None
 
     def __init__(
         self,
@@ -284,13 +230,13 @@ class FetchSnapshotResponsePartitionSnapshot(Fields):
         unaligned_records: bytes | memoryview | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.index = index
-        self.error_code = error_code
-        self.snapshot_id = FetchSnapshotResponseSnapshotId() if snapshot_id is None else snapshot_id
-        self.maybe_current_leader = current_leader
-        self.size = size
-        self.position = position
-        self.unaligned_records = unaligned_records
+        self.index: int = index
+        self.error_code: int = error_code
+        self.snapshot_id: FetchSnapshotResponseSnapshotId = FetchSnapshotResponseSnapshotId() if snapshot_id is None else snapshot_id
+        self.maybe_current_leader: FetchSnapshotResponseLeaderIdAndEpoch | None = current_leader
+        self.size: int = size
+        self.position: int = position
+        self.unaligned_records: bytes | memoryview | None = unaligned_records
         self.unknown_tagged_fields = unknown_tagged_fields
 
     @property
@@ -308,19 +254,12 @@ class FetchSnapshotResponsePartitionSnapshot(Fields):
 class FetchSnapshotResponseNodeEndpoint(Fields):
     """NodeEndpoint of FetchSnapshotResponse."""
 
-    __slots__ = (
-        "node_id",
-        "host",
-        "port",
-    )
+    __slots__ = ('node_id', 'host', 'port')
     FIELDS = (
         ('node_id', 'nodeId', 'int32', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('host', 'host', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (1, 1), (0, -1), None, (0, -1), 0, False),
     )
-    node_id: int
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -329,25 +268,20 @@ class FetchSnapshotResponseNodeEndpoint(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchSnapshotResponseTopicSnapshot(Fields):
     """TopicSnapshot of FetchSnapshotResponse."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]FetchSnapshotResponsePartitionSnapshot', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[FetchSnapshotResponsePartitionSnapshot]
 
     def __init__(
         self,
@@ -355,20 +289,15 @@ class FetchSnapshotResponseTopicSnapshot(Fields):
         partitions: list[FetchSnapshotResponsePartitionSnapshot] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[FetchSnapshotResponsePartitionSnapshot] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FetchSnapshotResponse(Message):
     """FetchSnapshotResponse: a response, key 59, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "topics",
-        "node_endpoints",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'topics', 'node_endpoints')
     NAME = "FetchSnapshotResponse"
     API_KEY = 59
     MIN_VERSION = 0
@@ -385,10 +314,6 @@ class FetchSnapshotResponse(Message):
         ('topics', 'topics', '[]FetchSnapshotResponseTopicSnapshot', (0, 1), (0, -1), None, (0, -1), (), False),
         ('node_endpoints', 'nodeEndpoints', '[]FetchSnapshotResponseNodeEndpoint', (1, 1), (0, -1), 0, (1, 32767), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    topics: list[FetchSnapshotResponseTopicSnapshot]
-    node_endpoints: list[FetchSnapshotResponseNodeEndpoint]
 
     def __init__(
         self,
@@ -398,10 +323,10 @@ class FetchSnapshotResponse(Message):
         node_endpoints: list[FetchSnapshotResponseNodeEndpoint] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.topics: list[FetchSnapshotResponseTopicSnapshot] = [] if topics is EMPTY else topics
+        self.node_endpoints: list[FetchSnapshotResponseNodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -536,12 +461,7 @@ def _read_FetchSnapshotRequestTopicSnapshot_0(data: bytes, pos: int, count: int,
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 30 > size - pos:
-            check_length(n * 30, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 368, pos)
+        check_array(n, 30, 368, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchSnapshotRequestPartitionSnapshot_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -591,12 +511,7 @@ def _read_FetchSnapshotRequestTopicSnapshot_1(data: bytes, pos: int, count: int,
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 30 > size - pos:
-            check_length(n * 30, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 368, pos)
+        check_array(n, 30, 368, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchSnapshotRequestPartitionSnapshot_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -668,12 +583,7 @@ def _read_FetchSnapshotRequest_0(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_FetchSnapshotRequestTopicSnapshot_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -754,12 +664,7 @@ def _read_FetchSnapshotRequest_1(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_FetchSnapshotRequestTopicSnapshot_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -981,12 +886,7 @@ def _read_FetchSnapshotResponseTopicSnapshot_0(data: bytes, pos: int, count: int
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 37 > size - pos:
-            check_length(n * 37, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 632, pos)
+        check_array(n, 37, 632, "partitions", pos, size, budget)
         o.partitions, pos = _read_FetchSnapshotResponsePartitionSnapshot_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1022,12 +922,7 @@ def _read_FetchSnapshotResponse_0(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_FetchSnapshotResponseTopicSnapshot_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1073,12 +968,7 @@ def _tags_FetchSnapshotResponse_1(o: FetchSnapshotResponse, data: bytes, pos: in
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="nodeEndpoints")
-            if n * 8 > size - pos:
-                check_length(n * 8, pos, size, what="nodeEndpoints")
-            if budget is not None:
-                budget.charge(n * 220, pos)
+            check_array(n, 8, 220, "nodeEndpoints", pos, size, budget)
             o.node_endpoints, pos = _read_FetchSnapshotResponseNodeEndpoint_1(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
@@ -1097,12 +987,7 @@ def _read_FetchSnapshotResponse_1(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_FetchSnapshotResponseTopicSnapshot_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1140,19 +1025,7 @@ def _write_FetchSnapshotResponse_1(o: FetchSnapshotResponse, write: Write, versi
         write(b"\x00")
 
 
-FetchSnapshotRequest.READERS = (
-    _read_FetchSnapshotRequest_0,
-    _read_FetchSnapshotRequest_1,
-)
-FetchSnapshotRequest.WRITERS = (
-    _write_FetchSnapshotRequest_0,
-    _write_FetchSnapshotRequest_1,
-)
-FetchSnapshotResponse.READERS = (
-    _read_FetchSnapshotResponse_0,
-    _read_FetchSnapshotResponse_1,
-)
-FetchSnapshotResponse.WRITERS = (
-    _write_FetchSnapshotResponse_0,
-    _write_FetchSnapshotResponse_1,
-)
+FetchSnapshotRequest.READERS = (_read_FetchSnapshotRequest_0, _read_FetchSnapshotRequest_1,)
+FetchSnapshotRequest.WRITERS = (_write_FetchSnapshotRequest_0, _write_FetchSnapshotRequest_1,)
+FetchSnapshotResponse.READERS = (_read_FetchSnapshotResponse_0, _read_FetchSnapshotResponse_1,)
+FetchSnapshotResponse.WRITERS = (_write_FetchSnapshotResponse_0, _write_FetchSnapshotResponse_1,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -54,11 +55,7 @@ __all__ = ["FindCoordinatorRequest", "FindCoordinatorResponse"]
 class FindCoordinatorRequest(Message):
     """FindCoordinatorRequest: a request, key 10, versions 0 to 6."""
 
-    __slots__ = (
-        "key",
-        "key_type",
-        "coordinator_keys",
-    )
+    __slots__ = ('key', 'key_type', 'coordinator_keys')
     NAME = "FindCoordinatorRequest"
     API_KEY = 10
     MIN_VERSION = 0
@@ -69,9 +66,6 @@ class FindCoordinatorRequest(Message):
         ('key_type', 'keyType', 'int8', (1, 6), (0, -1), None, (0, -1), 0, False),
         ('coordinator_keys', 'coordinatorKeys', '[]string', (4, 6), (0, -1), None, (0, -1), (), False),
     )
-    key: str
-    key_type: int
-    coordinator_keys: list[str]
 
     def __init__(
         self,
@@ -80,23 +74,16 @@ class FindCoordinatorRequest(Message):
         coordinator_keys: list[str] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.key = key
-        self.key_type = key_type
-        self.coordinator_keys = [] if coordinator_keys is EMPTY else coordinator_keys
+        self.key: str = key
+        self.key_type: int = key_type
+        self.coordinator_keys: list[str] = [] if coordinator_keys is EMPTY else coordinator_keys
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FindCoordinatorResponseCoordinator(Fields):
     """Coordinator of FindCoordinatorResponse."""
 
-    __slots__ = (
-        "key",
-        "node_id",
-        "host",
-        "port",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('key', 'node_id', 'host', 'port', 'error_code', 'error_message')
     FIELDS = (
         ('key', 'key', 'string', (4, 6), (0, -1), None, (0, -1), '', False),
         ('node_id', 'nodeId', 'int32', (4, 6), (0, -1), None, (0, -1), 0, False),
@@ -105,12 +92,6 @@ class FindCoordinatorResponseCoordinator(Fields):
         ('error_code', 'errorCode', 'int16', (4, 6), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (4, 6), (4, 32767), None, (0, -1), '', True),
     )
-    key: str
-    node_id: int
-    host: str
-    port: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -122,27 +103,19 @@ class FindCoordinatorResponseCoordinator(Fields):
         error_message: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.key = key
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.error_code = error_code
-        self.error_message = error_message
+        self.key: str = key
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class FindCoordinatorResponse(Message):
     """FindCoordinatorResponse: a response, key 10, versions 0 to 6."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "node_id",
-        "host",
-        "port",
-        "coordinators",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'node_id', 'host', 'port', 'coordinators')
     NAME = "FindCoordinatorResponse"
     API_KEY = 10
     MIN_VERSION = 0
@@ -158,13 +131,6 @@ class FindCoordinatorResponse(Message):
         ('port', 'port', 'int32', (0, 3), (0, -1), None, (0, -1), 0, False),
         ('coordinators', 'coordinators', '[]FindCoordinatorResponseCoordinator', (4, 6), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    node_id: int
-    host: str
-    port: int
-    coordinators: list[FindCoordinatorResponseCoordinator]
 
     def __init__(
         self,
@@ -177,13 +143,13 @@ class FindCoordinatorResponse(Message):
         coordinators: list[FindCoordinatorResponseCoordinator] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.coordinators = [] if coordinators is EMPTY else coordinators
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.coordinators: list[FindCoordinatorResponseCoordinator] = [] if coordinators is EMPTY else coordinators
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -297,12 +263,7 @@ def _read_FindCoordinatorRequest_4(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="coordinatorKeys")
-    if n > size - pos:
-        check_length(n, pos, size, what="coordinatorKeys")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "coordinatorKeys", pos, size, budget)
     o.coordinator_keys = []
     for _ in range(n):
         n = data[pos]
@@ -589,12 +550,7 @@ def _read_FindCoordinatorResponse_4(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="coordinators")
-    if n * 14 > size - pos:
-        check_length(n * 14, pos, size, what="coordinators")
-    if budget is not None:
-        budget.charge(n * 404, pos)
+    check_array(n, 14, 404, "coordinators", pos, size, budget)
     o.coordinators, pos = _read_FindCoordinatorResponseCoordinator_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -633,39 +589,7 @@ def _write_FindCoordinatorResponse_4(o: FindCoordinatorResponse, write: Write, v
         write(b"\x00")
 
 
-FindCoordinatorRequest.READERS = (
-    _read_FindCoordinatorRequest_0,
-    _read_FindCoordinatorRequest_1,
-    _read_FindCoordinatorRequest_1,
-    _read_FindCoordinatorRequest_3,
-    _read_FindCoordinatorRequest_4,
-    _read_FindCoordinatorRequest_4,
-    _read_FindCoordinatorRequest_4,
-)
-FindCoordinatorRequest.WRITERS = (
-    _write_FindCoordinatorRequest_0,
-    _write_FindCoordinatorRequest_1,
-    _write_FindCoordinatorRequest_1,
-    _write_FindCoordinatorRequest_3,
-    _write_FindCoordinatorRequest_4,
-    _write_FindCoordinatorRequest_4,
-    _write_FindCoordinatorRequest_4,
-)
-FindCoordinatorResponse.READERS = (
-    _read_FindCoordinatorResponse_0,
-    _read_FindCoordinatorResponse_1,
-    _read_FindCoordinatorResponse_1,
-    _read_FindCoordinatorResponse_3,
-    _read_FindCoordinatorResponse_4,
-    _read_FindCoordinatorResponse_4,
-    _read_FindCoordinatorResponse_4,
-)
-FindCoordinatorResponse.WRITERS = (
-    _write_FindCoordinatorResponse_0,
-    _write_FindCoordinatorResponse_1,
-    _write_FindCoordinatorResponse_1,
-    _write_FindCoordinatorResponse_3,
-    _write_FindCoordinatorResponse_4,
-    _write_FindCoordinatorResponse_4,
-    _write_FindCoordinatorResponse_4,
-)
+FindCoordinatorRequest.READERS = (_read_FindCoordinatorRequest_0, _read_FindCoordinatorRequest_1, _read_FindCoordinatorRequest_1, _read_FindCoordinatorRequest_3, _read_FindCoordinatorRequest_4, _read_FindCoordinatorRequest_4, _read_FindCoordinatorRequest_4,)
+FindCoordinatorRequest.WRITERS = (_write_FindCoordinatorRequest_0, _write_FindCoordinatorRequest_1, _write_FindCoordinatorRequest_1, _write_FindCoordinatorRequest_3, _write_FindCoordinatorRequest_4, _write_FindCoordinatorRequest_4, _write_FindCoordinatorRequest_4,)
+FindCoordinatorResponse.READERS = (_read_FindCoordinatorResponse_0, _read_FindCoordinatorResponse_1, _read_FindCoordinatorResponse_1, _read_FindCoordinatorResponse_3, _read_FindCoordinatorResponse_4, _read_FindCoordinatorResponse_4, _read_FindCoordinatorResponse_4,)
+FindCoordinatorResponse.WRITERS = (_write_FindCoordinatorResponse_0, _write_FindCoordinatorResponse_1, _write_FindCoordinatorResponse_1, _write_FindCoordinatorResponse_3, _write_FindCoordinatorResponse_4, _write_FindCoordinatorResponse_4, _write_FindCoordinatorResponse_4,)

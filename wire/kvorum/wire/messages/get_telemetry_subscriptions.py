@@ -12,6 +12,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -42,9 +43,7 @@ __all__ = ["GetTelemetrySubscriptionsRequest", "GetTelemetrySubscriptionsRespons
 class GetTelemetrySubscriptionsRequest(Message):
     """GetTelemetrySubscriptionsRequest: a request, key 71, versions 0 to 0."""
 
-    __slots__ = (
-        "client_instance_id",
-    )
+    __slots__ = ('client_instance_id',)
     NAME = "GetTelemetrySubscriptionsRequest"
     API_KEY = 71
     MIN_VERSION = 0
@@ -53,31 +52,20 @@ class GetTelemetrySubscriptionsRequest(Message):
     FIELDS = (
         ('client_instance_id', 'clientInstanceId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
     )
-    client_instance_id: bytes
 
     def __init__(
         self,
         client_instance_id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.client_instance_id = client_instance_id
+        self.client_instance_id: bytes = client_instance_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class GetTelemetrySubscriptionsResponse(Message):
     """GetTelemetrySubscriptionsResponse: a response, key 71, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "client_instance_id",
-        "subscription_id",
-        "accepted_compression_types",
-        "push_interval_ms",
-        "telemetry_max_bytes",
-        "delta_temporality",
-        "requested_metrics",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'client_instance_id', 'subscription_id', 'accepted_compression_types', 'push_interval_ms', 'telemetry_max_bytes', 'delta_temporality', 'requested_metrics')
     NAME = "GetTelemetrySubscriptionsResponse"
     API_KEY = 71
     MIN_VERSION = 0
@@ -94,15 +82,6 @@ class GetTelemetrySubscriptionsResponse(Message):
         ('delta_temporality', 'deltaTemporality', 'bool', (0, 0), (0, -1), None, (0, -1), False, False),
         ('requested_metrics', 'requestedMetrics', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    client_instance_id: bytes
-    subscription_id: int
-    accepted_compression_types: list[int]
-    push_interval_ms: int
-    telemetry_max_bytes: int
-    delta_temporality: bool
-    requested_metrics: list[str]
 
     def __init__(
         self,
@@ -117,15 +96,15 @@ class GetTelemetrySubscriptionsResponse(Message):
         requested_metrics: list[str] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.client_instance_id = client_instance_id
-        self.subscription_id = subscription_id
-        self.accepted_compression_types = [] if accepted_compression_types is EMPTY else accepted_compression_types
-        self.push_interval_ms = push_interval_ms
-        self.telemetry_max_bytes = telemetry_max_bytes
-        self.delta_temporality = delta_temporality
-        self.requested_metrics = [] if requested_metrics is EMPTY else requested_metrics
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.client_instance_id: bytes = client_instance_id
+        self.subscription_id: int = subscription_id
+        self.accepted_compression_types: list[int] = [] if accepted_compression_types is EMPTY else accepted_compression_types
+        self.push_interval_ms: int = push_interval_ms
+        self.telemetry_max_bytes: int = telemetry_max_bytes
+        self.delta_temporality: bool = delta_temporality
+        self.requested_metrics: list[str] = [] if requested_metrics is EMPTY else requested_metrics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -166,12 +145,7 @@ def _read_GetTelemetrySubscriptionsResponse_0(data: bytes, pos: int, budget: Bud
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="requestedMetrics")
-    if n > size - pos:
-        check_length(n, pos, size, what="requestedMetrics")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "requestedMetrics", pos, size, budget)
     o.requested_metrics = []
     for _ in range(n):
         n = data[pos]
@@ -226,15 +200,7 @@ def _write_GetTelemetrySubscriptionsResponse_0(o: GetTelemetrySubscriptionsRespo
         write(b"\x00")
 
 
-GetTelemetrySubscriptionsRequest.READERS = (
-    _read_GetTelemetrySubscriptionsRequest_0,
-)
-GetTelemetrySubscriptionsRequest.WRITERS = (
-    _write_GetTelemetrySubscriptionsRequest_0,
-)
-GetTelemetrySubscriptionsResponse.READERS = (
-    _read_GetTelemetrySubscriptionsResponse_0,
-)
-GetTelemetrySubscriptionsResponse.WRITERS = (
-    _write_GetTelemetrySubscriptionsResponse_0,
-)
+GetTelemetrySubscriptionsRequest.READERS = (_read_GetTelemetrySubscriptionsRequest_0,)
+GetTelemetrySubscriptionsRequest.WRITERS = (_write_GetTelemetrySubscriptionsRequest_0,)
+GetTelemetrySubscriptionsResponse.READERS = (_read_GetTelemetrySubscriptionsResponse_0,)
+GetTelemetrySubscriptionsResponse.WRITERS = (_write_GetTelemetrySubscriptionsResponse_0,)

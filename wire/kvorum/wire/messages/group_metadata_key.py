@@ -24,9 +24,7 @@ __all__ = ["GroupMetadataKey"]
 class GroupMetadataKey(Message):
     """GroupMetadataKey: a coordinator-key, key 2, versions 0 to 0."""
 
-    __slots__ = (
-        "group",
-    )
+    __slots__ = ('group',)
     NAME = "GroupMetadataKey"
     API_KEY = 2
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class GroupMetadataKey(Message):
     FIELDS = (
         ('group', 'group', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group: str
 
     def __init__(
         self,
         group: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group = group
+        self.group: str = group
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,9 +69,5 @@ def _write_GroupMetadataKey_0(o: GroupMetadataKey, write: Write, version: int) -
         no_tags(version)
 
 
-GroupMetadataKey.READERS = (
-    _read_GroupMetadataKey_0,
-)
-GroupMetadataKey.WRITERS = (
-    _write_GroupMetadataKey_0,
-)
+GroupMetadataKey.READERS = (_read_GroupMetadataKey_0,)
+GroupMetadataKey.WRITERS = (_write_GroupMetadataKey_0,)

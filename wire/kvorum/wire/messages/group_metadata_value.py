@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -52,16 +53,7 @@ __all__ = ["GroupMetadataValue"]
 class GroupMetadataValueMemberMetadata(Fields):
     """MemberMetadata of GroupMetadataValue."""
 
-    __slots__ = (
-        "member_id",
-        "group_instance_id",
-        "client_id",
-        "client_host",
-        "rebalance_timeout",
-        "session_timeout",
-        "subscription",
-        "assignment",
-    )
+    __slots__ = ('member_id', 'group_instance_id', 'client_id', 'client_host', 'rebalance_timeout', 'session_timeout', 'subscription', 'assignment')
     FIELDS = (
         ('member_id', 'memberId', 'string', (0, 4), (0, -1), None, (0, -1), '', False),
         ('group_instance_id', 'groupInstanceId', 'string', (3, 4), (3, 32767), None, (0, -1), None, True),
@@ -72,14 +64,6 @@ class GroupMetadataValueMemberMetadata(Fields):
         ('subscription', 'subscription', 'bytes', (0, 4), (0, -1), None, (0, -1), b"", False),
         ('assignment', 'assignment', 'bytes', (0, 4), (0, -1), None, (0, -1), b"", False),
     )
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout: int
-    session_timeout: int
-    subscription: bytes
-    assignment: bytes
 
     def __init__(
         self,
@@ -93,28 +77,21 @@ class GroupMetadataValueMemberMetadata(Fields):
         assignment: bytes = b"",
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.rebalance_timeout = rebalance_timeout
-        self.session_timeout = session_timeout
-        self.subscription = subscription
-        self.assignment = assignment
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.rebalance_timeout: int = rebalance_timeout
+        self.session_timeout: int = session_timeout
+        self.subscription: bytes = subscription
+        self.assignment: bytes = assignment
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class GroupMetadataValue(Message):
     """GroupMetadataValue: a coordinator-value, key 2, versions 0 to 4."""
 
-    __slots__ = (
-        "protocol_type",
-        "generation",
-        "protocol",
-        "leader",
-        "current_state_timestamp",
-        "members",
-    )
+    __slots__ = ('protocol_type', 'generation', 'protocol', 'leader', 'current_state_timestamp', 'members')
     NAME = "GroupMetadataValue"
     API_KEY = 2
     MIN_VERSION = 0
@@ -129,12 +106,6 @@ class GroupMetadataValue(Message):
         ('current_state_timestamp', 'currentStateTimestamp', 'int64', (2, 4), (0, -1), None, (0, -1), -1, True),
         ('members', 'members', '[]GroupMetadataValueMemberMetadata', (0, 4), (0, -1), None, (0, -1), (), False),
     )
-    protocol_type: str
-    generation: int
-    protocol: str | None
-    leader: str | None
-    current_state_timestamp: int
-    members: list[GroupMetadataValueMemberMetadata]
 
     def __init__(
         self,
@@ -146,12 +117,12 @@ class GroupMetadataValue(Message):
         members: list[GroupMetadataValueMemberMetadata] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.protocol_type = protocol_type
-        self.generation = generation
-        self.protocol = protocol
-        self.leader = leader
-        self.current_state_timestamp = current_state_timestamp
-        self.members = [] if members is EMPTY else members
+        self.protocol_type: str = protocol_type
+        self.generation: int = generation
+        self.protocol: str | None = protocol
+        self.leader: str | None = leader
+        self.current_state_timestamp: int = current_state_timestamp
+        self.members: list[GroupMetadataValueMemberMetadata] = [] if members is EMPTY else members
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -577,12 +548,7 @@ def _read_GroupMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[G
         pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 452, pos)
+    check_array(n, 18, 452, "members", pos, size, budget)
     o.members, pos = _read_GroupMetadataValueMemberMetadata_0(data, pos, n, budget)
     o.current_state_timestamp = -1
     o.unknown_tagged_fields = None
@@ -654,12 +620,7 @@ def _read_GroupMetadataValue_1(data: bytes, pos: int, budget: Budget) -> tuple[G
         pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 22 > size - pos:
-        check_length(n * 22, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 484, pos)
+    check_array(n, 22, 484, "members", pos, size, budget)
     o.members, pos = _read_GroupMetadataValueMemberMetadata_1(data, pos, n, budget)
     o.current_state_timestamp = -1
     o.unknown_tagged_fields = None
@@ -731,12 +692,7 @@ def _read_GroupMetadataValue_2(data: bytes, pos: int, budget: Budget) -> tuple[G
         pos = end
     o.current_state_timestamp, n = _read_qi(data, pos)
     pos += 12
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 22 > size - pos:
-        check_length(n * 22, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 484, pos)
+    check_array(n, 22, 484, "members", pos, size, budget)
     o.members, pos = _read_GroupMetadataValueMemberMetadata_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -807,12 +763,7 @@ def _read_GroupMetadataValue_3(data: bytes, pos: int, budget: Budget) -> tuple[G
         pos = end
     o.current_state_timestamp, n = _read_qi(data, pos)
     pos += 12
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 24 > size - pos:
-        check_length(n * 24, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 548, pos)
+    check_array(n, 24, 548, "members", pos, size, budget)
     o.members, pos = _read_GroupMetadataValueMemberMetadata_3(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -892,12 +843,7 @@ def _read_GroupMetadataValue_4(data: bytes, pos: int, budget: Budget) -> tuple[G
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 15 > size - pos:
-        check_length(n * 15, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 548, pos)
+    check_array(n, 15, 548, "members", pos, size, budget)
     o.members, pos = _read_GroupMetadataValueMemberMetadata_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -941,17 +887,5 @@ def _write_GroupMetadataValue_4(o: GroupMetadataValue, write: Write, version: in
         write(b"\x00")
 
 
-GroupMetadataValue.READERS = (
-    _read_GroupMetadataValue_0,
-    _read_GroupMetadataValue_1,
-    _read_GroupMetadataValue_2,
-    _read_GroupMetadataValue_3,
-    _read_GroupMetadataValue_4,
-)
-GroupMetadataValue.WRITERS = (
-    _write_GroupMetadataValue_0,
-    _write_GroupMetadataValue_1,
-    _write_GroupMetadataValue_2,
-    _write_GroupMetadataValue_3,
-    _write_GroupMetadataValue_4,
-)
+GroupMetadataValue.READERS = (_read_GroupMetadataValue_0, _read_GroupMetadataValue_1, _read_GroupMetadataValue_2, _read_GroupMetadataValue_3, _read_GroupMetadataValue_4,)
+GroupMetadataValue.WRITERS = (_write_GroupMetadataValue_0, _write_GroupMetadataValue_1, _write_GroupMetadataValue_2, _write_GroupMetadataValue_3, _write_GroupMetadataValue_4,)

@@ -37,12 +37,7 @@ __all__ = ["HeartbeatRequest", "HeartbeatResponse"]
 class HeartbeatRequest(Message):
     """HeartbeatRequest: a request, key 12, versions 0 to 4."""
 
-    __slots__ = (
-        "group_id",
-        "generation_id",
-        "member_id",
-        "group_instance_id",
-    )
+    __slots__ = ('group_id', 'generation_id', 'member_id', 'group_instance_id')
     NAME = "HeartbeatRequest"
     API_KEY = 12
     MIN_VERSION = 0
@@ -54,10 +49,6 @@ class HeartbeatRequest(Message):
         ('member_id', 'memberId', 'string', (0, 4), (0, -1), None, (0, -1), '', False),
         ('group_instance_id', 'groupInstanceId', 'string', (3, 4), (3, 32767), None, (0, -1), None, False),
     )
-    group_id: str
-    generation_id: int
-    member_id: str
-    group_instance_id: str | None
 
     def __init__(
         self,
@@ -67,20 +58,17 @@ class HeartbeatRequest(Message):
         group_instance_id: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
+        self.group_id: str = group_id
+        self.generation_id: int = generation_id
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class HeartbeatResponse(Message):
     """HeartbeatResponse: a response, key 12, versions 0 to 4."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code')
     NAME = "HeartbeatResponse"
     API_KEY = 12
     MIN_VERSION = 0
@@ -90,8 +78,6 @@ class HeartbeatResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 4), (0, -1), None, (0, -1), 0, True),
         ('error_code', 'errorCode', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
     )
-    throttle_time_ms: int
-    error_code: int
 
     def __init__(
         self,
@@ -99,8 +85,8 @@ class HeartbeatResponse(Message):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -326,31 +312,7 @@ def _write_HeartbeatResponse_4(o: HeartbeatResponse, write: Write, version: int)
         write(_pack_ihx(o.throttle_time_ms, o.error_code))
 
 
-HeartbeatRequest.READERS = (
-    _read_HeartbeatRequest_0,
-    _read_HeartbeatRequest_0,
-    _read_HeartbeatRequest_0,
-    _read_HeartbeatRequest_3,
-    _read_HeartbeatRequest_4,
-)
-HeartbeatRequest.WRITERS = (
-    _write_HeartbeatRequest_0,
-    _write_HeartbeatRequest_0,
-    _write_HeartbeatRequest_0,
-    _write_HeartbeatRequest_3,
-    _write_HeartbeatRequest_4,
-)
-HeartbeatResponse.READERS = (
-    _read_HeartbeatResponse_0,
-    _read_HeartbeatResponse_1,
-    _read_HeartbeatResponse_1,
-    _read_HeartbeatResponse_1,
-    _read_HeartbeatResponse_4,
-)
-HeartbeatResponse.WRITERS = (
-    _write_HeartbeatResponse_0,
-    _write_HeartbeatResponse_1,
-    _write_HeartbeatResponse_1,
-    _write_HeartbeatResponse_1,
-    _write_HeartbeatResponse_4,
-)
+HeartbeatRequest.READERS = (_read_HeartbeatRequest_0, _read_HeartbeatRequest_0, _read_HeartbeatRequest_0, _read_HeartbeatRequest_3, _read_HeartbeatRequest_4,)
+HeartbeatRequest.WRITERS = (_write_HeartbeatRequest_0, _write_HeartbeatRequest_0, _write_HeartbeatRequest_0, _write_HeartbeatRequest_3, _write_HeartbeatRequest_4,)
+HeartbeatResponse.READERS = (_read_HeartbeatResponse_0, _read_HeartbeatResponse_1, _read_HeartbeatResponse_1, _read_HeartbeatResponse_1, _read_HeartbeatResponse_4,)
+HeartbeatResponse.WRITERS = (_write_HeartbeatResponse_0, _write_HeartbeatResponse_1, _write_HeartbeatResponse_1, _write_HeartbeatResponse_1, _write_HeartbeatResponse_4,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -54,19 +55,12 @@ __all__ = ["IncrementalAlterConfigsRequest", "IncrementalAlterConfigsResponse"]
 class IncrementalAlterConfigsRequestAlterableConfig(Fields):
     """AlterableConfig of IncrementalAlterConfigsRequest."""
 
-    __slots__ = (
-        "name",
-        "config_operation",
-        "value",
-    )
+    __slots__ = ('name', 'config_operation', 'value')
     FIELDS = (
         ('name', 'name', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('config_operation', 'configOperation', 'int8', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('value', 'value', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
     )
-    name: str
-    config_operation: int
-    value: str | None
 
     def __init__(
         self,
@@ -75,28 +69,21 @@ class IncrementalAlterConfigsRequestAlterableConfig(Fields):
         value: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.config_operation = config_operation
-        self.value = value
+        self.name: str = name
+        self.config_operation: int = config_operation
+        self.value: str | None = value
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class IncrementalAlterConfigsRequestAlterConfigsResource(Fields):
     """AlterConfigsResource of IncrementalAlterConfigsRequest."""
 
-    __slots__ = (
-        "resource_type",
-        "resource_name",
-        "configs",
-    )
+    __slots__ = ('resource_type', 'resource_name', 'configs')
     FIELDS = (
         ('resource_type', 'resourceType', 'int8', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('resource_name', 'resourceName', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('configs', 'configs', '[]IncrementalAlterConfigsRequestAlterableConfig', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    resource_type: int
-    resource_name: str
-    configs: list[IncrementalAlterConfigsRequestAlterableConfig]
 
     def __init__(
         self,
@@ -105,19 +92,16 @@ class IncrementalAlterConfigsRequestAlterConfigsResource(Fields):
         configs: list[IncrementalAlterConfigsRequestAlterableConfig] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configs = [] if configs is EMPTY else configs
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.configs: list[IncrementalAlterConfigsRequestAlterableConfig] = [] if configs is EMPTY else configs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class IncrementalAlterConfigsRequest(Message):
     """IncrementalAlterConfigsRequest: a request, key 44, versions 0 to 1."""
 
-    __slots__ = (
-        "resources",
-        "validate_only",
-    )
+    __slots__ = ('resources', 'validate_only')
     NAME = "IncrementalAlterConfigsRequest"
     API_KEY = 44
     MIN_VERSION = 0
@@ -129,8 +113,6 @@ class IncrementalAlterConfigsRequest(Message):
         ('resources', 'resources', '[]IncrementalAlterConfigsRequestAlterConfigsResource', (0, 1), (0, -1), None, (0, -1), (), False),
         ('validate_only', 'validateOnly', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
     )
-    resources: list[IncrementalAlterConfigsRequestAlterConfigsResource]
-    validate_only: bool
 
     def __init__(
         self,
@@ -138,30 +120,21 @@ class IncrementalAlterConfigsRequest(Message):
         validate_only: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resources = [] if resources is EMPTY else resources
-        self.validate_only = validate_only
+        self.resources: list[IncrementalAlterConfigsRequestAlterConfigsResource] = [] if resources is EMPTY else resources
+        self.validate_only: bool = validate_only
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class IncrementalAlterConfigsResponseAlterConfigsResourceResponse(Fields):
     """AlterConfigsResourceResponse of IncrementalAlterConfigsResponse."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "resource_type",
-        "resource_name",
-    )
+    __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
         ('resource_type', 'resourceType', 'int8', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('resource_name', 'resourceName', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
     )
-    error_code: int
-    error_message: str | None
-    resource_type: int
-    resource_name: str
 
     def __init__(
         self,
@@ -171,20 +144,17 @@ class IncrementalAlterConfigsResponseAlterConfigsResourceResponse(Fields):
         resource_name: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class IncrementalAlterConfigsResponse(Message):
     """IncrementalAlterConfigsResponse: a response, key 44, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "responses",
-    )
+    __slots__ = ('throttle_time_ms', 'responses')
     NAME = "IncrementalAlterConfigsResponse"
     API_KEY = 44
     MIN_VERSION = 0
@@ -195,8 +165,6 @@ class IncrementalAlterConfigsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('responses', 'responses', '[]IncrementalAlterConfigsResponseAlterConfigsResourceResponse', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    responses: list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse]
 
     def __init__(
         self,
@@ -204,8 +172,8 @@ class IncrementalAlterConfigsResponse(Message):
         responses: list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.responses = [] if responses is EMPTY else responses
+        self.throttle_time_ms: int = throttle_time_ms
+        self.responses: list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse] = [] if responses is EMPTY else responses
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -336,12 +304,7 @@ def _read_IncrementalAlterConfigsRequestAlterConfigsResource_0(data: bytes, pos:
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="configs")
-        if n * 5 > size - pos:
-            check_length(n * 5, pos, size, what="configs")
-        if budget is not None:
-            budget.charge(n * 252, pos)
+        check_array(n, 5, 252, "configs", pos, size, budget)
         o.configs, pos = _read_IncrementalAlterConfigsRequestAlterableConfig_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -385,12 +348,7 @@ def _read_IncrementalAlterConfigsRequestAlterConfigsResource_1(data: bytes, pos:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="configs")
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="configs")
-        if budget is not None:
-            budget.charge(n * 252, pos)
+        check_array(n, 4, 252, "configs", pos, size, budget)
         o.configs, pos = _read_IncrementalAlterConfigsRequestAlterableConfig_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -427,12 +385,7 @@ def _read_IncrementalAlterConfigsRequest_0(data: bytes, pos: int, budget: Budget
     o = new(IncrementalAlterConfigsRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="resources")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="resources")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 7, 260, "resources", pos, size, budget)
     o.resources, pos = _read_IncrementalAlterConfigsRequestAlterConfigsResource_0(data, pos, n, budget)
     o.validate_only, = _read_t(data, pos)
     pos += 1
@@ -459,12 +412,7 @@ def _read_IncrementalAlterConfigsRequest_1(data: bytes, pos: int, budget: Budget
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="resources")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="resources")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 4, 260, "resources", pos, size, budget)
     o.resources, pos = _read_IncrementalAlterConfigsRequestAlterConfigsResource_1(data, pos, n, budget)
     o.validate_only, n = _read_tB(data, pos)
     pos += 2
@@ -606,12 +554,7 @@ def _read_IncrementalAlterConfigsResponse_0(data: bytes, pos: int, budget: Budge
     o = new(IncrementalAlterConfigsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "responses", pos, size, budget)
     o.responses, pos = _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -635,12 +578,7 @@ def _read_IncrementalAlterConfigsResponse_1(data: bytes, pos: int, budget: Budge
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 6, 292, "responses", pos, size, budget)
     o.responses, pos = _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -666,19 +604,7 @@ def _write_IncrementalAlterConfigsResponse_1(o: IncrementalAlterConfigsResponse,
         write(b"\x00")
 
 
-IncrementalAlterConfigsRequest.READERS = (
-    _read_IncrementalAlterConfigsRequest_0,
-    _read_IncrementalAlterConfigsRequest_1,
-)
-IncrementalAlterConfigsRequest.WRITERS = (
-    _write_IncrementalAlterConfigsRequest_0,
-    _write_IncrementalAlterConfigsRequest_1,
-)
-IncrementalAlterConfigsResponse.READERS = (
-    _read_IncrementalAlterConfigsResponse_0,
-    _read_IncrementalAlterConfigsResponse_1,
-)
-IncrementalAlterConfigsResponse.WRITERS = (
-    _write_IncrementalAlterConfigsResponse_0,
-    _write_IncrementalAlterConfigsResponse_1,
-)
+IncrementalAlterConfigsRequest.READERS = (_read_IncrementalAlterConfigsRequest_0, _read_IncrementalAlterConfigsRequest_1,)
+IncrementalAlterConfigsRequest.WRITERS = (_write_IncrementalAlterConfigsRequest_0, _write_IncrementalAlterConfigsRequest_1,)
+IncrementalAlterConfigsResponse.READERS = (_read_IncrementalAlterConfigsResponse_0, _read_IncrementalAlterConfigsResponse_1,)
+IncrementalAlterConfigsResponse.WRITERS = (_write_IncrementalAlterConfigsResponse_0, _write_IncrementalAlterConfigsResponse_1,)

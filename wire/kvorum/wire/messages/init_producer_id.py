@@ -47,14 +47,7 @@ __all__ = ["InitProducerIdRequest", "InitProducerIdResponse"]
 class InitProducerIdRequest(Message):
     """InitProducerIdRequest: a request, key 22, versions 0 to 6."""
 
-    __slots__ = (
-        "transactional_id",
-        "transaction_timeout_ms",
-        "producer_id",
-        "producer_epoch",
-        "enable2_pc",
-        "keep_prepared_txn",
-    )
+    __slots__ = ('transactional_id', 'transaction_timeout_ms', 'producer_id', 'producer_epoch', 'enable2_pc', 'keep_prepared_txn')
     NAME = "InitProducerIdRequest"
     API_KEY = 22
     MIN_VERSION = 0
@@ -68,12 +61,6 @@ class InitProducerIdRequest(Message):
         ('enable2_pc', 'enable2Pc', 'bool', (6, 6), (0, -1), None, (0, -1), False, False),
         ('keep_prepared_txn', 'keepPreparedTxn', 'bool', (6, 6), (0, -1), None, (0, -1), False, False),
     )
-    transactional_id: str | None
-    transaction_timeout_ms: int
-    producer_id: int
-    producer_epoch: int
-    enable2_pc: bool
-    keep_prepared_txn: bool
 
     def __init__(
         self,
@@ -85,26 +72,19 @@ class InitProducerIdRequest(Message):
         keep_prepared_txn: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.transactional_id = transactional_id
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.enable2_pc = enable2_pc
-        self.keep_prepared_txn = keep_prepared_txn
+        self.transactional_id: str | None = transactional_id
+        self.transaction_timeout_ms: int = transaction_timeout_ms
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.enable2_pc: bool = enable2_pc
+        self.keep_prepared_txn: bool = keep_prepared_txn
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class InitProducerIdResponse(Message):
     """InitProducerIdResponse: a response, key 22, versions 0 to 6."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "producer_id",
-        "producer_epoch",
-        "ongoing_txn_producer_id",
-        "ongoing_txn_producer_epoch",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'producer_id', 'producer_epoch', 'ongoing_txn_producer_id', 'ongoing_txn_producer_epoch')
     NAME = "InitProducerIdResponse"
     API_KEY = 22
     MIN_VERSION = 0
@@ -118,12 +98,6 @@ class InitProducerIdResponse(Message):
         ('ongoing_txn_producer_id', 'ongoingTxnProducerId', 'int64', (6, 6), (0, -1), None, (0, -1), -1, False),
         ('ongoing_txn_producer_epoch', 'ongoingTxnProducerEpoch', 'int16', (6, 6), (0, -1), None, (0, -1), -1, False),
     )
-    throttle_time_ms: int
-    error_code: int
-    producer_id: int
-    producer_epoch: int
-    ongoing_txn_producer_id: int
-    ongoing_txn_producer_epoch: int
 
     def __init__(
         self,
@@ -135,12 +109,12 @@ class InitProducerIdResponse(Message):
         ongoing_txn_producer_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.ongoing_txn_producer_id = ongoing_txn_producer_id
-        self.ongoing_txn_producer_epoch = ongoing_txn_producer_epoch
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.ongoing_txn_producer_id: int = ongoing_txn_producer_id
+        self.ongoing_txn_producer_epoch: int = ongoing_txn_producer_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -386,39 +360,7 @@ def _write_InitProducerIdResponse_6(o: InitProducerIdResponse, write: Write, ver
         write(_pack_ihqhqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, o.ongoing_txn_producer_id, o.ongoing_txn_producer_epoch))
 
 
-InitProducerIdRequest.READERS = (
-    _read_InitProducerIdRequest_0,
-    _read_InitProducerIdRequest_0,
-    _read_InitProducerIdRequest_2,
-    _read_InitProducerIdRequest_3,
-    _read_InitProducerIdRequest_3,
-    _read_InitProducerIdRequest_3,
-    _read_InitProducerIdRequest_6,
-)
-InitProducerIdRequest.WRITERS = (
-    _write_InitProducerIdRequest_0,
-    _write_InitProducerIdRequest_0,
-    _write_InitProducerIdRequest_2,
-    _write_InitProducerIdRequest_3,
-    _write_InitProducerIdRequest_3,
-    _write_InitProducerIdRequest_3,
-    _write_InitProducerIdRequest_6,
-)
-InitProducerIdResponse.READERS = (
-    _read_InitProducerIdResponse_0,
-    _read_InitProducerIdResponse_0,
-    _read_InitProducerIdResponse_2,
-    _read_InitProducerIdResponse_2,
-    _read_InitProducerIdResponse_2,
-    _read_InitProducerIdResponse_2,
-    _read_InitProducerIdResponse_6,
-)
-InitProducerIdResponse.WRITERS = (
-    _write_InitProducerIdResponse_0,
-    _write_InitProducerIdResponse_0,
-    _write_InitProducerIdResponse_2,
-    _write_InitProducerIdResponse_2,
-    _write_InitProducerIdResponse_2,
-    _write_InitProducerIdResponse_2,
-    _write_InitProducerIdResponse_6,
-)
+InitProducerIdRequest.READERS = (_read_InitProducerIdRequest_0, _read_InitProducerIdRequest_0, _read_InitProducerIdRequest_2, _read_InitProducerIdRequest_3, _read_InitProducerIdRequest_3, _read_InitProducerIdRequest_3, _read_InitProducerIdRequest_6,)
+InitProducerIdRequest.WRITERS = (_write_InitProducerIdRequest_0, _write_InitProducerIdRequest_0, _write_InitProducerIdRequest_2, _write_InitProducerIdRequest_3, _write_InitProducerIdRequest_3, _write_InitProducerIdRequest_3, _write_InitProducerIdRequest_6,)
+InitProducerIdResponse.READERS = (_read_InitProducerIdResponse_0, _read_InitProducerIdResponse_0, _read_InitProducerIdResponse_2, _read_InitProducerIdResponse_2, _read_InitProducerIdResponse_2, _read_InitProducerIdResponse_2, _read_InitProducerIdResponse_6,)
+InitProducerIdResponse.WRITERS = (_write_InitProducerIdResponse_0, _write_InitProducerIdResponse_0, _write_InitProducerIdResponse_2, _write_InitProducerIdResponse_2, _write_InitProducerIdResponse_2, _write_InitProducerIdResponse_2, _write_InitProducerIdResponse_6,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -43,19 +44,12 @@ __all__ = ["InitializeShareGroupStateRequest", "InitializeShareGroupStateRespons
 class InitializeShareGroupStateRequestPartitionData(Fields):
     """PartitionData of InitializeShareGroupStateRequest."""
 
-    __slots__ = (
-        "partition",
-        "state_epoch",
-        "start_offset",
-    )
+    __slots__ = ('partition', 'state_epoch', 'start_offset')
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('state_epoch', 'stateEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('start_offset', 'startOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    partition: int
-    state_epoch: int
-    start_offset: int
 
     def __init__(
         self,
@@ -64,25 +58,20 @@ class InitializeShareGroupStateRequestPartitionData(Fields):
         start_offset: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.state_epoch = state_epoch
-        self.start_offset = start_offset
+        self.partition: int = partition
+        self.state_epoch: int = state_epoch
+        self.start_offset: int = start_offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class InitializeShareGroupStateRequestInitializeStateData(Fields):
     """InitializeStateData of InitializeShareGroupStateRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]InitializeShareGroupStateRequestPartitionData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[InitializeShareGroupStateRequestPartitionData]
 
     def __init__(
         self,
@@ -90,18 +79,15 @@ class InitializeShareGroupStateRequestInitializeStateData(Fields):
         partitions: list[InitializeShareGroupStateRequestPartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[InitializeShareGroupStateRequestPartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class InitializeShareGroupStateRequest(Message):
     """InitializeShareGroupStateRequest: a request, key 83, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-    )
+    __slots__ = ('group_id', 'topics')
     NAME = "InitializeShareGroupStateRequest"
     API_KEY = 83
     MIN_VERSION = 0
@@ -113,8 +99,6 @@ class InitializeShareGroupStateRequest(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]InitializeShareGroupStateRequestInitializeStateData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    topics: list[InitializeShareGroupStateRequestInitializeStateData]
 
     def __init__(
         self,
@@ -122,27 +106,20 @@ class InitializeShareGroupStateRequest(Message):
         topics: list[InitializeShareGroupStateRequestInitializeStateData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.topics: list[InitializeShareGroupStateRequestInitializeStateData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class InitializeShareGroupStateResponsePartitionResult(Fields):
     """PartitionResult of InitializeShareGroupStateResponse."""
 
-    __slots__ = (
-        "partition",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('partition', 'error_code', 'error_message')
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
     )
-    partition: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -151,25 +128,20 @@ class InitializeShareGroupStateResponsePartitionResult(Fields):
         error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
+        self.partition: int = partition
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class InitializeShareGroupStateResponseInitializeStateResult(Fields):
     """InitializeStateResult of InitializeShareGroupStateResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]InitializeShareGroupStateResponsePartitionResult', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[InitializeShareGroupStateResponsePartitionResult]
 
     def __init__(
         self,
@@ -177,17 +149,15 @@ class InitializeShareGroupStateResponseInitializeStateResult(Fields):
         partitions: list[InitializeShareGroupStateResponsePartitionResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[InitializeShareGroupStateResponsePartitionResult] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class InitializeShareGroupStateResponse(Message):
     """InitializeShareGroupStateResponse: a response, key 83, versions 0 to 0."""
 
-    __slots__ = (
-        "results",
-    )
+    __slots__ = ('results',)
     NAME = "InitializeShareGroupStateResponse"
     API_KEY = 83
     MIN_VERSION = 0
@@ -198,14 +168,13 @@ class InitializeShareGroupStateResponse(Message):
     FIELDS = (
         ('results', 'results', '[]InitializeShareGroupStateResponseInitializeStateResult', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    results: list[InitializeShareGroupStateResponseInitializeStateResult]
 
     def __init__(
         self,
         results: list[InitializeShareGroupStateResponseInitializeStateResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.results = [] if results is EMPTY else results
+        self.results: list[InitializeShareGroupStateResponseInitializeStateResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -241,12 +210,7 @@ def _read_InitializeShareGroupStateRequestInitializeStateData_0(data: bytes, pos
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 17 > size - pos:
-            check_length(n * 17, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 196, pos)
+        check_array(n, 17, 196, "partitions", pos, size, budget)
         o.partitions, pos = _read_InitializeShareGroupStateRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -296,12 +260,7 @@ def _read_InitializeShareGroupStateRequest_0(data: bytes, pos: int, budget: Budg
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_InitializeShareGroupStateRequestInitializeStateData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -383,12 +342,7 @@ def _read_InitializeShareGroupStateResponseInitializeStateResult_0(data: bytes, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 8, 220, "partitions", pos, size, budget)
         o.partitions, pos = _read_InitializeShareGroupStateResponsePartitionResult_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -426,12 +380,7 @@ def _read_InitializeShareGroupStateResponse_0(data: bytes, pos: int, budget: Bud
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "results", pos, size, budget)
     o.results, pos = _read_InitializeShareGroupStateResponseInitializeStateResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -453,15 +402,7 @@ def _write_InitializeShareGroupStateResponse_0(o: InitializeShareGroupStateRespo
         write(b"\x00")
 
 
-InitializeShareGroupStateRequest.READERS = (
-    _read_InitializeShareGroupStateRequest_0,
-)
-InitializeShareGroupStateRequest.WRITERS = (
-    _write_InitializeShareGroupStateRequest_0,
-)
-InitializeShareGroupStateResponse.READERS = (
-    _read_InitializeShareGroupStateResponse_0,
-)
-InitializeShareGroupStateResponse.WRITERS = (
-    _write_InitializeShareGroupStateResponse_0,
-)
+InitializeShareGroupStateRequest.READERS = (_read_InitializeShareGroupStateRequest_0,)
+InitializeShareGroupStateRequest.WRITERS = (_write_InitializeShareGroupStateRequest_0,)
+InitializeShareGroupStateResponse.READERS = (_read_InitializeShareGroupStateResponse_0,)
+InitializeShareGroupStateResponse.WRITERS = (_write_InitializeShareGroupStateResponse_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -56,16 +57,11 @@ __all__ = ["JoinGroupRequest", "JoinGroupResponse"]
 class JoinGroupRequestProtocol(Fields):
     """JoinGroupRequestProtocol of JoinGroupRequest."""
 
-    __slots__ = (
-        "name",
-        "metadata",
-    )
+    __slots__ = ('name', 'metadata')
     FIELDS = (
         ('name', 'name', 'string', (0, 9), (0, -1), None, (0, -1), '', False),
         ('metadata', 'metadata', 'bytes', (0, 9), (0, -1), None, (0, -1), b"", False),
     )
-    name: str
-    metadata: bytes
 
     def __init__(
         self,
@@ -73,8 +69,8 @@ class JoinGroupRequestProtocol(Fields):
         metadata: bytes = b"",
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.metadata = metadata
+        self.name: str = name
+        self.metadata: bytes = metadata
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -84,16 +80,7 @@ _JoinGroupRequestProtocol = JoinGroupRequestProtocol
 class JoinGroupRequest(Message):
     """JoinGroupRequest: a request, key 11, versions 0 to 9."""
 
-    __slots__ = (
-        "group_id",
-        "session_timeout_ms",
-        "rebalance_timeout_ms",
-        "member_id",
-        "group_instance_id",
-        "protocol_type",
-        "protocols",
-        "reason",
-    )
+    __slots__ = ('group_id', 'session_timeout_ms', 'rebalance_timeout_ms', 'member_id', 'group_instance_id', 'protocol_type', 'protocols', 'reason')
     NAME = "JoinGroupRequest"
     API_KEY = 11
     MIN_VERSION = 0
@@ -110,14 +97,6 @@ class JoinGroupRequest(Message):
         ('protocols', 'protocols', '[]JoinGroupRequestProtocol', (0, 9), (0, -1), None, (0, -1), (), False),
         ('reason', 'reason', 'string', (8, 9), (8, 32767), None, (0, -1), None, True),
     )
-    group_id: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    member_id: str
-    group_instance_id: str | None
-    protocol_type: str
-    protocols: list[JoinGroupRequestProtocol]
-    reason: str | None
 
     def __init__(
         self,
@@ -131,33 +110,26 @@ class JoinGroupRequest(Message):
         reason: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.session_timeout_ms = session_timeout_ms
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.protocol_type = protocol_type
-        self.protocols = [] if protocols is EMPTY else protocols
-        self.reason = reason
+        self.group_id: str = group_id
+        self.session_timeout_ms: int = session_timeout_ms
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.protocol_type: str = protocol_type
+        self.protocols: list[JoinGroupRequestProtocol] = [] if protocols is EMPTY else protocols
+        self.reason: str | None = reason
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class JoinGroupResponseMember(Fields):
     """JoinGroupResponseMember of JoinGroupResponse."""
 
-    __slots__ = (
-        "member_id",
-        "group_instance_id",
-        "metadata",
-    )
+    __slots__ = ('member_id', 'group_instance_id', 'metadata')
     FIELDS = (
         ('member_id', 'memberId', 'string', (0, 9), (0, -1), None, (0, -1), '', False),
         ('group_instance_id', 'groupInstanceId', 'string', (5, 9), (5, 32767), None, (0, -1), None, True),
         ('metadata', 'metadata', 'bytes', (0, 9), (0, -1), None, (0, -1), b"", False),
     )
-    member_id: str
-    group_instance_id: str | None
-    metadata: bytes
 
     def __init__(
         self,
@@ -166,9 +138,9 @@ class JoinGroupResponseMember(Fields):
         metadata: bytes = b"",
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.metadata = metadata
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.metadata: bytes = metadata
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -178,17 +150,7 @@ _JoinGroupResponseMember = JoinGroupResponseMember
 class JoinGroupResponse(Message):
     """JoinGroupResponse: a response, key 11, versions 0 to 9."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "generation_id",
-        "protocol_type",
-        "protocol_name",
-        "leader",
-        "skip_assignment",
-        "member_id",
-        "members",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'generation_id', 'protocol_type', 'protocol_name', 'leader', 'skip_assignment', 'member_id', 'members')
     NAME = "JoinGroupResponse"
     API_KEY = 11
     MIN_VERSION = 0
@@ -206,15 +168,6 @@ class JoinGroupResponse(Message):
         ('member_id', 'memberId', 'string', (0, 9), (0, -1), None, (0, -1), '', False),
         ('members', 'members', '[]JoinGroupResponseMember', (0, 9), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    generation_id: int
-    protocol_type: str | None
-    protocol_name: str | None
-    leader: str
-    skip_assignment: bool
-    member_id: str
-    members: list[JoinGroupResponseMember]
 
     def __init__(
         self,
@@ -229,15 +182,15 @@ class JoinGroupResponse(Message):
         members: list[JoinGroupResponseMember] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.generation_id = generation_id
-        self.protocol_type = protocol_type
-        self.protocol_name = protocol_name
-        self.leader = leader
-        self.skip_assignment = skip_assignment
-        self.member_id = member_id
-        self.members = [] if members is EMPTY else members
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.generation_id: int = generation_id
+        self.protocol_type: str | None = protocol_type
+        self.protocol_name: str | None = protocol_name
+        self.leader: str = leader
+        self.skip_assignment: bool = skip_assignment
+        self.member_id: str = member_id
+        self.members: list[JoinGroupResponseMember] = [] if members is EMPTY else members
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -368,12 +321,7 @@ def _read_JoinGroupRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="protocols")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="protocols")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 6, 196, "protocols", pos, size, budget)
     o.protocols, pos = _read_JoinGroupRequestProtocol_0(data, pos, n, budget)
     o.rebalance_timeout_ms = -1
     o.group_instance_id = None
@@ -441,12 +389,7 @@ def _read_JoinGroupRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="protocols")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="protocols")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 6, 196, "protocols", pos, size, budget)
     o.protocols, pos = _read_JoinGroupRequestProtocol_0(data, pos, n, budget)
     o.group_instance_id = None
     o.reason = None
@@ -526,12 +469,7 @@ def _read_JoinGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="protocols")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="protocols")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 6, 196, "protocols", pos, size, budget)
     o.protocols, pos = _read_JoinGroupRequestProtocol_0(data, pos, n, budget)
     o.reason = None
     o.unknown_tagged_fields = None
@@ -624,12 +562,7 @@ def _read_JoinGroupRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="protocols")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="protocols")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 3, 196, "protocols", pos, size, budget)
     o.protocols, pos = _read_JoinGroupRequestProtocol_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -732,12 +665,7 @@ def _read_JoinGroupRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[Joi
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="protocols")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="protocols")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 3, 196, "protocols", pos, size, budget)
     o.protocols, pos = _read_JoinGroupRequestProtocol_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1007,12 +935,7 @@ def _read_JoinGroupResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 204, pos)
+    check_array(n, 6, 204, "members", pos, size, budget)
     o.members, pos = _read_JoinGroupResponseMember_0(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.protocol_type = None
@@ -1082,12 +1005,7 @@ def _read_JoinGroupResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 204, pos)
+    check_array(n, 6, 204, "members", pos, size, budget)
     o.members, pos = _read_JoinGroupResponseMember_0(data, pos, n, budget)
     o.protocol_type = None
     o.skip_assignment = False
@@ -1156,12 +1074,7 @@ def _read_JoinGroupResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 268, pos)
+    check_array(n, 8, 268, "members", pos, size, budget)
     o.members, pos = _read_JoinGroupResponseMember_5(data, pos, n, budget)
     o.protocol_type = None
     o.skip_assignment = False
@@ -1239,12 +1152,7 @@ def _read_JoinGroupResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 268, pos)
+    check_array(n, 4, 268, "members", pos, size, budget)
     o.members, pos = _read_JoinGroupResponseMember_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1350,12 +1258,7 @@ def _read_JoinGroupResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 268, pos)
+    check_array(n, 4, 268, "members", pos, size, budget)
     o.members, pos = _read_JoinGroupResponseMember_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1464,12 +1367,7 @@ def _read_JoinGroupResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[Jo
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 268, pos)
+    check_array(n, 4, 268, "members", pos, size, budget)
     o.members, pos = _read_JoinGroupResponseMember_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1517,51 +1415,7 @@ def _write_JoinGroupResponse_9(o: JoinGroupResponse, write: Write, version: int)
         write(b"\x00")
 
 
-JoinGroupRequest.READERS = (
-    _read_JoinGroupRequest_0,
-    _read_JoinGroupRequest_1,
-    _read_JoinGroupRequest_1,
-    _read_JoinGroupRequest_1,
-    _read_JoinGroupRequest_1,
-    _read_JoinGroupRequest_5,
-    _read_JoinGroupRequest_6,
-    _read_JoinGroupRequest_6,
-    _read_JoinGroupRequest_8,
-    _read_JoinGroupRequest_8,
-)
-JoinGroupRequest.WRITERS = (
-    _write_JoinGroupRequest_0,
-    _write_JoinGroupRequest_1,
-    _write_JoinGroupRequest_1,
-    _write_JoinGroupRequest_1,
-    _write_JoinGroupRequest_1,
-    _write_JoinGroupRequest_5,
-    _write_JoinGroupRequest_6,
-    _write_JoinGroupRequest_6,
-    _write_JoinGroupRequest_8,
-    _write_JoinGroupRequest_8,
-)
-JoinGroupResponse.READERS = (
-    _read_JoinGroupResponse_0,
-    _read_JoinGroupResponse_0,
-    _read_JoinGroupResponse_2,
-    _read_JoinGroupResponse_2,
-    _read_JoinGroupResponse_2,
-    _read_JoinGroupResponse_5,
-    _read_JoinGroupResponse_6,
-    _read_JoinGroupResponse_7,
-    _read_JoinGroupResponse_7,
-    _read_JoinGroupResponse_9,
-)
-JoinGroupResponse.WRITERS = (
-    _write_JoinGroupResponse_0,
-    _write_JoinGroupResponse_0,
-    _write_JoinGroupResponse_2,
-    _write_JoinGroupResponse_2,
-    _write_JoinGroupResponse_2,
-    _write_JoinGroupResponse_5,
-    _write_JoinGroupResponse_6,
-    _write_JoinGroupResponse_7,
-    _write_JoinGroupResponse_7,
-    _write_JoinGroupResponse_9,
-)
+JoinGroupRequest.READERS = (_read_JoinGroupRequest_0, _read_JoinGroupRequest_1, _read_JoinGroupRequest_1, _read_JoinGroupRequest_1, _read_JoinGroupRequest_1, _read_JoinGroupRequest_5, _read_JoinGroupRequest_6, _read_JoinGroupRequest_6, _read_JoinGroupRequest_8, _read_JoinGroupRequest_8,)
+JoinGroupRequest.WRITERS = (_write_JoinGroupRequest_0, _write_JoinGroupRequest_1, _write_JoinGroupRequest_1, _write_JoinGroupRequest_1, _write_JoinGroupRequest_1, _write_JoinGroupRequest_5, _write_JoinGroupRequest_6, _write_JoinGroupRequest_6, _write_JoinGroupRequest_8, _write_JoinGroupRequest_8,)
+JoinGroupResponse.READERS = (_read_JoinGroupResponse_0, _read_JoinGroupResponse_0, _read_JoinGroupResponse_2, _read_JoinGroupResponse_2, _read_JoinGroupResponse_2, _read_JoinGroupResponse_5, _read_JoinGroupResponse_6, _read_JoinGroupResponse_7, _read_JoinGroupResponse_7, _read_JoinGroupResponse_9,)
+JoinGroupResponse.WRITERS = (_write_JoinGroupResponse_0, _write_JoinGroupResponse_0, _write_JoinGroupResponse_2, _write_JoinGroupResponse_2, _write_JoinGroupResponse_2, _write_JoinGroupResponse_5, _write_JoinGroupResponse_6, _write_JoinGroupResponse_7, _write_JoinGroupResponse_7, _write_JoinGroupResponse_9,)

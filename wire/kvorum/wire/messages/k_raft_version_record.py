@@ -24,10 +24,7 @@ __all__ = ["KRaftVersionRecord"]
 class KRaftVersionRecord(Message):
     """KRaftVersionRecord: a data, versions 0 to 0."""
 
-    __slots__ = (
-        "version",
-        "k_raft_version",
-    )
+    __slots__ = ('version', 'k_raft_version')
     NAME = "KRaftVersionRecord"
     API_KEY = None
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class KRaftVersionRecord(Message):
         ('version', 'version', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('k_raft_version', 'kRaftVersion', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    version: int
-    k_raft_version: int
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class KRaftVersionRecord(Message):
         k_raft_version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.version = version
-        self.k_raft_version = k_raft_version
+        self.version: int = version
+        self.k_raft_version: int = k_raft_version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -69,9 +64,5 @@ def _write_KRaftVersionRecord_0(o: KRaftVersionRecord, write: Write, version: in
         write(_pack_hhx(o.version, o.k_raft_version))
 
 
-KRaftVersionRecord.READERS = (
-    _read_KRaftVersionRecord_0,
-)
-KRaftVersionRecord.WRITERS = (
-    _write_KRaftVersionRecord_0,
-)
+KRaftVersionRecord.READERS = (_read_KRaftVersionRecord_0,)
+KRaftVersionRecord.WRITERS = (_write_KRaftVersionRecord_0,)

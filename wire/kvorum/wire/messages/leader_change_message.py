@@ -15,7 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
-    check_length,
+    check_array,
     long_uvarint,
     new,
     non_default,
@@ -41,16 +41,11 @@ __all__ = ["LeaderChangeMessage"]
 class LeaderChangeMessageVoter(Fields):
     """Voter of LeaderChangeMessage."""
 
-    __slots__ = (
-        "voter_id",
-        "voter_directory_id",
-    )
+    __slots__ = ('voter_id', 'voter_directory_id')
     FIELDS = (
         ('voter_id', 'voterId', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('voter_directory_id', 'voterDirectoryId', 'uuid', (1, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
     )
-    voter_id: int
-    voter_directory_id: bytes
 
     def __init__(
         self,
@@ -58,20 +53,15 @@ class LeaderChangeMessageVoter(Fields):
         voter_directory_id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class LeaderChangeMessage(Message):
     """LeaderChangeMessage: a data, versions 0 to 1."""
 
-    __slots__ = (
-        "version",
-        "leader_id",
-        "voters",
-        "granting_voters",
-    )
+    __slots__ = ('version', 'leader_id', 'voters', 'granting_voters')
     NAME = "LeaderChangeMessage"
     API_KEY = None
     MIN_VERSION = 0
@@ -84,10 +74,6 @@ class LeaderChangeMessage(Message):
         ('voters', 'voters', '[]LeaderChangeMessageVoter', (0, 1), (0, -1), None, (0, -1), (), False),
         ('granting_voters', 'grantingVoters', '[]LeaderChangeMessageVoter', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    version: int
-    leader_id: int
-    voters: list[LeaderChangeMessageVoter]
-    granting_voters: list[LeaderChangeMessageVoter]
 
     def __init__(
         self,
@@ -97,10 +83,10 @@ class LeaderChangeMessage(Message):
         granting_voters: list[LeaderChangeMessageVoter] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.version = version
-        self.leader_id = leader_id
-        self.voters = [] if voters is EMPTY else voters
-        self.granting_voters = [] if granting_voters is EMPTY else granting_voters
+        self.version: int = version
+        self.leader_id: int = leader_id
+        self.voters: list[LeaderChangeMessageVoter] = [] if voters is EMPTY else voters
+        self.granting_voters: list[LeaderChangeMessageVoter] = [] if granting_voters is EMPTY else granting_voters
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -161,24 +147,14 @@ def _read_LeaderChangeMessage_0(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="voters")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="voters")
-    if budget is not None:
-        budget.charge(n * 116, pos)
+    check_array(n, 5, 116, "voters", pos, size, budget)
     o.voters, pos = _read_LeaderChangeMessageVoter_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="grantingVoters")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="grantingVoters")
-    if budget is not None:
-        budget.charge(n * 116, pos)
+    check_array(n, 5, 116, "grantingVoters", pos, size, budget)
     o.granting_voters, pos = _read_LeaderChangeMessageVoter_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -217,24 +193,14 @@ def _read_LeaderChangeMessage_1(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="voters")
-    if n * 21 > size - pos:
-        check_length(n * 21, pos, size, what="voters")
-    if budget is not None:
-        budget.charge(n * 180, pos)
+    check_array(n, 21, 180, "voters", pos, size, budget)
     o.voters, pos = _read_LeaderChangeMessageVoter_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="grantingVoters")
-    if n * 21 > size - pos:
-        check_length(n * 21, pos, size, what="grantingVoters")
-    if budget is not None:
-        budget.charge(n * 180, pos)
+    check_array(n, 21, 180, "grantingVoters", pos, size, budget)
     o.granting_voters, pos = _read_LeaderChangeMessageVoter_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -265,11 +231,5 @@ def _write_LeaderChangeMessage_1(o: LeaderChangeMessage, write: Write, version: 
         write(b"\x00")
 
 
-LeaderChangeMessage.READERS = (
-    _read_LeaderChangeMessage_0,
-    _read_LeaderChangeMessage_1,
-)
-LeaderChangeMessage.WRITERS = (
-    _write_LeaderChangeMessage_0,
-    _write_LeaderChangeMessage_1,
-)
+LeaderChangeMessage.READERS = (_read_LeaderChangeMessage_0, _read_LeaderChangeMessage_1,)
+LeaderChangeMessage.WRITERS = (_write_LeaderChangeMessage_0, _write_LeaderChangeMessage_1,)

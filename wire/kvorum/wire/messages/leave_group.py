@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -46,19 +47,12 @@ __all__ = ["LeaveGroupRequest", "LeaveGroupResponse"]
 class LeaveGroupRequestMemberIdentity(Fields):
     """MemberIdentity of LeaveGroupRequest."""
 
-    __slots__ = (
-        "member_id",
-        "group_instance_id",
-        "reason",
-    )
+    __slots__ = ('member_id', 'group_instance_id', 'reason')
     FIELDS = (
         ('member_id', 'memberId', 'string', (3, 5), (0, -1), None, (0, -1), '', False),
         ('group_instance_id', 'groupInstanceId', 'string', (3, 5), (3, 32767), None, (0, -1), None, False),
         ('reason', 'reason', 'string', (5, 5), (5, 32767), None, (0, -1), None, True),
     )
-    member_id: str
-    group_instance_id: str | None
-    reason: str | None
 
     def __init__(
         self,
@@ -67,20 +61,16 @@ class LeaveGroupRequestMemberIdentity(Fields):
         reason: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.reason = reason
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.reason: str | None = reason
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class LeaveGroupRequest(Message):
     """LeaveGroupRequest: a request, key 13, versions 0 to 5."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-        "members",
-    )
+    __slots__ = ('group_id', 'member_id', 'members')
     NAME = "LeaveGroupRequest"
     API_KEY = 13
     MIN_VERSION = 0
@@ -92,9 +82,6 @@ class LeaveGroupRequest(Message):
         ('member_id', 'memberId', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('members', 'members', '[]LeaveGroupRequestMemberIdentity', (3, 5), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    member_id: str
-    members: list[LeaveGroupRequestMemberIdentity]
 
     def __init__(
         self,
@@ -103,28 +90,21 @@ class LeaveGroupRequest(Message):
         members: list[LeaveGroupRequestMemberIdentity] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.members = [] if members is EMPTY else members
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.members: list[LeaveGroupRequestMemberIdentity] = [] if members is EMPTY else members
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class LeaveGroupResponseMemberResponse(Fields):
     """MemberResponse of LeaveGroupResponse."""
 
-    __slots__ = (
-        "member_id",
-        "group_instance_id",
-        "error_code",
-    )
+    __slots__ = ('member_id', 'group_instance_id', 'error_code')
     FIELDS = (
         ('member_id', 'memberId', 'string', (3, 5), (0, -1), None, (0, -1), '', False),
         ('group_instance_id', 'groupInstanceId', 'string', (3, 5), (3, 32767), None, (0, -1), '', False),
         ('error_code', 'errorCode', 'int16', (3, 5), (0, -1), None, (0, -1), 0, False),
     )
-    member_id: str
-    group_instance_id: str | None
-    error_code: int
 
     def __init__(
         self,
@@ -133,20 +113,16 @@ class LeaveGroupResponseMemberResponse(Fields):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.error_code = error_code
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class LeaveGroupResponse(Message):
     """LeaveGroupResponse: a response, key 13, versions 0 to 5."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "members",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'members')
     NAME = "LeaveGroupResponse"
     API_KEY = 13
     MIN_VERSION = 0
@@ -158,9 +134,6 @@ class LeaveGroupResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
         ('members', 'members', '[]LeaveGroupResponseMemberResponse', (3, 5), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    members: list[LeaveGroupResponseMemberResponse]
 
     def __init__(
         self,
@@ -169,9 +142,9 @@ class LeaveGroupResponse(Message):
         members: list[LeaveGroupResponseMemberResponse] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.members = [] if members is EMPTY else members
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.members: list[LeaveGroupResponseMemberResponse] = [] if members is EMPTY else members
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -419,12 +392,7 @@ def _read_LeaveGroupRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[Le
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 4, 220, "members", pos, size, budget)
     o.members, pos = _read_LeaveGroupRequestMemberIdentity_3(data, pos, n, budget)
     o.member_id = ''
     o.unknown_tagged_fields = None
@@ -467,12 +435,7 @@ def _read_LeaveGroupRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Le
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "members", pos, size, budget)
     o.members, pos = _read_LeaveGroupRequestMemberIdentity_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -521,12 +484,7 @@ def _read_LeaveGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Le
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 284, pos)
+    check_array(n, 4, 284, "members", pos, size, budget)
     o.members, pos = _read_LeaveGroupRequestMemberIdentity_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -705,12 +663,7 @@ def _read_LeaveGroupResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[L
     o = new(LeaveGroupResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihi(data, pos)
     pos += 10
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 6, 252, "members", pos, size, budget)
     o.members, pos = _read_LeaveGroupResponseMemberResponse_3(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -734,12 +687,7 @@ def _read_LeaveGroupResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[L
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="members")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="members")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 5, 252, "members", pos, size, budget)
     o.members, pos = _read_LeaveGroupResponseMemberResponse_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -765,35 +713,7 @@ def _write_LeaveGroupResponse_4(o: LeaveGroupResponse, write: Write, version: in
         write(b"\x00")
 
 
-LeaveGroupRequest.READERS = (
-    _read_LeaveGroupRequest_0,
-    _read_LeaveGroupRequest_0,
-    _read_LeaveGroupRequest_0,
-    _read_LeaveGroupRequest_3,
-    _read_LeaveGroupRequest_4,
-    _read_LeaveGroupRequest_5,
-)
-LeaveGroupRequest.WRITERS = (
-    _write_LeaveGroupRequest_0,
-    _write_LeaveGroupRequest_0,
-    _write_LeaveGroupRequest_0,
-    _write_LeaveGroupRequest_3,
-    _write_LeaveGroupRequest_4,
-    _write_LeaveGroupRequest_5,
-)
-LeaveGroupResponse.READERS = (
-    _read_LeaveGroupResponse_0,
-    _read_LeaveGroupResponse_1,
-    _read_LeaveGroupResponse_1,
-    _read_LeaveGroupResponse_3,
-    _read_LeaveGroupResponse_4,
-    _read_LeaveGroupResponse_4,
-)
-LeaveGroupResponse.WRITERS = (
-    _write_LeaveGroupResponse_0,
-    _write_LeaveGroupResponse_1,
-    _write_LeaveGroupResponse_1,
-    _write_LeaveGroupResponse_3,
-    _write_LeaveGroupResponse_4,
-    _write_LeaveGroupResponse_4,
-)
+LeaveGroupRequest.READERS = (_read_LeaveGroupRequest_0, _read_LeaveGroupRequest_0, _read_LeaveGroupRequest_0, _read_LeaveGroupRequest_3, _read_LeaveGroupRequest_4, _read_LeaveGroupRequest_5,)
+LeaveGroupRequest.WRITERS = (_write_LeaveGroupRequest_0, _write_LeaveGroupRequest_0, _write_LeaveGroupRequest_0, _write_LeaveGroupRequest_3, _write_LeaveGroupRequest_4, _write_LeaveGroupRequest_5,)
+LeaveGroupResponse.READERS = (_read_LeaveGroupResponse_0, _read_LeaveGroupResponse_1, _read_LeaveGroupResponse_1, _read_LeaveGroupResponse_3, _read_LeaveGroupResponse_4, _read_LeaveGroupResponse_4,)
+LeaveGroupResponse.WRITERS = (_write_LeaveGroupResponse_0, _write_LeaveGroupResponse_1, _write_LeaveGroupResponse_1, _write_LeaveGroupResponse_3, _write_LeaveGroupResponse_4, _write_LeaveGroupResponse_4,)

@@ -26,11 +26,7 @@ __all__ = ["LegacyOffsetCommitKey"]
 class LegacyOffsetCommitKey(Message):
     """LegacyOffsetCommitKey: a coordinator-key, key 0, versions 0 to 0."""
 
-    __slots__ = (
-        "group",
-        "topic",
-        "partition",
-    )
+    __slots__ = ('group', 'topic', 'partition')
     NAME = "LegacyOffsetCommitKey"
     API_KEY = 0
     MIN_VERSION = 0
@@ -41,9 +37,6 @@ class LegacyOffsetCommitKey(Message):
         ('topic', 'topic', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    group: str
-    topic: str
-    partition: int
 
     def __init__(
         self,
@@ -52,9 +45,9 @@ class LegacyOffsetCommitKey(Message):
         partition: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group = group
-        self.topic = topic
-        self.partition = partition
+        self.group: str = group
+        self.topic: str = topic
+        self.partition: int = partition
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -101,9 +94,5 @@ def _write_LegacyOffsetCommitKey_0(o: LegacyOffsetCommitKey, write: Write, versi
     write(_pack_i(o.partition))
 
 
-LegacyOffsetCommitKey.READERS = (
-    _read_LegacyOffsetCommitKey_0,
-)
-LegacyOffsetCommitKey.WRITERS = (
-    _write_LegacyOffsetCommitKey_0,
-)
+LegacyOffsetCommitKey.READERS = (_read_LegacyOffsetCommitKey_0,)
+LegacyOffsetCommitKey.WRITERS = (_write_LegacyOffsetCommitKey_0,)

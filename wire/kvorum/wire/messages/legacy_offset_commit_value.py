@@ -26,11 +26,7 @@ __all__ = ["LegacyOffsetCommitValue"]
 class LegacyOffsetCommitValue(Message):
     """LegacyOffsetCommitValue: a coordinator-value, key 0, versions 0 to 0."""
 
-    __slots__ = (
-        "offset",
-        "metadata",
-        "commit_timestamp",
-    )
+    __slots__ = ('offset', 'metadata', 'commit_timestamp')
     NAME = "LegacyOffsetCommitValue"
     API_KEY = 0
     MIN_VERSION = 0
@@ -41,9 +37,6 @@ class LegacyOffsetCommitValue(Message):
         ('metadata', 'metadata', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('commit_timestamp', 'commitTimestamp', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    offset: int
-    metadata: str
-    commit_timestamp: int
 
     def __init__(
         self,
@@ -52,9 +45,9 @@ class LegacyOffsetCommitValue(Message):
         commit_timestamp: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.offset = offset
-        self.metadata = metadata
-        self.commit_timestamp = commit_timestamp
+        self.offset: int = offset
+        self.metadata: str = metadata
+        self.commit_timestamp: int = commit_timestamp
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -87,9 +80,5 @@ def _write_LegacyOffsetCommitValue_0(o: LegacyOffsetCommitValue, write: Write, v
     write(_pack_q(o.commit_timestamp))
 
 
-LegacyOffsetCommitValue.READERS = (
-    _read_LegacyOffsetCommitValue_0,
-)
-LegacyOffsetCommitValue.WRITERS = (
-    _write_LegacyOffsetCommitValue_0,
-)
+LegacyOffsetCommitValue.READERS = (_read_LegacyOffsetCommitValue_0,)
+LegacyOffsetCommitValue.WRITERS = (_write_LegacyOffsetCommitValue_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -41,9 +42,7 @@ __all__ = ["ListConfigResourcesRequest", "ListConfigResourcesResponse"]
 class ListConfigResourcesRequest(Message):
     """ListConfigResourcesRequest: a request, key 74, versions 0 to 1."""
 
-    __slots__ = (
-        "resource_types",
-    )
+    __slots__ = ('resource_types',)
     NAME = "ListConfigResourcesRequest"
     API_KEY = 74
     MIN_VERSION = 0
@@ -52,30 +51,24 @@ class ListConfigResourcesRequest(Message):
     FIELDS = (
         ('resource_types', 'resourceTypes', '[]int8', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    resource_types: list[int]
 
     def __init__(
         self,
         resource_types: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resource_types = [] if resource_types is EMPTY else resource_types
+        self.resource_types: list[int] = [] if resource_types is EMPTY else resource_types
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListConfigResourcesResponseConfigResource(Fields):
     """ConfigResource of ListConfigResourcesResponse."""
 
-    __slots__ = (
-        "resource_name",
-        "resource_type",
-    )
+    __slots__ = ('resource_name', 'resource_type')
     FIELDS = (
         ('resource_name', 'resourceName', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('resource_type', 'resourceType', 'int8', (1, 1), (0, -1), None, (0, -1), 16, True),
     )
-    resource_name: str
-    resource_type: int
 
     def __init__(
         self,
@@ -83,19 +76,15 @@ class ListConfigResourcesResponseConfigResource(Fields):
         resource_type: int = 16,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.resource_name = resource_name
-        self.resource_type = resource_type
+        self.resource_name: str = resource_name
+        self.resource_type: int = resource_type
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListConfigResourcesResponse(Message):
     """ListConfigResourcesResponse: a response, key 74, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "config_resources",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'config_resources')
     NAME = "ListConfigResourcesResponse"
     API_KEY = 74
     MIN_VERSION = 0
@@ -107,9 +96,6 @@ class ListConfigResourcesResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('config_resources', 'configResources', '[]ListConfigResourcesResponseConfigResource', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    config_resources: list[ListConfigResourcesResponseConfigResource]
 
     def __init__(
         self,
@@ -118,9 +104,9 @@ class ListConfigResourcesResponse(Message):
         config_resources: list[ListConfigResourcesResponseConfigResource] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.config_resources = [] if config_resources is EMPTY else config_resources
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.config_resources: list[ListConfigResourcesResponseConfigResource] = [] if config_resources is EMPTY else config_resources
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -262,12 +248,7 @@ def _read_ListConfigResourcesResponse_0(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="configResources")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="configResources")
-    if budget is not None:
-        budget.charge(n * 148, pos)
+    check_array(n, 2, 148, "configResources", pos, size, budget)
     o.config_resources, pos = _read_ListConfigResourcesResponseConfigResource_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -301,12 +282,7 @@ def _read_ListConfigResourcesResponse_1(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="configResources")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="configResources")
-    if budget is not None:
-        budget.charge(n * 180, pos)
+    check_array(n, 3, 180, "configResources", pos, size, budget)
     o.config_resources, pos = _read_ListConfigResourcesResponseConfigResource_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -332,19 +308,7 @@ def _write_ListConfigResourcesResponse_1(o: ListConfigResourcesResponse, write: 
         write(b"\x00")
 
 
-ListConfigResourcesRequest.READERS = (
-    _read_ListConfigResourcesRequest_0,
-    _read_ListConfigResourcesRequest_1,
-)
-ListConfigResourcesRequest.WRITERS = (
-    _write_ListConfigResourcesRequest_0,
-    _write_ListConfigResourcesRequest_1,
-)
-ListConfigResourcesResponse.READERS = (
-    _read_ListConfigResourcesResponse_0,
-    _read_ListConfigResourcesResponse_1,
-)
-ListConfigResourcesResponse.WRITERS = (
-    _write_ListConfigResourcesResponse_0,
-    _write_ListConfigResourcesResponse_1,
-)
+ListConfigResourcesRequest.READERS = (_read_ListConfigResourcesRequest_0, _read_ListConfigResourcesRequest_1,)
+ListConfigResourcesRequest.WRITERS = (_write_ListConfigResourcesRequest_0, _write_ListConfigResourcesRequest_1,)
+ListConfigResourcesResponse.READERS = (_read_ListConfigResourcesResponse_0, _read_ListConfigResourcesResponse_1,)
+ListConfigResourcesResponse.WRITERS = (_write_ListConfigResourcesResponse_0, _write_ListConfigResourcesResponse_1,)

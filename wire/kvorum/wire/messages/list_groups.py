@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -43,10 +44,7 @@ __all__ = ["ListGroupsRequest", "ListGroupsResponse"]
 class ListGroupsRequest(Message):
     """ListGroupsRequest: a request, key 16, versions 0 to 5."""
 
-    __slots__ = (
-        "states_filter",
-        "types_filter",
-    )
+    __slots__ = ('states_filter', 'types_filter')
     NAME = "ListGroupsRequest"
     API_KEY = 16
     MIN_VERSION = 0
@@ -56,8 +54,6 @@ class ListGroupsRequest(Message):
         ('states_filter', 'statesFilter', '[]string', (4, 5), (0, -1), None, (0, -1), (), False),
         ('types_filter', 'typesFilter', '[]string', (5, 5), (0, -1), None, (0, -1), (), False),
     )
-    states_filter: list[str]
-    types_filter: list[str]
 
     def __init__(
         self,
@@ -65,30 +61,21 @@ class ListGroupsRequest(Message):
         types_filter: list[str] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.states_filter = [] if states_filter is EMPTY else states_filter
-        self.types_filter = [] if types_filter is EMPTY else types_filter
+        self.states_filter: list[str] = [] if states_filter is EMPTY else states_filter
+        self.types_filter: list[str] = [] if types_filter is EMPTY else types_filter
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListGroupsResponseListedGroup(Fields):
     """ListedGroup of ListGroupsResponse."""
 
-    __slots__ = (
-        "group_id",
-        "protocol_type",
-        "group_state",
-        "group_type",
-    )
+    __slots__ = ('group_id', 'protocol_type', 'group_state', 'group_type')
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
         ('protocol_type', 'protocolType', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
         ('group_state', 'groupState', 'string', (4, 5), (0, -1), None, (0, -1), '', True),
         ('group_type', 'groupType', 'string', (5, 5), (0, -1), None, (0, -1), '', True),
     )
-    group_id: str
-    protocol_type: str
-    group_state: str
-    group_type: str
 
     def __init__(
         self,
@@ -98,21 +85,17 @@ class ListGroupsResponseListedGroup(Fields):
         group_type: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.protocol_type = protocol_type
-        self.group_state = group_state
-        self.group_type = group_type
+        self.group_id: str = group_id
+        self.protocol_type: str = protocol_type
+        self.group_state: str = group_state
+        self.group_type: str = group_type
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListGroupsResponse(Message):
     """ListGroupsResponse: a response, key 16, versions 0 to 5."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "groups",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'groups')
     NAME = "ListGroupsResponse"
     API_KEY = 16
     MIN_VERSION = 0
@@ -124,9 +107,6 @@ class ListGroupsResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 5), (0, -1), None, (0, -1), 0, False),
         ('groups', 'groups', '[]ListGroupsResponseListedGroup', (0, 5), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    groups: list[ListGroupsResponseListedGroup]
 
     def __init__(
         self,
@@ -135,9 +115,9 @@ class ListGroupsResponse(Message):
         groups: list[ListGroupsResponseListedGroup] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.groups = [] if groups is EMPTY else groups
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.groups: list[ListGroupsResponseListedGroup] = [] if groups is EMPTY else groups
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -189,12 +169,7 @@ def _read_ListGroupsRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Li
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="statesFilter")
-    if n > size - pos:
-        check_length(n, pos, size, what="statesFilter")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "statesFilter", pos, size, budget)
     o.states_filter = []
     for _ in range(n):
         n = data[pos]
@@ -245,12 +220,7 @@ def _read_ListGroupsRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Li
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="statesFilter")
-    if n > size - pos:
-        check_length(n, pos, size, what="statesFilter")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "statesFilter", pos, size, budget)
     o.states_filter = []
     for _ in range(n):
         n = data[pos]
@@ -271,12 +241,7 @@ def _read_ListGroupsRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Li
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="typesFilter")
-    if n > size - pos:
-        check_length(n, pos, size, what="typesFilter")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "typesFilter", pos, size, budget)
     o.types_filter = []
     for _ in range(n):
         n = data[pos]
@@ -589,12 +554,7 @@ def _read_ListGroupsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[L
     o = new(ListGroupsResponse)
     o.error_code, n = _read_hi(data, pos)
     pos += 6
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 4, 228, "groups", pos, size, budget)
     o.groups, pos = _read_ListGroupsResponseListedGroup_0(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.unknown_tagged_fields = None
@@ -616,12 +576,7 @@ def _read_ListGroupsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[L
     o = new(ListGroupsResponse)
     o.throttle_time_ms, o.error_code, n = _read_ihi(data, pos)
     pos += 10
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 4, 228, "groups", pos, size, budget)
     o.groups, pos = _read_ListGroupsResponseListedGroup_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -645,12 +600,7 @@ def _read_ListGroupsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[L
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "groups", pos, size, budget)
     o.groups, pos = _read_ListGroupsResponseListedGroup_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -684,12 +634,7 @@ def _read_ListGroupsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[L
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 4 > size - pos:
-        check_length(n * 4, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 4, 292, "groups", pos, size, budget)
     o.groups, pos = _read_ListGroupsResponseListedGroup_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -723,12 +668,7 @@ def _read_ListGroupsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[L
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 356, pos)
+    check_array(n, 5, 356, "groups", pos, size, budget)
     o.groups, pos = _read_ListGroupsResponseListedGroup_5(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -754,35 +694,7 @@ def _write_ListGroupsResponse_5(o: ListGroupsResponse, write: Write, version: in
         write(b"\x00")
 
 
-ListGroupsRequest.READERS = (
-    _read_ListGroupsRequest_0,
-    _read_ListGroupsRequest_0,
-    _read_ListGroupsRequest_0,
-    _read_ListGroupsRequest_3,
-    _read_ListGroupsRequest_4,
-    _read_ListGroupsRequest_5,
-)
-ListGroupsRequest.WRITERS = (
-    _write_ListGroupsRequest_0,
-    _write_ListGroupsRequest_0,
-    _write_ListGroupsRequest_0,
-    _write_ListGroupsRequest_3,
-    _write_ListGroupsRequest_4,
-    _write_ListGroupsRequest_5,
-)
-ListGroupsResponse.READERS = (
-    _read_ListGroupsResponse_0,
-    _read_ListGroupsResponse_1,
-    _read_ListGroupsResponse_1,
-    _read_ListGroupsResponse_3,
-    _read_ListGroupsResponse_4,
-    _read_ListGroupsResponse_5,
-)
-ListGroupsResponse.WRITERS = (
-    _write_ListGroupsResponse_0,
-    _write_ListGroupsResponse_1,
-    _write_ListGroupsResponse_1,
-    _write_ListGroupsResponse_3,
-    _write_ListGroupsResponse_4,
-    _write_ListGroupsResponse_5,
-)
+ListGroupsRequest.READERS = (_read_ListGroupsRequest_0, _read_ListGroupsRequest_0, _read_ListGroupsRequest_0, _read_ListGroupsRequest_3, _read_ListGroupsRequest_4, _read_ListGroupsRequest_5,)
+ListGroupsRequest.WRITERS = (_write_ListGroupsRequest_0, _write_ListGroupsRequest_0, _write_ListGroupsRequest_0, _write_ListGroupsRequest_3, _write_ListGroupsRequest_4, _write_ListGroupsRequest_5,)
+ListGroupsResponse.READERS = (_read_ListGroupsResponse_0, _read_ListGroupsResponse_1, _read_ListGroupsResponse_1, _read_ListGroupsResponse_3, _read_ListGroupsResponse_4, _read_ListGroupsResponse_5,)
+ListGroupsResponse.WRITERS = (_write_ListGroupsResponse_0, _write_ListGroupsResponse_1, _write_ListGroupsResponse_1, _write_ListGroupsResponse_3, _write_ListGroupsResponse_4, _write_ListGroupsResponse_5,)

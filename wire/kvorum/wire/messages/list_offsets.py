@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -60,19 +61,12 @@ __all__ = ["ListOffsetsRequest", "ListOffsetsResponse"]
 class ListOffsetsRequestListOffsetsPartition(Fields):
     """ListOffsetsPartition of ListOffsetsRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "current_leader_epoch",
-        "timestamp",
-    )
+    __slots__ = ('partition_index', 'current_leader_epoch', 'timestamp')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (1, 11), (0, -1), None, (0, -1), 0, False),
         ('current_leader_epoch', 'currentLeaderEpoch', 'int32', (4, 11), (0, -1), None, (0, -1), -1, True),
         ('timestamp', 'timestamp', 'int64', (1, 11), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    current_leader_epoch: int
-    timestamp: int
 
     def __init__(
         self,
@@ -81,25 +75,20 @@ class ListOffsetsRequestListOffsetsPartition(Fields):
         timestamp: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.current_leader_epoch = current_leader_epoch
-        self.timestamp = timestamp
+        self.partition_index: int = partition_index
+        self.current_leader_epoch: int = current_leader_epoch
+        self.timestamp: int = timestamp
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListOffsetsRequestListOffsetsTopic(Fields):
     """ListOffsetsTopic of ListOffsetsRequest."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (1, 11), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]ListOffsetsRequestListOffsetsPartition', (1, 11), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[ListOffsetsRequestListOffsetsPartition]
 
     def __init__(
         self,
@@ -107,20 +96,15 @@ class ListOffsetsRequestListOffsetsTopic(Fields):
         partitions: list[ListOffsetsRequestListOffsetsPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[ListOffsetsRequestListOffsetsPartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListOffsetsRequest(Message):
     """ListOffsetsRequest: a request, key 2, versions 1 to 11."""
 
-    __slots__ = (
-        "replica_id",
-        "isolation_level",
-        "topics",
-        "timeout_ms",
-    )
+    __slots__ = ('replica_id', 'isolation_level', 'topics', 'timeout_ms')
     NAME = "ListOffsetsRequest"
     API_KEY = 2
     MIN_VERSION = 1
@@ -134,10 +118,6 @@ class ListOffsetsRequest(Message):
         ('topics', 'topics', '[]ListOffsetsRequestListOffsetsTopic', (1, 11), (0, -1), None, (0, -1), (), False),
         ('timeout_ms', 'timeoutMs', 'int32', (10, 11), (0, -1), None, (0, -1), 0, True),
     )
-    replica_id: int
-    isolation_level: int
-    topics: list[ListOffsetsRequestListOffsetsTopic]
-    timeout_ms: int
 
     def __init__(
         self,
@@ -147,23 +127,17 @@ class ListOffsetsRequest(Message):
         timeout_ms: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.replica_id = replica_id
-        self.isolation_level = isolation_level
-        self.topics = [] if topics is EMPTY else topics
-        self.timeout_ms = timeout_ms
+        self.replica_id: int = replica_id
+        self.isolation_level: int = isolation_level
+        self.topics: list[ListOffsetsRequestListOffsetsTopic] = [] if topics is EMPTY else topics
+        self.timeout_ms: int = timeout_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListOffsetsResponseListOffsetsPartitionResponse(Fields):
     """ListOffsetsPartitionResponse of ListOffsetsResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "timestamp",
-        "offset",
-        "leader_epoch",
-    )
+    __slots__ = ('partition_index', 'error_code', 'timestamp', 'offset', 'leader_epoch')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (1, 11), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (1, 11), (0, -1), None, (0, -1), 0, False),
@@ -171,11 +145,6 @@ class ListOffsetsResponseListOffsetsPartitionResponse(Fields):
         ('offset', 'offset', 'int64', (1, 11), (0, -1), None, (0, -1), -1, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (4, 11), (0, -1), None, (0, -1), -1, False),
     )
-    partition_index: int
-    error_code: int
-    timestamp: int
-    offset: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -186,27 +155,22 @@ class ListOffsetsResponseListOffsetsPartitionResponse(Fields):
         leader_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.timestamp = timestamp
-        self.offset = offset
-        self.leader_epoch = leader_epoch
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.timestamp: int = timestamp
+        self.offset: int = offset
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListOffsetsResponseListOffsetsTopicResponse(Fields):
     """ListOffsetsTopicResponse of ListOffsetsResponse."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (1, 11), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]ListOffsetsResponseListOffsetsPartitionResponse', (1, 11), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[ListOffsetsResponseListOffsetsPartitionResponse]
 
     def __init__(
         self,
@@ -214,18 +178,15 @@ class ListOffsetsResponseListOffsetsTopicResponse(Fields):
         partitions: list[ListOffsetsResponseListOffsetsPartitionResponse] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[ListOffsetsResponseListOffsetsPartitionResponse] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListOffsetsResponse(Message):
     """ListOffsetsResponse: a response, key 2, versions 1 to 11."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = ('throttle_time_ms', 'topics')
     NAME = "ListOffsetsResponse"
     API_KEY = 2
     MIN_VERSION = 1
@@ -237,8 +198,6 @@ class ListOffsetsResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (2, 11), (0, -1), None, (0, -1), 0, True),
         ('topics', 'topics', '[]ListOffsetsResponseListOffsetsTopicResponse', (1, 11), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    topics: list[ListOffsetsResponseListOffsetsTopicResponse]
 
     def __init__(
         self,
@@ -246,8 +205,8 @@ class ListOffsetsResponse(Message):
         topics: list[ListOffsetsResponseListOffsetsTopicResponse] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[ListOffsetsResponseListOffsetsTopicResponse] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -327,12 +286,7 @@ def _read_ListOffsetsRequestListOffsetsTopic_1(data: bytes, pos: int, count: int
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 12 > size - pos:
-            check_length(n * 12, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 164, pos)
+        check_array(n, 12, 164, "partitions", pos, size, budget)
         o.partitions, pos = _read_ListOffsetsRequestListOffsetsPartition_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -371,12 +325,7 @@ def _read_ListOffsetsRequestListOffsetsTopic_4(data: bytes, pos: int, count: int
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 16 > size - pos:
-            check_length(n * 16, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 196, pos)
+        check_array(n, 16, 196, "partitions", pos, size, budget)
         o.partitions, pos = _read_ListOffsetsRequestListOffsetsPartition_4(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -420,12 +369,7 @@ def _read_ListOffsetsRequestListOffsetsTopic_6(data: bytes, pos: int, count: int
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 17 > size - pos:
-            check_length(n * 17, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 196, pos)
+        check_array(n, 17, 196, "partitions", pos, size, budget)
         o.partitions, pos = _read_ListOffsetsRequestListOffsetsPartition_6(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -458,12 +402,7 @@ def _read_ListOffsetsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[L
     o = new(ListOffsetsRequest)
     o.replica_id, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_1(data, pos, n, budget)
     o.isolation_level = 0
     o.timeout_ms = 0
@@ -488,12 +427,7 @@ def _read_ListOffsetsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[L
     o = new(ListOffsetsRequest)
     o.replica_id, o.isolation_level, n = _read_ibi(data, pos)
     pos += 9
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_1(data, pos, n, budget)
     o.timeout_ms = 0
     o.unknown_tagged_fields = None
@@ -515,12 +449,7 @@ def _read_ListOffsetsRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[L
     o = new(ListOffsetsRequest)
     o.replica_id, o.isolation_level, n = _read_ibi(data, pos)
     pos += 9
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_4(data, pos, n, budget)
     o.timeout_ms = 0
     o.unknown_tagged_fields = None
@@ -545,12 +474,7 @@ def _read_ListOffsetsRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[L
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -585,12 +509,7 @@ def _read_ListOffsetsRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ListOffsetsRequestListOffsetsTopic_6(data, pos, n, budget)
     o.timeout_ms, n = _read_iB(data, pos)
     pos += 5
@@ -695,12 +614,7 @@ def _read_ListOffsetsResponseListOffsetsTopicResponse_1(data: bytes, pos: int, c
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 22 > size - pos:
-            check_length(n * 22, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 252, pos)
+        check_array(n, 22, 252, "partitions", pos, size, budget)
         o.partitions, pos = _read_ListOffsetsResponseListOffsetsPartitionResponse_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -739,12 +653,7 @@ def _read_ListOffsetsResponseListOffsetsTopicResponse_4(data: bytes, pos: int, c
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 26 > size - pos:
-            check_length(n * 26, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 284, pos)
+        check_array(n, 26, 284, "partitions", pos, size, budget)
         o.partitions, pos = _read_ListOffsetsResponseListOffsetsPartitionResponse_4(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -788,12 +697,7 @@ def _read_ListOffsetsResponseListOffsetsTopicResponse_6(data: bytes, pos: int, c
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 27 > size - pos:
-            check_length(n * 27, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 284, pos)
+        check_array(n, 27, 284, "partitions", pos, size, budget)
         o.partitions, pos = _read_ListOffsetsResponseListOffsetsPartitionResponse_6(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -826,12 +730,7 @@ def _read_ListOffsetsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(ListOffsetsResponse)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_1(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.unknown_tagged_fields = None
@@ -853,12 +752,7 @@ def _read_ListOffsetsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(ListOffsetsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -879,12 +773,7 @@ def _read_ListOffsetsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(ListOffsetsResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_4(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -908,12 +797,7 @@ def _read_ListOffsetsResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ListOffsetsResponseListOffsetsTopicResponse_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -939,55 +823,7 @@ def _write_ListOffsetsResponse_6(o: ListOffsetsResponse, write: Write, version: 
         write(b"\x00")
 
 
-ListOffsetsRequest.READERS = (
-    _read_ListOffsetsRequest_1,
-    _read_ListOffsetsRequest_2,
-    _read_ListOffsetsRequest_2,
-    _read_ListOffsetsRequest_4,
-    _read_ListOffsetsRequest_4,
-    _read_ListOffsetsRequest_6,
-    _read_ListOffsetsRequest_6,
-    _read_ListOffsetsRequest_6,
-    _read_ListOffsetsRequest_6,
-    _read_ListOffsetsRequest_10,
-    _read_ListOffsetsRequest_10,
-)
-ListOffsetsRequest.WRITERS = (
-    _write_ListOffsetsRequest_1,
-    _write_ListOffsetsRequest_2,
-    _write_ListOffsetsRequest_2,
-    _write_ListOffsetsRequest_4,
-    _write_ListOffsetsRequest_4,
-    _write_ListOffsetsRequest_6,
-    _write_ListOffsetsRequest_6,
-    _write_ListOffsetsRequest_6,
-    _write_ListOffsetsRequest_6,
-    _write_ListOffsetsRequest_10,
-    _write_ListOffsetsRequest_10,
-)
-ListOffsetsResponse.READERS = (
-    _read_ListOffsetsResponse_1,
-    _read_ListOffsetsResponse_2,
-    _read_ListOffsetsResponse_2,
-    _read_ListOffsetsResponse_4,
-    _read_ListOffsetsResponse_4,
-    _read_ListOffsetsResponse_6,
-    _read_ListOffsetsResponse_6,
-    _read_ListOffsetsResponse_6,
-    _read_ListOffsetsResponse_6,
-    _read_ListOffsetsResponse_6,
-    _read_ListOffsetsResponse_6,
-)
-ListOffsetsResponse.WRITERS = (
-    _write_ListOffsetsResponse_1,
-    _write_ListOffsetsResponse_2,
-    _write_ListOffsetsResponse_2,
-    _write_ListOffsetsResponse_4,
-    _write_ListOffsetsResponse_4,
-    _write_ListOffsetsResponse_6,
-    _write_ListOffsetsResponse_6,
-    _write_ListOffsetsResponse_6,
-    _write_ListOffsetsResponse_6,
-    _write_ListOffsetsResponse_6,
-    _write_ListOffsetsResponse_6,
-)
+ListOffsetsRequest.READERS = (_read_ListOffsetsRequest_1, _read_ListOffsetsRequest_2, _read_ListOffsetsRequest_2, _read_ListOffsetsRequest_4, _read_ListOffsetsRequest_4, _read_ListOffsetsRequest_6, _read_ListOffsetsRequest_6, _read_ListOffsetsRequest_6, _read_ListOffsetsRequest_6, _read_ListOffsetsRequest_10, _read_ListOffsetsRequest_10,)
+ListOffsetsRequest.WRITERS = (_write_ListOffsetsRequest_1, _write_ListOffsetsRequest_2, _write_ListOffsetsRequest_2, _write_ListOffsetsRequest_4, _write_ListOffsetsRequest_4, _write_ListOffsetsRequest_6, _write_ListOffsetsRequest_6, _write_ListOffsetsRequest_6, _write_ListOffsetsRequest_6, _write_ListOffsetsRequest_10, _write_ListOffsetsRequest_10,)
+ListOffsetsResponse.READERS = (_read_ListOffsetsResponse_1, _read_ListOffsetsResponse_2, _read_ListOffsetsResponse_2, _read_ListOffsetsResponse_4, _read_ListOffsetsResponse_4, _read_ListOffsetsResponse_6, _read_ListOffsetsResponse_6, _read_ListOffsetsResponse_6, _read_ListOffsetsResponse_6, _read_ListOffsetsResponse_6, _read_ListOffsetsResponse_6,)
+ListOffsetsResponse.WRITERS = (_write_ListOffsetsResponse_1, _write_ListOffsetsResponse_2, _write_ListOffsetsResponse_2, _write_ListOffsetsResponse_4, _write_ListOffsetsResponse_4, _write_ListOffsetsResponse_6, _write_ListOffsetsResponse_6, _write_ListOffsetsResponse_6, _write_ListOffsetsResponse_6, _write_ListOffsetsResponse_6, _write_ListOffsetsResponse_6,)

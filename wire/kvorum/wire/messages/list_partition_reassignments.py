@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -45,16 +46,11 @@ __all__ = ["ListPartitionReassignmentsRequest", "ListPartitionReassignmentsRespo
 class ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(Fields):
     """ListPartitionReassignmentsTopics of ListPartitionReassignmentsRequest."""
 
-    __slots__ = (
-        "name",
-        "partition_indexes",
-    )
+    __slots__ = ('name', 'partition_indexes')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partition_indexes', 'partitionIndexes', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partition_indexes: list[int]
 
     def __init__(
         self,
@@ -62,18 +58,15 @@ class ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(Fields):
         partition_indexes: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListPartitionReassignmentsRequest(Message):
     """ListPartitionReassignmentsRequest: a request, key 46, versions 0 to 0."""
 
-    __slots__ = (
-        "timeout_ms",
-        "topics",
-    )
+    __slots__ = ('timeout_ms', 'topics')
     NAME = "ListPartitionReassignmentsRequest"
     API_KEY = 46
     MIN_VERSION = 0
@@ -84,8 +77,6 @@ class ListPartitionReassignmentsRequest(Message):
         ('timeout_ms', 'timeoutMs', 'int32', (0, 0), (0, -1), None, (0, -1), 60000, False),
         ('topics', 'topics', '[]ListPartitionReassignmentsRequestListPartitionReassignmentsTopics', (0, 0), (0, 32767), None, (0, -1), None, False),
     )
-    timeout_ms: int
-    topics: list[ListPartitionReassignmentsRequestListPartitionReassignmentsTopics] | None
 
     def __init__(
         self,
@@ -93,30 +84,21 @@ class ListPartitionReassignmentsRequest(Message):
         topics: list[ListPartitionReassignmentsRequestListPartitionReassignmentsTopics] | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.timeout_ms = timeout_ms
-        self.topics = topics
+        self.timeout_ms: int = timeout_ms
+        self.topics: list[ListPartitionReassignmentsRequestListPartitionReassignmentsTopics] | None = topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListPartitionReassignmentsResponseOngoingPartitionReassignment(Fields):
     """OngoingPartitionReassignment of ListPartitionReassignmentsResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "replicas",
-        "adding_replicas",
-        "removing_replicas",
-    )
+    __slots__ = ('partition_index', 'replicas', 'adding_replicas', 'removing_replicas')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('replicas', 'replicas', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
         ('adding_replicas', 'addingReplicas', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
         ('removing_replicas', 'removingReplicas', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    partition_index: int
-    replicas: list[int]
-    adding_replicas: list[int]
-    removing_replicas: list[int]
 
     def __init__(
         self,
@@ -126,26 +108,21 @@ class ListPartitionReassignmentsResponseOngoingPartitionReassignment(Fields):
         removing_replicas: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.replicas = [] if replicas is EMPTY else replicas
-        self.adding_replicas = [] if adding_replicas is EMPTY else adding_replicas
-        self.removing_replicas = [] if removing_replicas is EMPTY else removing_replicas
+        self.partition_index: int = partition_index
+        self.replicas: list[int] = [] if replicas is EMPTY else replicas
+        self.adding_replicas: list[int] = [] if adding_replicas is EMPTY else adding_replicas
+        self.removing_replicas: list[int] = [] if removing_replicas is EMPTY else removing_replicas
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListPartitionReassignmentsResponseOngoingTopicReassignment(Fields):
     """OngoingTopicReassignment of ListPartitionReassignmentsResponse."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]ListPartitionReassignmentsResponseOngoingPartitionReassignment', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[ListPartitionReassignmentsResponseOngoingPartitionReassignment]
 
     def __init__(
         self,
@@ -153,20 +130,15 @@ class ListPartitionReassignmentsResponseOngoingTopicReassignment(Fields):
         partitions: list[ListPartitionReassignmentsResponseOngoingPartitionReassignment] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[ListPartitionReassignmentsResponseOngoingPartitionReassignment] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListPartitionReassignmentsResponse(Message):
     """ListPartitionReassignmentsResponse: a response, key 46, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "topics",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'topics')
     NAME = "ListPartitionReassignmentsResponse"
     API_KEY = 46
     MIN_VERSION = 0
@@ -180,10 +152,6 @@ class ListPartitionReassignmentsResponse(Message):
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
         ('topics', 'topics', '[]ListPartitionReassignmentsResponseOngoingTopicReassignment', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    topics: list[ListPartitionReassignmentsResponseOngoingTopicReassignment]
 
     def __init__(
         self,
@@ -193,10 +161,10 @@ class ListPartitionReassignmentsResponse(Message):
         topics: list[ListPartitionReassignmentsResponseOngoingTopicReassignment] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.topics = [] if topics is EMPTY else topics
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.topics: list[ListPartitionReassignmentsResponseOngoingTopicReassignment] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -267,10 +235,7 @@ def _read_ListPartitionReassignmentsRequest_0(data: bytes, pos: int, budget: Bud
     if n < 0:
         o.topics = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -396,12 +361,7 @@ def _read_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(data: byt
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 348, pos)
+        check_array(n, 8, 348, "partitions", pos, size, budget)
         o.partitions, pos = _read_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -452,12 +412,7 @@ def _read_ListPartitionReassignmentsResponse_0(data: bytes, pos: int, budget: Bu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -488,15 +443,7 @@ def _write_ListPartitionReassignmentsResponse_0(o: ListPartitionReassignmentsRes
         write(b"\x00")
 
 
-ListPartitionReassignmentsRequest.READERS = (
-    _read_ListPartitionReassignmentsRequest_0,
-)
-ListPartitionReassignmentsRequest.WRITERS = (
-    _write_ListPartitionReassignmentsRequest_0,
-)
-ListPartitionReassignmentsResponse.READERS = (
-    _read_ListPartitionReassignmentsResponse_0,
-)
-ListPartitionReassignmentsResponse.WRITERS = (
-    _write_ListPartitionReassignmentsResponse_0,
-)
+ListPartitionReassignmentsRequest.READERS = (_read_ListPartitionReassignmentsRequest_0,)
+ListPartitionReassignmentsRequest.WRITERS = (_write_ListPartitionReassignmentsRequest_0,)
+ListPartitionReassignmentsResponse.READERS = (_read_ListPartitionReassignmentsResponse_0,)
+ListPartitionReassignmentsResponse.WRITERS = (_write_ListPartitionReassignmentsResponse_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -42,12 +43,7 @@ __all__ = ["ListTransactionsRequest", "ListTransactionsResponse"]
 class ListTransactionsRequest(Message):
     """ListTransactionsRequest: a request, key 66, versions 0 to 2."""
 
-    __slots__ = (
-        "state_filters",
-        "producer_id_filters",
-        "duration_filter",
-        "transactional_id_pattern",
-    )
+    __slots__ = ('state_filters', 'producer_id_filters', 'duration_filter', 'transactional_id_pattern')
     NAME = "ListTransactionsRequest"
     API_KEY = 66
     MIN_VERSION = 0
@@ -59,10 +55,6 @@ class ListTransactionsRequest(Message):
         ('duration_filter', 'durationFilter', 'int64', (1, 2), (0, -1), None, (0, -1), -1, False),
         ('transactional_id_pattern', 'transactionalIdPattern', 'string', (2, 2), (2, 32767), None, (0, -1), None, False),
     )
-    state_filters: list[str]
-    producer_id_filters: list[int]
-    duration_filter: int
-    transactional_id_pattern: str | None
 
     def __init__(
         self,
@@ -72,29 +64,22 @@ class ListTransactionsRequest(Message):
         transactional_id_pattern: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.state_filters = [] if state_filters is EMPTY else state_filters
-        self.producer_id_filters = [] if producer_id_filters is EMPTY else producer_id_filters
-        self.duration_filter = duration_filter
-        self.transactional_id_pattern = transactional_id_pattern
+        self.state_filters: list[str] = [] if state_filters is EMPTY else state_filters
+        self.producer_id_filters: list[int] = [] if producer_id_filters is EMPTY else producer_id_filters
+        self.duration_filter: int = duration_filter
+        self.transactional_id_pattern: str | None = transactional_id_pattern
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListTransactionsResponseTransactionState(Fields):
     """TransactionState of ListTransactionsResponse."""
 
-    __slots__ = (
-        "transactional_id",
-        "producer_id",
-        "transaction_state",
-    )
+    __slots__ = ('transactional_id', 'producer_id', 'transaction_state')
     FIELDS = (
         ('transactional_id', 'transactionalId', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('producer_id', 'producerId', 'int64', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('transaction_state', 'transactionState', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
     )
-    transactional_id: str
-    producer_id: int
-    transaction_state: str
 
     def __init__(
         self,
@@ -103,21 +88,16 @@ class ListTransactionsResponseTransactionState(Fields):
         transaction_state: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.transaction_state = transaction_state
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.transaction_state: str = transaction_state
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ListTransactionsResponse(Message):
     """ListTransactionsResponse: a response, key 66, versions 0 to 2."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "unknown_state_filters",
-        "transaction_states",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'unknown_state_filters', 'transaction_states')
     NAME = "ListTransactionsResponse"
     API_KEY = 66
     MIN_VERSION = 0
@@ -130,10 +110,6 @@ class ListTransactionsResponse(Message):
         ('unknown_state_filters', 'unknownStateFilters', '[]string', (0, 2), (0, -1), None, (0, -1), (), False),
         ('transaction_states', 'transactionStates', '[]ListTransactionsResponseTransactionState', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    unknown_state_filters: list[str]
-    transaction_states: list[ListTransactionsResponseTransactionState]
 
     def __init__(
         self,
@@ -143,10 +119,10 @@ class ListTransactionsResponse(Message):
         transaction_states: list[ListTransactionsResponseTransactionState] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.unknown_state_filters = [] if unknown_state_filters is EMPTY else unknown_state_filters
-        self.transaction_states = [] if transaction_states is EMPTY else transaction_states
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.unknown_state_filters: list[str] = [] if unknown_state_filters is EMPTY else unknown_state_filters
+        self.transaction_states: list[ListTransactionsResponseTransactionState] = [] if transaction_states is EMPTY else transaction_states
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -158,12 +134,7 @@ def _read_ListTransactionsRequest_0(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="stateFilters")
-    if n > size - pos:
-        check_length(n, pos, size, what="stateFilters")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "stateFilters", pos, size, budget)
     o.state_filters = []
     for _ in range(n):
         n = data[pos]
@@ -231,12 +202,7 @@ def _read_ListTransactionsRequest_1(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="stateFilters")
-    if n > size - pos:
-        check_length(n, pos, size, what="stateFilters")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "stateFilters", pos, size, budget)
     o.state_filters = []
     for _ in range(n):
         n = data[pos]
@@ -302,12 +268,7 @@ def _read_ListTransactionsRequest_2(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="stateFilters")
-    if n > size - pos:
-        check_length(n, pos, size, what="stateFilters")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "stateFilters", pos, size, budget)
     o.state_filters = []
     for _ in range(n):
         n = data[pos]
@@ -451,12 +412,7 @@ def _read_ListTransactionsResponse_0(data: bytes, pos: int, budget: Budget) -> t
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="unknownStateFilters")
-    if n > size - pos:
-        check_length(n, pos, size, what="unknownStateFilters")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "unknownStateFilters", pos, size, budget)
     o.unknown_state_filters = []
     for _ in range(n):
         n = data[pos]
@@ -477,12 +433,7 @@ def _read_ListTransactionsResponse_0(data: bytes, pos: int, budget: Budget) -> t
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="transactionStates")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="transactionStates")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 11, 260, "transactionStates", pos, size, budget)
     o.transaction_states, pos = _read_ListTransactionsResponseTransactionState_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -517,23 +468,7 @@ def _write_ListTransactionsResponse_0(o: ListTransactionsResponse, write: Write,
         write(b"\x00")
 
 
-ListTransactionsRequest.READERS = (
-    _read_ListTransactionsRequest_0,
-    _read_ListTransactionsRequest_1,
-    _read_ListTransactionsRequest_2,
-)
-ListTransactionsRequest.WRITERS = (
-    _write_ListTransactionsRequest_0,
-    _write_ListTransactionsRequest_1,
-    _write_ListTransactionsRequest_2,
-)
-ListTransactionsResponse.READERS = (
-    _read_ListTransactionsResponse_0,
-    _read_ListTransactionsResponse_0,
-    _read_ListTransactionsResponse_0,
-)
-ListTransactionsResponse.WRITERS = (
-    _write_ListTransactionsResponse_0,
-    _write_ListTransactionsResponse_0,
-    _write_ListTransactionsResponse_0,
-)
+ListTransactionsRequest.READERS = (_read_ListTransactionsRequest_0, _read_ListTransactionsRequest_1, _read_ListTransactionsRequest_2,)
+ListTransactionsRequest.WRITERS = (_write_ListTransactionsRequest_0, _write_ListTransactionsRequest_1, _write_ListTransactionsRequest_2,)
+ListTransactionsResponse.READERS = (_read_ListTransactionsResponse_0, _read_ListTransactionsResponse_0, _read_ListTransactionsResponse_0,)
+ListTransactionsResponse.WRITERS = (_write_ListTransactionsResponse_0, _write_ListTransactionsResponse_0, _write_ListTransactionsResponse_0,)

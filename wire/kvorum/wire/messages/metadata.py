@@ -21,6 +21,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -89,16 +90,11 @@ __all__ = ["MetadataRequest", "MetadataResponse"]
 class MetadataRequestTopic(Fields):
     """MetadataRequestTopic of MetadataRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "name",
-    )
+    __slots__ = ('topic_id', 'name')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (10, 13), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('name', 'name', 'string', (0, 13), (10, 32767), None, (0, -1), '', False),
     )
-    topic_id: bytes
-    name: str | None
 
     def __init__(
         self,
@@ -106,8 +102,8 @@ class MetadataRequestTopic(Fields):
         name: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.name = name
+        self.topic_id: bytes = topic_id
+        self.name: str | None = name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -117,12 +113,7 @@ _MetadataRequestTopic = MetadataRequestTopic
 class MetadataRequest(Message):
     """MetadataRequest: a request, key 3, versions 0 to 13."""
 
-    __slots__ = (
-        "topics",
-        "allow_auto_topic_creation",
-        "include_cluster_authorized_operations",
-        "include_topic_authorized_operations",
-    )
+    __slots__ = ('topics', 'allow_auto_topic_creation', 'include_cluster_authorized_operations', 'include_topic_authorized_operations')
     NAME = "MetadataRequest"
     API_KEY = 3
     MIN_VERSION = 0
@@ -135,10 +126,6 @@ class MetadataRequest(Message):
         ('include_cluster_authorized_operations', 'includeClusterAuthorizedOperations', 'bool', (8, 10), (0, -1), None, (0, -1), False, False),
         ('include_topic_authorized_operations', 'includeTopicAuthorizedOperations', 'bool', (8, 13), (0, -1), None, (0, -1), False, False),
     )
-    topics: list[MetadataRequestTopic] | None
-    allow_auto_topic_creation: bool
-    include_cluster_authorized_operations: bool
-    include_topic_authorized_operations: bool
 
     def __init__(
         self,
@@ -148,25 +135,17 @@ class MetadataRequest(Message):
         include_topic_authorized_operations: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topics = [] if topics is EMPTY else topics
-        self.allow_auto_topic_creation = allow_auto_topic_creation
-        self.include_cluster_authorized_operations = include_cluster_authorized_operations
-        self.include_topic_authorized_operations = include_topic_authorized_operations
+        self.topics: list[MetadataRequestTopic] | None = [] if topics is EMPTY else topics
+        self.allow_auto_topic_creation: bool = allow_auto_topic_creation
+        self.include_cluster_authorized_operations: bool = include_cluster_authorized_operations
+        self.include_topic_authorized_operations: bool = include_topic_authorized_operations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class MetadataResponsePartition(Fields):
     """MetadataResponsePartition of MetadataResponse."""
 
-    __slots__ = (
-        "error_code",
-        "partition_index",
-        "leader_id",
-        "leader_epoch",
-        "replica_nodes",
-        "isr_nodes",
-        "offline_replicas",
-    )
+    __slots__ = ('error_code', 'partition_index', 'leader_id', 'leader_epoch', 'replica_nodes', 'isr_nodes', 'offline_replicas')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 13), (0, -1), None, (0, -1), 0, False),
         ('partition_index', 'partitionIndex', 'int32', (0, 13), (0, -1), None, (0, -1), 0, False),
@@ -176,13 +155,6 @@ class MetadataResponsePartition(Fields):
         ('isr_nodes', 'isrNodes', '[]int32', (0, 13), (0, -1), None, (0, -1), (), False),
         ('offline_replicas', 'offlineReplicas', '[]int32', (5, 13), (0, -1), None, (0, -1), (), True),
     )
-    error_code: int
-    partition_index: int
-    leader_id: int
-    leader_epoch: int
-    replica_nodes: list[int]
-    isr_nodes: list[int]
-    offline_replicas: list[int]
 
     def __init__(
         self,
@@ -195,13 +167,13 @@ class MetadataResponsePartition(Fields):
         offline_replicas: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.partition_index = partition_index
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.replica_nodes = [] if replica_nodes is EMPTY else replica_nodes
-        self.isr_nodes = [] if isr_nodes is EMPTY else isr_nodes
-        self.offline_replicas = [] if offline_replicas is EMPTY else offline_replicas
+        self.error_code: int = error_code
+        self.partition_index: int = partition_index
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.replica_nodes: list[int] = [] if replica_nodes is EMPTY else replica_nodes
+        self.isr_nodes: list[int] = [] if isr_nodes is EMPTY else isr_nodes
+        self.offline_replicas: list[int] = [] if offline_replicas is EMPTY else offline_replicas
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -211,14 +183,7 @@ _MetadataResponsePartition = MetadataResponsePartition
 class MetadataResponseTopic(Fields):
     """MetadataResponseTopic of MetadataResponse."""
 
-    __slots__ = (
-        "error_code",
-        "name",
-        "topic_id",
-        "is_internal",
-        "partitions",
-        "topic_authorized_operations",
-    )
+    __slots__ = ('error_code', 'name', 'topic_id', 'is_internal', 'partitions', 'topic_authorized_operations')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 13), (0, -1), None, (0, -1), 0, False),
         ('name', 'name', 'string', (0, 13), (12, 32767), None, (0, -1), '', False),
@@ -227,12 +192,6 @@ class MetadataResponseTopic(Fields):
         ('partitions', 'partitions', '[]MetadataResponsePartition', (0, 13), (0, -1), None, (0, -1), (), False),
         ('topic_authorized_operations', 'topicAuthorizedOperations', 'int32', (8, 13), (0, -1), None, (0, -1), -2147483648, False),
     )
-    error_code: int
-    name: str | None
-    topic_id: bytes
-    is_internal: bool
-    partitions: list[MetadataResponsePartition]
-    topic_authorized_operations: int
 
     def __init__(
         self,
@@ -244,12 +203,12 @@ class MetadataResponseTopic(Fields):
         topic_authorized_operations: int = -2147483648,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.name = name
-        self.topic_id = topic_id
-        self.is_internal = is_internal
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.topic_authorized_operations = topic_authorized_operations
+        self.error_code: int = error_code
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
+        self.is_internal: bool = is_internal
+        self.partitions: list[MetadataResponsePartition] = [] if partitions is EMPTY else partitions
+        self.topic_authorized_operations: int = topic_authorized_operations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -259,22 +218,13 @@ _MetadataResponseTopic = MetadataResponseTopic
 class MetadataResponseBroker(Fields):
     """MetadataResponseBroker of MetadataResponse."""
 
-    __slots__ = (
-        "node_id",
-        "host",
-        "port",
-        "rack",
-    )
+    __slots__ = ('node_id', 'host', 'port', 'rack')
     FIELDS = (
         ('node_id', 'nodeId', 'int32', (0, 13), (0, -1), None, (0, -1), 0, False),
         ('host', 'host', 'string', (0, 13), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'int32', (0, 13), (0, -1), None, (0, -1), 0, False),
         ('rack', 'rack', 'string', (1, 13), (1, 32767), None, (0, -1), None, True),
     )
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
 
     def __init__(
         self,
@@ -284,10 +234,10 @@ class MetadataResponseBroker(Fields):
         rack: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -297,15 +247,7 @@ _MetadataResponseBroker = MetadataResponseBroker
 class MetadataResponse(Message):
     """MetadataResponse: a response, key 3, versions 0 to 13."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "brokers",
-        "cluster_id",
-        "controller_id",
-        "topics",
-        "cluster_authorized_operations",
-        "error_code",
-    )
+    __slots__ = ('throttle_time_ms', 'brokers', 'cluster_id', 'controller_id', 'topics', 'cluster_authorized_operations', 'error_code')
     NAME = "MetadataResponse"
     API_KEY = 3
     MIN_VERSION = 0
@@ -323,13 +265,6 @@ class MetadataResponse(Message):
         ('cluster_authorized_operations', 'clusterAuthorizedOperations', 'int32', (8, 10), (0, -1), None, (0, -1), -2147483648, False),
         ('error_code', 'errorCode', 'int16', (13, 13), (0, -1), None, (0, -1), 0, True),
     )
-    throttle_time_ms: int
-    brokers: list[MetadataResponseBroker]
-    cluster_id: str | None
-    controller_id: int
-    topics: list[MetadataResponseTopic]
-    cluster_authorized_operations: int
-    error_code: int
 
     def __init__(
         self,
@@ -342,13 +277,13 @@ class MetadataResponse(Message):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.brokers = [] if brokers is EMPTY else brokers
-        self.cluster_id = cluster_id
-        self.controller_id = controller_id
-        self.topics = [] if topics is EMPTY else topics
-        self.cluster_authorized_operations = cluster_authorized_operations
-        self.error_code = error_code
+        self.throttle_time_ms: int = throttle_time_ms
+        self.brokers: list[MetadataResponseBroker] = [] if brokers is EMPTY else brokers
+        self.cluster_id: str | None = cluster_id
+        self.controller_id: int = controller_id
+        self.topics: list[MetadataResponseTopic] = [] if topics is EMPTY else topics
+        self.cluster_authorized_operations: int = cluster_authorized_operations
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -479,12 +414,7 @@ def _read_MetadataRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[Meta
     o = new(MetadataRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 148, pos)
+    check_array(n, 2, 148, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n, budget)
     o.allow_auto_topic_creation = True
     o.include_cluster_authorized_operations = False
@@ -519,10 +449,7 @@ def _read_MetadataRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[Meta
     if n < 0:
         o.topics = None
     else:
-        if n * 2 > size - pos:
-            check_length(n * 2, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 2, 148, "topics", pos, size, budget)
         o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n, budget)
     o.allow_auto_topic_creation = True
     o.include_cluster_authorized_operations = False
@@ -555,10 +482,7 @@ def _read_MetadataRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Meta
     if n < 0:
         o.topics = None
     else:
-        if n * 2 > size - pos:
-            check_length(n * 2, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 2, 148, "topics", pos, size, budget)
         o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n, budget)
     o.allow_auto_topic_creation, = _read_t(data, pos)
     pos += 1
@@ -591,10 +515,7 @@ def _read_MetadataRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[Meta
     if n < 0:
         o.topics = None
     else:
-        if n * 2 > size - pos:
-            check_length(n * 2, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 2, 148, "topics", pos, size, budget)
         o.topics, pos = _read_MetadataRequestTopic_0(data, pos, n, budget)
     o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations = _read_ttt(data, pos)
     pos += 3
@@ -624,10 +545,7 @@ def _read_MetadataRequest_9(data: bytes, pos: int, budget: Budget) -> tuple[Meta
     if n < 0:
         o.topics = None
     else:
-        if n * 2 > size - pos:
-            check_length(n * 2, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 2, 148, "topics", pos, size, budget)
         o.topics, pos = _read_MetadataRequestTopic_9(data, pos, n, budget)
     o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations, n = _read_tttB(data, pos)
     pos += 4
@@ -661,10 +579,7 @@ def _read_MetadataRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[Met
     if n < 0:
         o.topics = None
     else:
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 18, 212, "topics", pos, size, budget)
         o.topics, pos = _read_MetadataRequestTopic_10(data, pos, n, budget)
     o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations, n = _read_tttB(data, pos)
     pos += 4
@@ -698,10 +613,7 @@ def _read_MetadataRequest_11(data: bytes, pos: int, budget: Budget) -> tuple[Met
     if n < 0:
         o.topics = None
     else:
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 18, 212, "topics", pos, size, budget)
         o.topics, pos = _read_MetadataRequestTopic_10(data, pos, n, budget)
     o.allow_auto_topic_creation, o.include_topic_authorized_operations, n = _read_ttB(data, pos)
     pos += 3
@@ -1041,12 +953,7 @@ def _read_MetadataResponseTopic_0(data: bytes, pos: int, count: int, budget: Bud
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 364, pos)
+        check_array(n, 18, 364, "partitions", pos, size, budget)
         o.partitions, pos = _read_MetadataResponsePartition_0(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.is_internal = False
@@ -1092,12 +999,7 @@ def _read_MetadataResponseTopic_1(data: bytes, pos: int, count: int, budget: Bud
         pos = end
         o.is_internal, n = _read_ti(data, pos)
         pos += 5
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 364, pos)
+        check_array(n, 18, 364, "partitions", pos, size, budget)
         o.partitions, pos = _read_MetadataResponsePartition_0(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.topic_authorized_operations = -2147483648
@@ -1142,12 +1044,7 @@ def _read_MetadataResponseTopic_5(data: bytes, pos: int, count: int, budget: Bud
         pos = end
         o.is_internal, n = _read_ti(data, pos)
         pos += 5
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 22 > size - pos:
-            check_length(n * 22, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 436, pos)
+        check_array(n, 22, 436, "partitions", pos, size, budget)
         o.partitions, pos = _read_MetadataResponsePartition_5(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.topic_authorized_operations = -2147483648
@@ -1192,12 +1089,7 @@ def _read_MetadataResponseTopic_7(data: bytes, pos: int, count: int, budget: Bud
         pos = end
         o.is_internal, n = _read_ti(data, pos)
         pos += 5
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 26 > size - pos:
-            check_length(n * 26, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 468, pos)
+        check_array(n, 26, 468, "partitions", pos, size, budget)
         o.partitions, pos = _read_MetadataResponsePartition_7(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.topic_authorized_operations = -2147483648
@@ -1242,12 +1134,7 @@ def _read_MetadataResponseTopic_8(data: bytes, pos: int, count: int, budget: Bud
         pos = end
         o.is_internal, n = _read_ti(data, pos)
         pos += 5
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 26 > size - pos:
-            check_length(n * 26, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 468, pos)
+        check_array(n, 26, 468, "partitions", pos, size, budget)
         o.partitions, pos = _read_MetadataResponsePartition_7(data, pos, n, budget)
         o.topic_authorized_operations, = _read_i(data, pos)
         pos += 4
@@ -1297,12 +1184,7 @@ def _read_MetadataResponseTopic_9(data: bytes, pos: int, count: int, budget: Bud
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 468, pos)
+        check_array(n, 18, 468, "partitions", pos, size, budget)
         o.partitions, pos = _read_MetadataResponsePartition_9(data, pos, n, budget)
         o.topic_authorized_operations, n = _read_iB(data, pos)
         pos += 5
@@ -1364,12 +1246,7 @@ def _read_MetadataResponseTopic_10(data: bytes, pos: int, count: int, budget: Bu
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 468, pos)
+        check_array(n, 18, 468, "partitions", pos, size, budget)
         o.partitions, pos = _read_MetadataResponsePartition_9(data, pos, n, budget)
         o.topic_authorized_operations, n = _read_iB(data, pos)
         pos += 5
@@ -1435,12 +1312,7 @@ def _read_MetadataResponseTopic_12(data: bytes, pos: int, count: int, budget: Bu
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 468, pos)
+        check_array(n, 18, 468, "partitions", pos, size, budget)
         o.partitions, pos = _read_MetadataResponsePartition_9(data, pos, n, budget)
         o.topic_authorized_operations, n = _read_iB(data, pos)
         pos += 5
@@ -1633,21 +1505,11 @@ def _read_MetadataResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[Met
     o = new(MetadataResponse)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 10 > size - pos:
-        check_length(n * 10, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 10, 228, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_0(data, pos, n, budget)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 284, pos)
+    check_array(n, 8, 284, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_0(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.cluster_id = None
@@ -1680,21 +1542,11 @@ def _read_MetadataResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[Met
     o = new(MetadataResponse)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 12 > size - pos:
-        check_length(n * 12, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 12, 292, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 9 > size - pos:
-        check_length(n * 9, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 284, pos)
+    check_array(n, 9, 284, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_1(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.cluster_id = None
@@ -1726,12 +1578,7 @@ def _read_MetadataResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[Met
     o = new(MetadataResponse)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 12 > size - pos:
-        check_length(n * 12, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 12, 292, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
@@ -1748,12 +1595,7 @@ def _read_MetadataResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[Met
         pos = end
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 9 > size - pos:
-        check_length(n * 9, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 284, pos)
+    check_array(n, 9, 284, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_1(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.cluster_authorized_operations = -2147483648
@@ -1789,12 +1631,7 @@ def _read_MetadataResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[Met
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 12 > size - pos:
-        check_length(n * 12, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 12, 292, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
@@ -1811,12 +1648,7 @@ def _read_MetadataResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[Met
         pos = end
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 9 > size - pos:
-        check_length(n * 9, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 284, pos)
+    check_array(n, 9, 284, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_1(data, pos, n, budget)
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
@@ -1851,12 +1683,7 @@ def _read_MetadataResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[Met
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 12 > size - pos:
-        check_length(n * 12, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 12, 292, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
@@ -1873,12 +1700,7 @@ def _read_MetadataResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[Met
         pos = end
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 9 > size - pos:
-        check_length(n * 9, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 284, pos)
+    check_array(n, 9, 284, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_5(data, pos, n, budget)
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
@@ -1913,12 +1735,7 @@ def _read_MetadataResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[Met
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 12 > size - pos:
-        check_length(n * 12, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 12, 292, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
@@ -1935,12 +1752,7 @@ def _read_MetadataResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[Met
         pos = end
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 9 > size - pos:
-        check_length(n * 9, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 284, pos)
+    check_array(n, 9, 284, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_7(data, pos, n, budget)
     o.cluster_authorized_operations = -2147483648
     o.error_code = 0
@@ -1975,12 +1787,7 @@ def _read_MetadataResponse_8(data: bytes, pos: int, budget: Budget) -> tuple[Met
     o = new(MetadataResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 12 > size - pos:
-        check_length(n * 12, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 12, 292, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_1(data, pos, n, budget)
     n, = _read_h(data, pos)
     pos += 2
@@ -1997,12 +1804,7 @@ def _read_MetadataResponse_8(data: bytes, pos: int, budget: Budget) -> tuple[Met
         pos = end
     o.controller_id, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 13 > size - pos:
-        check_length(n * 13, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 316, pos)
+    check_array(n, 13, 316, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_8(data, pos, n, budget)
     o.cluster_authorized_operations, = _read_i(data, pos)
     pos += 4
@@ -2040,12 +1842,7 @@ def _read_MetadataResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[Met
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 11, 292, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2067,12 +1864,7 @@ def _read_MetadataResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[Met
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 10 > size - pos:
-        check_length(n * 10, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 316, pos)
+    check_array(n, 10, 316, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_9(data, pos, n, budget)
     o.cluster_authorized_operations, n = _read_iB(data, pos)
     pos += 5
@@ -2122,12 +1914,7 @@ def _read_MetadataResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[Me
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 11, 292, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2149,12 +1936,7 @@ def _read_MetadataResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[Me
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 26 > size - pos:
-        check_length(n * 26, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 380, pos)
+    check_array(n, 26, 380, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_10(data, pos, n, budget)
     o.cluster_authorized_operations, n = _read_iB(data, pos)
     pos += 5
@@ -2204,12 +1986,7 @@ def _read_MetadataResponse_11(data: bytes, pos: int, budget: Budget) -> tuple[Me
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 11, 292, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2231,12 +2008,7 @@ def _read_MetadataResponse_11(data: bytes, pos: int, budget: Budget) -> tuple[Me
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 26 > size - pos:
-        check_length(n * 26, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 380, pos)
+    check_array(n, 26, 380, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_10(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2288,12 +2060,7 @@ def _read_MetadataResponse_12(data: bytes, pos: int, budget: Budget) -> tuple[Me
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 11, 292, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2315,12 +2082,7 @@ def _read_MetadataResponse_12(data: bytes, pos: int, budget: Budget) -> tuple[Me
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 26 > size - pos:
-        check_length(n * 26, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 380, pos)
+    check_array(n, 26, 380, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_12(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2372,12 +2134,7 @@ def _read_MetadataResponse_13(data: bytes, pos: int, budget: Budget) -> tuple[Me
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="brokers")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="brokers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 11, 292, "brokers", pos, size, budget)
     o.brokers, pos = _read_MetadataResponseBroker_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2399,12 +2156,7 @@ def _read_MetadataResponse_13(data: bytes, pos: int, budget: Budget) -> tuple[Me
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 26 > size - pos:
-        check_length(n * 26, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 380, pos)
+    check_array(n, 26, 380, "topics", pos, size, budget)
     o.topics, pos = _read_MetadataResponseTopic_12(data, pos, n, budget)
     o.error_code, n = _read_hB(data, pos)
     pos += 3
@@ -2448,67 +2200,7 @@ def _write_MetadataResponse_13(o: MetadataResponse, write: Write, version: int) 
         write(_pack_hx(o.error_code))
 
 
-MetadataRequest.READERS = (
-    _read_MetadataRequest_0,
-    _read_MetadataRequest_1,
-    _read_MetadataRequest_1,
-    _read_MetadataRequest_1,
-    _read_MetadataRequest_4,
-    _read_MetadataRequest_4,
-    _read_MetadataRequest_4,
-    _read_MetadataRequest_4,
-    _read_MetadataRequest_8,
-    _read_MetadataRequest_9,
-    _read_MetadataRequest_10,
-    _read_MetadataRequest_11,
-    _read_MetadataRequest_11,
-    _read_MetadataRequest_11,
-)
-MetadataRequest.WRITERS = (
-    _write_MetadataRequest_0,
-    _write_MetadataRequest_1,
-    _write_MetadataRequest_1,
-    _write_MetadataRequest_1,
-    _write_MetadataRequest_4,
-    _write_MetadataRequest_4,
-    _write_MetadataRequest_4,
-    _write_MetadataRequest_4,
-    _write_MetadataRequest_8,
-    _write_MetadataRequest_9,
-    _write_MetadataRequest_10,
-    _write_MetadataRequest_11,
-    _write_MetadataRequest_11,
-    _write_MetadataRequest_11,
-)
-MetadataResponse.READERS = (
-    _read_MetadataResponse_0,
-    _read_MetadataResponse_1,
-    _read_MetadataResponse_2,
-    _read_MetadataResponse_3,
-    _read_MetadataResponse_3,
-    _read_MetadataResponse_5,
-    _read_MetadataResponse_5,
-    _read_MetadataResponse_7,
-    _read_MetadataResponse_8,
-    _read_MetadataResponse_9,
-    _read_MetadataResponse_10,
-    _read_MetadataResponse_11,
-    _read_MetadataResponse_12,
-    _read_MetadataResponse_13,
-)
-MetadataResponse.WRITERS = (
-    _write_MetadataResponse_0,
-    _write_MetadataResponse_1,
-    _write_MetadataResponse_2,
-    _write_MetadataResponse_3,
-    _write_MetadataResponse_3,
-    _write_MetadataResponse_5,
-    _write_MetadataResponse_5,
-    _write_MetadataResponse_7,
-    _write_MetadataResponse_8,
-    _write_MetadataResponse_9,
-    _write_MetadataResponse_10,
-    _write_MetadataResponse_11,
-    _write_MetadataResponse_12,
-    _write_MetadataResponse_13,
-)
+MetadataRequest.READERS = (_read_MetadataRequest_0, _read_MetadataRequest_1, _read_MetadataRequest_1, _read_MetadataRequest_1, _read_MetadataRequest_4, _read_MetadataRequest_4, _read_MetadataRequest_4, _read_MetadataRequest_4, _read_MetadataRequest_8, _read_MetadataRequest_9, _read_MetadataRequest_10, _read_MetadataRequest_11, _read_MetadataRequest_11, _read_MetadataRequest_11,)
+MetadataRequest.WRITERS = (_write_MetadataRequest_0, _write_MetadataRequest_1, _write_MetadataRequest_1, _write_MetadataRequest_1, _write_MetadataRequest_4, _write_MetadataRequest_4, _write_MetadataRequest_4, _write_MetadataRequest_4, _write_MetadataRequest_8, _write_MetadataRequest_9, _write_MetadataRequest_10, _write_MetadataRequest_11, _write_MetadataRequest_11, _write_MetadataRequest_11,)
+MetadataResponse.READERS = (_read_MetadataResponse_0, _read_MetadataResponse_1, _read_MetadataResponse_2, _read_MetadataResponse_3, _read_MetadataResponse_3, _read_MetadataResponse_5, _read_MetadataResponse_5, _read_MetadataResponse_7, _read_MetadataResponse_8, _read_MetadataResponse_9, _read_MetadataResponse_10, _read_MetadataResponse_11, _read_MetadataResponse_12, _read_MetadataResponse_13,)
+MetadataResponse.WRITERS = (_write_MetadataResponse_0, _write_MetadataResponse_1, _write_MetadataResponse_2, _write_MetadataResponse_3, _write_MetadataResponse_3, _write_MetadataResponse_5, _write_MetadataResponse_5, _write_MetadataResponse_7, _write_MetadataResponse_8, _write_MetadataResponse_9, _write_MetadataResponse_10, _write_MetadataResponse_11, _write_MetadataResponse_12, _write_MetadataResponse_13,)

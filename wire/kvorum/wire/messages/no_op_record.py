@@ -53,9 +53,5 @@ def _write_NoOpRecord_0(o: NoOpRecord, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-NoOpRecord.READERS = (
-    _read_NoOpRecord_0,
-)
-NoOpRecord.WRITERS = (
-    _write_NoOpRecord_0,
-)
+NoOpRecord.READERS = (_read_NoOpRecord_0,)
+NoOpRecord.WRITERS = (_write_NoOpRecord_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -60,22 +61,13 @@ __all__ = ["OffsetCommitRequest", "OffsetCommitResponse"]
 class OffsetCommitRequestPartition(Fields):
     """OffsetCommitRequestPartition of OffsetCommitRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "committed_offset",
-        "committed_leader_epoch",
-        "committed_metadata",
-    )
+    __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'committed_metadata')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (2, 10), (0, -1), None, (0, -1), 0, False),
         ('committed_offset', 'committedOffset', 'int64', (2, 10), (0, -1), None, (0, -1), 0, False),
         ('committed_leader_epoch', 'committedLeaderEpoch', 'int32', (6, 10), (0, -1), None, (0, -1), -1, True),
         ('committed_metadata', 'committedMetadata', 'string', (2, 10), (0, 32767), None, (0, -1), '', False),
     )
-    partition_index: int
-    committed_offset: int
-    committed_leader_epoch: int
-    committed_metadata: str | None
 
     def __init__(
         self,
@@ -85,10 +77,10 @@ class OffsetCommitRequestPartition(Fields):
         committed_metadata: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.committed_metadata = committed_metadata
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.committed_metadata: str | None = committed_metadata
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -98,19 +90,12 @@ _OffsetCommitRequestPartition = OffsetCommitRequestPartition
 class OffsetCommitRequestTopic(Fields):
     """OffsetCommitRequestTopic of OffsetCommitRequest."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('name', 'topic_id', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (2, 9), (0, -1), None, (0, -1), '', True),
         ('topic_id', 'topicId', 'uuid', (10, 10), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partitions', 'partitions', '[]OffsetCommitRequestPartition', (2, 10), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    topic_id: bytes
-    partitions: list[OffsetCommitRequestPartition]
 
     def __init__(
         self,
@@ -119,9 +104,9 @@ class OffsetCommitRequestTopic(Fields):
         partitions: list[OffsetCommitRequestPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[OffsetCommitRequestPartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -131,14 +116,7 @@ _OffsetCommitRequestTopic = OffsetCommitRequestTopic
 class OffsetCommitRequest(Message):
     """OffsetCommitRequest: a request, key 8, versions 2 to 10."""
 
-    __slots__ = (
-        "group_id",
-        "generation_id_or_member_epoch",
-        "member_id",
-        "group_instance_id",
-        "retention_time_ms",
-        "topics",
-    )
+    __slots__ = ('group_id', 'generation_id_or_member_epoch', 'member_id', 'group_instance_id', 'retention_time_ms', 'topics')
     NAME = "OffsetCommitRequest"
     API_KEY = 8
     MIN_VERSION = 2
@@ -154,12 +132,6 @@ class OffsetCommitRequest(Message):
         ('retention_time_ms', 'retentionTimeMs', 'int64', (2, 4), (0, -1), None, (0, -1), -1, True),
         ('topics', 'topics', '[]OffsetCommitRequestTopic', (2, 10), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    generation_id_or_member_epoch: int
-    member_id: str
-    group_instance_id: str | None
-    retention_time_ms: int
-    topics: list[OffsetCommitRequestTopic]
 
     def __init__(
         self,
@@ -171,28 +143,23 @@ class OffsetCommitRequest(Message):
         topics: list[OffsetCommitRequestTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.generation_id_or_member_epoch = generation_id_or_member_epoch
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.retention_time_ms = retention_time_ms
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.generation_id_or_member_epoch: int = generation_id_or_member_epoch
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.retention_time_ms: int = retention_time_ms
+        self.topics: list[OffsetCommitRequestTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class OffsetCommitResponsePartition(Fields):
     """OffsetCommitResponsePartition of OffsetCommitResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-    )
+    __slots__ = ('partition_index', 'error_code')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (2, 10), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (2, 10), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    error_code: int
 
     def __init__(
         self,
@@ -200,8 +167,8 @@ class OffsetCommitResponsePartition(Fields):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -211,19 +178,12 @@ _OffsetCommitResponsePartition = OffsetCommitResponsePartition
 class OffsetCommitResponseTopic(Fields):
     """OffsetCommitResponseTopic of OffsetCommitResponse."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('name', 'topic_id', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (2, 9), (0, -1), None, (0, -1), '', True),
         ('topic_id', 'topicId', 'uuid', (10, 10), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partitions', 'partitions', '[]OffsetCommitResponsePartition', (2, 10), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    topic_id: bytes
-    partitions: list[OffsetCommitResponsePartition]
 
     def __init__(
         self,
@@ -232,9 +192,9 @@ class OffsetCommitResponseTopic(Fields):
         partitions: list[OffsetCommitResponsePartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[OffsetCommitResponsePartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -244,10 +204,7 @@ _OffsetCommitResponseTopic = OffsetCommitResponseTopic
 class OffsetCommitResponse(Message):
     """OffsetCommitResponse: a response, key 8, versions 2 to 10."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = ('throttle_time_ms', 'topics')
     NAME = "OffsetCommitResponse"
     API_KEY = 8
     MIN_VERSION = 2
@@ -259,8 +216,6 @@ class OffsetCommitResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (3, 10), (0, -1), None, (0, -1), 0, True),
         ('topics', 'topics', '[]OffsetCommitResponseTopic', (2, 10), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    topics: list[OffsetCommitResponseTopic]
 
     def __init__(
         self,
@@ -268,8 +223,8 @@ class OffsetCommitResponse(Message):
         topics: list[OffsetCommitResponseTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetCommitResponseTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -405,12 +360,7 @@ def _read_OffsetCommitRequestTopic_2(data: bytes, pos: int, count: int, budget: 
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 236, pos)
+        check_array(n, 14, 236, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetCommitRequestPartition_2(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -450,12 +400,7 @@ def _read_OffsetCommitRequestTopic_6(data: bytes, pos: int, count: int, budget: 
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 268, pos)
+        check_array(n, 18, 268, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetCommitRequestPartition_6(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -500,12 +445,7 @@ def _read_OffsetCommitRequestTopic_8(data: bytes, pos: int, count: int, budget: 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 268, pos)
+        check_array(n, 18, 268, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetCommitRequestPartition_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -544,12 +484,7 @@ def _read_OffsetCommitRequestTopic_10(data: bytes, pos: int, count: int, budget:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 268, pos)
+        check_array(n, 18, 268, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetCommitRequestPartition_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -605,12 +540,7 @@ def _read_OffsetCommitRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[
     pos = end
     o.retention_time_ms, n = _read_qi(data, pos)
     pos += 12
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetCommitRequestTopic_2(data, pos, n, budget)
     o.group_instance_id = None
     o.unknown_tagged_fields = None
@@ -662,12 +592,7 @@ def _read_OffsetCommitRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetCommitRequestTopic_2(data, pos, n, budget)
     o.group_instance_id = None
     o.retention_time_ms = -1
@@ -720,12 +645,7 @@ def _read_OffsetCommitRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetCommitRequestTopic_6(data, pos, n, budget)
     o.group_instance_id = None
     o.retention_time_ms = -1
@@ -791,12 +711,7 @@ def _read_OffsetCommitRequest_7(data: bytes, pos: int, budget: Budget) -> tuple[
         pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetCommitRequestTopic_6(data, pos, n, budget)
     o.retention_time_ms = -1
     o.unknown_tagged_fields = None
@@ -873,12 +788,7 @@ def _read_OffsetCommitRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetCommitRequestTopic_8(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -965,12 +875,7 @@ def _read_OffsetCommitRequest_10(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetCommitRequestTopic_10(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1067,12 +972,7 @@ def _read_OffsetCommitResponseTopic_2(data: bytes, pos: int, count: int, budget:
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 6, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetCommitResponsePartition_2(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -1117,12 +1017,7 @@ def _read_OffsetCommitResponseTopic_8(data: bytes, pos: int, count: int, budget:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 7, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetCommitResponsePartition_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1161,12 +1056,7 @@ def _read_OffsetCommitResponseTopic_10(data: bytes, pos: int, count: int, budget
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 7, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetCommitResponsePartition_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1202,12 +1092,7 @@ def _read_OffsetCommitResponse_2(data: bytes, pos: int, budget: Budget) -> tuple
     o = new(OffsetCommitResponse)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetCommitResponseTopic_2(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.unknown_tagged_fields = None
@@ -1229,12 +1114,7 @@ def _read_OffsetCommitResponse_3(data: bytes, pos: int, budget: Budget) -> tuple
     o = new(OffsetCommitResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetCommitResponseTopic_2(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -1258,12 +1138,7 @@ def _read_OffsetCommitResponse_8(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetCommitResponseTopic_8(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1297,12 +1172,7 @@ def _read_OffsetCommitResponse_10(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetCommitResponseTopic_10(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1328,47 +1198,7 @@ def _write_OffsetCommitResponse_10(o: OffsetCommitResponse, write: Write, versio
         write(b"\x00")
 
 
-OffsetCommitRequest.READERS = (
-    _read_OffsetCommitRequest_2,
-    _read_OffsetCommitRequest_2,
-    _read_OffsetCommitRequest_2,
-    _read_OffsetCommitRequest_5,
-    _read_OffsetCommitRequest_6,
-    _read_OffsetCommitRequest_7,
-    _read_OffsetCommitRequest_8,
-    _read_OffsetCommitRequest_8,
-    _read_OffsetCommitRequest_10,
-)
-OffsetCommitRequest.WRITERS = (
-    _write_OffsetCommitRequest_2,
-    _write_OffsetCommitRequest_2,
-    _write_OffsetCommitRequest_2,
-    _write_OffsetCommitRequest_5,
-    _write_OffsetCommitRequest_6,
-    _write_OffsetCommitRequest_7,
-    _write_OffsetCommitRequest_8,
-    _write_OffsetCommitRequest_8,
-    _write_OffsetCommitRequest_10,
-)
-OffsetCommitResponse.READERS = (
-    _read_OffsetCommitResponse_2,
-    _read_OffsetCommitResponse_3,
-    _read_OffsetCommitResponse_3,
-    _read_OffsetCommitResponse_3,
-    _read_OffsetCommitResponse_3,
-    _read_OffsetCommitResponse_3,
-    _read_OffsetCommitResponse_8,
-    _read_OffsetCommitResponse_8,
-    _read_OffsetCommitResponse_10,
-)
-OffsetCommitResponse.WRITERS = (
-    _write_OffsetCommitResponse_2,
-    _write_OffsetCommitResponse_3,
-    _write_OffsetCommitResponse_3,
-    _write_OffsetCommitResponse_3,
-    _write_OffsetCommitResponse_3,
-    _write_OffsetCommitResponse_3,
-    _write_OffsetCommitResponse_8,
-    _write_OffsetCommitResponse_8,
-    _write_OffsetCommitResponse_10,
-)
+OffsetCommitRequest.READERS = (_read_OffsetCommitRequest_2, _read_OffsetCommitRequest_2, _read_OffsetCommitRequest_2, _read_OffsetCommitRequest_5, _read_OffsetCommitRequest_6, _read_OffsetCommitRequest_7, _read_OffsetCommitRequest_8, _read_OffsetCommitRequest_8, _read_OffsetCommitRequest_10,)
+OffsetCommitRequest.WRITERS = (_write_OffsetCommitRequest_2, _write_OffsetCommitRequest_2, _write_OffsetCommitRequest_2, _write_OffsetCommitRequest_5, _write_OffsetCommitRequest_6, _write_OffsetCommitRequest_7, _write_OffsetCommitRequest_8, _write_OffsetCommitRequest_8, _write_OffsetCommitRequest_10,)
+OffsetCommitResponse.READERS = (_read_OffsetCommitResponse_2, _read_OffsetCommitResponse_3, _read_OffsetCommitResponse_3, _read_OffsetCommitResponse_3, _read_OffsetCommitResponse_3, _read_OffsetCommitResponse_3, _read_OffsetCommitResponse_8, _read_OffsetCommitResponse_8, _read_OffsetCommitResponse_10,)
+OffsetCommitResponse.WRITERS = (_write_OffsetCommitResponse_2, _write_OffsetCommitResponse_3, _write_OffsetCommitResponse_3, _write_OffsetCommitResponse_3, _write_OffsetCommitResponse_3, _write_OffsetCommitResponse_3, _write_OffsetCommitResponse_8, _write_OffsetCommitResponse_8, _write_OffsetCommitResponse_10,)

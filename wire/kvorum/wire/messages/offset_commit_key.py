@@ -26,11 +26,7 @@ __all__ = ["OffsetCommitKey"]
 class OffsetCommitKey(Message):
     """OffsetCommitKey: a coordinator-key, key 1, versions 0 to 0."""
 
-    __slots__ = (
-        "group",
-        "topic",
-        "partition",
-    )
+    __slots__ = ('group', 'topic', 'partition')
     NAME = "OffsetCommitKey"
     API_KEY = 1
     MIN_VERSION = 0
@@ -41,9 +37,6 @@ class OffsetCommitKey(Message):
         ('topic', 'topic', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    group: str
-    topic: str
-    partition: int
 
     def __init__(
         self,
@@ -52,9 +45,9 @@ class OffsetCommitKey(Message):
         partition: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group = group
-        self.topic = topic
-        self.partition = partition
+        self.group: str = group
+        self.topic: str = topic
+        self.partition: int = partition
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -101,9 +94,5 @@ def _write_OffsetCommitKey_0(o: OffsetCommitKey, write: Write, version: int) -> 
     write(_pack_i(o.partition))
 
 
-OffsetCommitKey.READERS = (
-    _read_OffsetCommitKey_0,
-)
-OffsetCommitKey.WRITERS = (
-    _write_OffsetCommitKey_0,
-)
+OffsetCommitKey.READERS = (_read_OffsetCommitKey_0,)
+OffsetCommitKey.WRITERS = (_write_OffsetCommitKey_0,)

@@ -45,14 +45,7 @@ __all__ = ["OffsetCommitValue"]
 class OffsetCommitValue(Message):
     """OffsetCommitValue: a coordinator-value, key 1, versions 0 to 4."""
 
-    __slots__ = (
-        "offset",
-        "leader_epoch",
-        "metadata",
-        "commit_timestamp",
-        "expire_timestamp",
-        "topic_id",
-    )
+    __slots__ = ('offset', 'leader_epoch', 'metadata', 'commit_timestamp', 'expire_timestamp', 'topic_id')
     NAME = "OffsetCommitValue"
     API_KEY = 1
     MIN_VERSION = 0
@@ -66,12 +59,6 @@ class OffsetCommitValue(Message):
         ('expire_timestamp', 'expireTimestamp', 'int64', (1, 1), (0, -1), None, (0, -1), -1, True),
         ('topic_id', 'topicId', 'uuid', (4, 4), (0, -1), 0, (4, 32767), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
     )
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp: int
-    expire_timestamp: int
-    topic_id: bytes
 
     def __init__(
         self,
@@ -83,12 +70,12 @@ class OffsetCommitValue(Message):
         topic_id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.offset = offset
-        self.leader_epoch = leader_epoch
-        self.metadata = metadata
-        self.commit_timestamp = commit_timestamp
-        self.expire_timestamp = expire_timestamp
-        self.topic_id = topic_id
+        self.offset: int = offset
+        self.leader_epoch: int = leader_epoch
+        self.metadata: str = metadata
+        self.commit_timestamp: int = commit_timestamp
+        self.expire_timestamp: int = expire_timestamp
+        self.topic_id: bytes = topic_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -290,17 +277,5 @@ def _write_OffsetCommitValue_4(o: OffsetCommitValue, write: Write, version: int)
         write(_pack_qx(o.commit_timestamp))
 
 
-OffsetCommitValue.READERS = (
-    _read_OffsetCommitValue_0,
-    _read_OffsetCommitValue_1,
-    _read_OffsetCommitValue_2,
-    _read_OffsetCommitValue_3,
-    _read_OffsetCommitValue_4,
-)
-OffsetCommitValue.WRITERS = (
-    _write_OffsetCommitValue_0,
-    _write_OffsetCommitValue_1,
-    _write_OffsetCommitValue_2,
-    _write_OffsetCommitValue_3,
-    _write_OffsetCommitValue_4,
-)
+OffsetCommitValue.READERS = (_read_OffsetCommitValue_0, _read_OffsetCommitValue_1, _read_OffsetCommitValue_2, _read_OffsetCommitValue_3, _read_OffsetCommitValue_4,)
+OffsetCommitValue.WRITERS = (_write_OffsetCommitValue_0, _write_OffsetCommitValue_1, _write_OffsetCommitValue_2, _write_OffsetCommitValue_3, _write_OffsetCommitValue_4,)

@@ -14,6 +14,7 @@ from kvorum.wire.primitives import (
     Struct as Fields,
     Tags,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     new,
@@ -34,20 +35,17 @@ __all__ = ["OffsetDeleteRequest", "OffsetDeleteResponse"]
 class OffsetDeleteRequestPartition(Fields):
     """OffsetDeleteRequestPartition of OffsetDeleteRequest."""
 
-    __slots__ = (
-        "partition_index",
-    )
+    __slots__ = ('partition_index',)
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
 
     def __init__(
         self,
         partition_index: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
+        self.partition_index: int = partition_index
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -57,16 +55,11 @@ _OffsetDeleteRequestPartition = OffsetDeleteRequestPartition
 class OffsetDeleteRequestTopic(Fields):
     """OffsetDeleteRequestTopic of OffsetDeleteRequest."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]OffsetDeleteRequestPartition', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[OffsetDeleteRequestPartition]
 
     def __init__(
         self,
@@ -74,8 +67,8 @@ class OffsetDeleteRequestTopic(Fields):
         partitions: list[OffsetDeleteRequestPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[OffsetDeleteRequestPartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -85,10 +78,7 @@ _OffsetDeleteRequestTopic = OffsetDeleteRequestTopic
 class OffsetDeleteRequest(Message):
     """OffsetDeleteRequest: a request, key 47, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-    )
+    __slots__ = ('group_id', 'topics')
     NAME = "OffsetDeleteRequest"
     API_KEY = 47
     MIN_VERSION = 0
@@ -100,8 +90,6 @@ class OffsetDeleteRequest(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]OffsetDeleteRequestTopic', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    topics: list[OffsetDeleteRequestTopic]
 
     def __init__(
         self,
@@ -109,24 +97,19 @@ class OffsetDeleteRequest(Message):
         topics: list[OffsetDeleteRequestTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.topics: list[OffsetDeleteRequestTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class OffsetDeleteResponsePartition(Fields):
     """OffsetDeleteResponsePartition of OffsetDeleteResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-    )
+    __slots__ = ('partition_index', 'error_code')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    error_code: int
 
     def __init__(
         self,
@@ -134,8 +117,8 @@ class OffsetDeleteResponsePartition(Fields):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -145,16 +128,11 @@ _OffsetDeleteResponsePartition = OffsetDeleteResponsePartition
 class OffsetDeleteResponseTopic(Fields):
     """OffsetDeleteResponseTopic of OffsetDeleteResponse."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]OffsetDeleteResponsePartition', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[OffsetDeleteResponsePartition]
 
     def __init__(
         self,
@@ -162,8 +140,8 @@ class OffsetDeleteResponseTopic(Fields):
         partitions: list[OffsetDeleteResponsePartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[OffsetDeleteResponsePartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -173,11 +151,7 @@ _OffsetDeleteResponseTopic = OffsetDeleteResponseTopic
 class OffsetDeleteResponse(Message):
     """OffsetDeleteResponse: a response, key 47, versions 0 to 0."""
 
-    __slots__ = (
-        "error_code",
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = ('error_code', 'throttle_time_ms', 'topics')
     NAME = "OffsetDeleteResponse"
     API_KEY = 47
     MIN_VERSION = 0
@@ -190,9 +164,6 @@ class OffsetDeleteResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, True),
         ('topics', 'topics', '[]OffsetDeleteResponseTopic', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    error_code: int
-    throttle_time_ms: int
-    topics: list[OffsetDeleteResponseTopic]
 
     def __init__(
         self,
@@ -201,9 +172,9 @@ class OffsetDeleteResponse(Message):
         topics: list[OffsetDeleteResponseTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
+        self.error_code: int = error_code
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetDeleteResponseTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -242,12 +213,7 @@ def _read_OffsetDeleteRequestTopic_0(data: bytes, pos: int, count: int, budget: 
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 108, pos)
+        check_array(n, 4, 108, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetDeleteRequestPartition_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -284,12 +250,7 @@ def _read_OffsetDeleteRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetDeleteRequestTopic_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -344,12 +305,7 @@ def _read_OffsetDeleteResponseTopic_0(data: bytes, pos: int, count: int, budget:
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 6, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetDeleteResponsePartition_0(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -376,12 +332,7 @@ def _read_OffsetDeleteResponse_0(data: bytes, pos: int, budget: Budget) -> tuple
     o = new(OffsetDeleteResponse)
     o.error_code, o.throttle_time_ms, n = _read_hii(data, pos)
     pos += 10
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetDeleteResponseTopic_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -397,15 +348,7 @@ def _write_OffsetDeleteResponse_0(o: OffsetDeleteResponse, write: Write, version
         no_tags(version)
 
 
-OffsetDeleteRequest.READERS = (
-    _read_OffsetDeleteRequest_0,
-)
-OffsetDeleteRequest.WRITERS = (
-    _write_OffsetDeleteRequest_0,
-)
-OffsetDeleteResponse.READERS = (
-    _read_OffsetDeleteResponse_0,
-)
-OffsetDeleteResponse.WRITERS = (
-    _write_OffsetDeleteResponse_0,
-)
+OffsetDeleteRequest.READERS = (_read_OffsetDeleteRequest_0,)
+OffsetDeleteRequest.WRITERS = (_write_OffsetDeleteRequest_0,)
+OffsetDeleteResponse.READERS = (_read_OffsetDeleteResponse_0,)
+OffsetDeleteResponse.WRITERS = (_write_OffsetDeleteResponse_0,)

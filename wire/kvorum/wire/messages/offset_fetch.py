@@ -20,6 +20,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -68,19 +69,12 @@ __all__ = ["OffsetFetchRequest", "OffsetFetchResponse"]
 class OffsetFetchRequestTopics(Fields):
     """OffsetFetchRequestTopics of OffsetFetchRequest."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-        "partition_indexes",
-    )
+    __slots__ = ('name', 'topic_id', 'partition_indexes')
     FIELDS = (
         ('name', 'name', 'string', (8, 9), (0, -1), None, (0, -1), '', True),
         ('topic_id', 'topicId', 'uuid', (10, 10), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partition_indexes', 'partitionIndexes', '[]int32', (8, 10), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    topic_id: bytes
-    partition_indexes: list[int]
 
     def __init__(
         self,
@@ -89,9 +83,9 @@ class OffsetFetchRequestTopics(Fields):
         partition_indexes: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -101,22 +95,13 @@ _OffsetFetchRequestTopics = OffsetFetchRequestTopics
 class OffsetFetchRequestGroup(Fields):
     """OffsetFetchRequestGroup of OffsetFetchRequest."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-        "member_epoch",
-        "topics",
-    )
+    __slots__ = ('group_id', 'member_id', 'member_epoch', 'topics')
     FIELDS = (
         ('group_id', 'groupId', 'string', (8, 10), (0, -1), None, (0, -1), '', False),
         ('member_id', 'memberId', 'string', (9, 10), (9, 32767), None, (0, -1), None, True),
         ('member_epoch', 'memberEpoch', 'int32', (9, 10), (0, -1), None, (0, -1), -1, True),
         ('topics', 'topics', '[]OffsetFetchRequestTopics', (8, 10), (8, 32767), None, (0, -1), (), False),
     )
-    group_id: str
-    member_id: str | None
-    member_epoch: int
-    topics: list[OffsetFetchRequestTopics] | None
 
     def __init__(
         self,
@@ -126,10 +111,10 @@ class OffsetFetchRequestGroup(Fields):
         topics: list[OffsetFetchRequestTopics] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.member_id: str | None = member_id
+        self.member_epoch: int = member_epoch
+        self.topics: list[OffsetFetchRequestTopics] | None = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -139,16 +124,11 @@ _OffsetFetchRequestGroup = OffsetFetchRequestGroup
 class OffsetFetchRequestTopic(Fields):
     """OffsetFetchRequestTopic of OffsetFetchRequest."""
 
-    __slots__ = (
-        "name",
-        "partition_indexes",
-    )
+    __slots__ = ('name', 'partition_indexes')
     FIELDS = (
         ('name', 'name', 'string', (1, 7), (0, -1), None, (0, -1), '', False),
         ('partition_indexes', 'partitionIndexes', '[]int32', (1, 7), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partition_indexes: list[int]
 
     def __init__(
         self,
@@ -156,8 +136,8 @@ class OffsetFetchRequestTopic(Fields):
         partition_indexes: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -167,12 +147,7 @@ _OffsetFetchRequestTopic = OffsetFetchRequestTopic
 class OffsetFetchRequest(Message):
     """OffsetFetchRequest: a request, key 9, versions 1 to 10."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-        "groups",
-        "require_stable",
-    )
+    __slots__ = ('group_id', 'topics', 'groups', 'require_stable')
     NAME = "OffsetFetchRequest"
     API_KEY = 9
     MIN_VERSION = 1
@@ -187,10 +162,6 @@ class OffsetFetchRequest(Message):
         ('groups', 'groups', '[]OffsetFetchRequestGroup', (8, 10), (0, -1), None, (0, -1), (), False),
         ('require_stable', 'requireStable', 'bool', (7, 10), (0, -1), None, (0, -1), False, False),
     )
-    group_id: str
-    topics: list[OffsetFetchRequestTopic] | None
-    groups: list[OffsetFetchRequestGroup]
-    require_stable: bool
 
     def __init__(
         self,
@@ -200,23 +171,17 @@ class OffsetFetchRequest(Message):
         require_stable: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.groups = [] if groups is EMPTY else groups
-        self.require_stable = require_stable
+        self.group_id: str = group_id
+        self.topics: list[OffsetFetchRequestTopic] | None = [] if topics is EMPTY else topics
+        self.groups: list[OffsetFetchRequestGroup] = [] if groups is EMPTY else groups
+        self.require_stable: bool = require_stable
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class OffsetFetchResponsePartitions(Fields):
     """OffsetFetchResponsePartitions of OffsetFetchResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "committed_offset",
-        "committed_leader_epoch",
-        "metadata",
-        "error_code",
-    )
+    __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'metadata', 'error_code')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (8, 10), (0, -1), None, (0, -1), 0, False),
         ('committed_offset', 'committedOffset', 'int64', (8, 10), (0, -1), None, (0, -1), 0, False),
@@ -224,11 +189,6 @@ class OffsetFetchResponsePartitions(Fields):
         ('metadata', 'metadata', 'string', (8, 10), (8, 32767), None, (0, -1), '', False),
         ('error_code', 'errorCode', 'int16', (8, 10), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    committed_offset: int
-    committed_leader_epoch: int
-    metadata: str | None
-    error_code: int
 
     def __init__(
         self,
@@ -239,11 +199,11 @@ class OffsetFetchResponsePartitions(Fields):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.metadata = metadata
-        self.error_code = error_code
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.metadata: str | None = metadata
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -253,19 +213,12 @@ _OffsetFetchResponsePartitions = OffsetFetchResponsePartitions
 class OffsetFetchResponseTopics(Fields):
     """OffsetFetchResponseTopics of OffsetFetchResponse."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('name', 'topic_id', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (8, 9), (0, -1), None, (0, -1), '', True),
         ('topic_id', 'topicId', 'uuid', (10, 10), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partitions', 'partitions', '[]OffsetFetchResponsePartitions', (8, 10), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    topic_id: bytes
-    partitions: list[OffsetFetchResponsePartitions]
 
     def __init__(
         self,
@@ -274,9 +227,9 @@ class OffsetFetchResponseTopics(Fields):
         partitions: list[OffsetFetchResponsePartitions] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[OffsetFetchResponsePartitions] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -286,13 +239,7 @@ _OffsetFetchResponseTopics = OffsetFetchResponseTopics
 class OffsetFetchResponsePartition(Fields):
     """OffsetFetchResponsePartition of OffsetFetchResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "committed_offset",
-        "committed_leader_epoch",
-        "metadata",
-        "error_code",
-    )
+    __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'metadata', 'error_code')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (1, 7), (0, -1), None, (0, -1), 0, False),
         ('committed_offset', 'committedOffset', 'int64', (1, 7), (0, -1), None, (0, -1), 0, False),
@@ -300,11 +247,6 @@ class OffsetFetchResponsePartition(Fields):
         ('metadata', 'metadata', 'string', (1, 7), (0, 7), None, (0, -1), '', False),
         ('error_code', 'errorCode', 'int16', (1, 7), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    committed_offset: int
-    committed_leader_epoch: int
-    metadata: str | None
-    error_code: int
 
     def __init__(
         self,
@@ -315,11 +257,11 @@ class OffsetFetchResponsePartition(Fields):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.metadata = metadata
-        self.error_code = error_code
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.metadata: str | None = metadata
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -329,19 +271,12 @@ _OffsetFetchResponsePartition = OffsetFetchResponsePartition
 class OffsetFetchResponseGroup(Fields):
     """OffsetFetchResponseGroup of OffsetFetchResponse."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-        "error_code",
-    )
+    __slots__ = ('group_id', 'topics', 'error_code')
     FIELDS = (
         ('group_id', 'groupId', 'string', (8, 10), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]OffsetFetchResponseTopics', (8, 10), (0, -1), None, (0, -1), (), False),
         ('error_code', 'errorCode', 'int16', (8, 10), (0, -1), None, (0, -1), 0, False),
     )
-    group_id: str
-    topics: list[OffsetFetchResponseTopics]
-    error_code: int
 
     def __init__(
         self,
@@ -350,9 +285,9 @@ class OffsetFetchResponseGroup(Fields):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
-        self.error_code = error_code
+        self.group_id: str = group_id
+        self.topics: list[OffsetFetchResponseTopics] = [] if topics is EMPTY else topics
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -362,16 +297,11 @@ _OffsetFetchResponseGroup = OffsetFetchResponseGroup
 class OffsetFetchResponseTopic(Fields):
     """OffsetFetchResponseTopic of OffsetFetchResponse."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (1, 7), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]OffsetFetchResponsePartition', (1, 7), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[OffsetFetchResponsePartition]
 
     def __init__(
         self,
@@ -379,8 +309,8 @@ class OffsetFetchResponseTopic(Fields):
         partitions: list[OffsetFetchResponsePartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[OffsetFetchResponsePartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -390,12 +320,7 @@ _OffsetFetchResponseTopic = OffsetFetchResponseTopic
 class OffsetFetchResponse(Message):
     """OffsetFetchResponse: a response, key 9, versions 1 to 10."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-        "error_code",
-        "groups",
-    )
+    __slots__ = ('throttle_time_ms', 'topics', 'error_code', 'groups')
     NAME = "OffsetFetchResponse"
     API_KEY = 9
     MIN_VERSION = 1
@@ -412,10 +337,6 @@ class OffsetFetchResponse(Message):
         ('error_code', 'errorCode', 'int16', (2, 7), (0, -1), None, (0, -1), 0, True),
         ('groups', 'groups', '[]OffsetFetchResponseGroup', (8, 10), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    topics: list[OffsetFetchResponseTopic]
-    error_code: int
-    groups: list[OffsetFetchResponseGroup]
 
     def __init__(
         self,
@@ -425,10 +346,10 @@ class OffsetFetchResponse(Message):
         groups: list[OffsetFetchResponseGroup] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
-        self.error_code = error_code
-        self.groups = [] if groups is EMPTY else groups
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetFetchResponseTopic] = [] if topics is EMPTY else topics
+        self.error_code: int = error_code
+        self.groups: list[OffsetFetchResponseGroup] = [] if groups is EMPTY else groups
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -557,10 +478,7 @@ def _read_OffsetFetchRequestGroup_8(data: bytes, pos: int, count: int, budget: B
         if n < 0:
             o.topics = None
         else:
-            if n * 3 > size - pos:
-                check_length(n * 3, pos, size, what="topics")
-            if budget is not None:
-                budget.charge(n * 228, pos)
+            check_array(n, 3, 228, "topics", pos, size, budget)
             o.topics, pos = _read_OffsetFetchRequestTopics_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -630,10 +548,7 @@ def _read_OffsetFetchRequestGroup_9(data: bytes, pos: int, count: int, budget: B
         if n < 0:
             o.topics = None
         else:
-            if n * 3 > size - pos:
-                check_length(n * 3, pos, size, what="topics")
-            if budget is not None:
-                budget.charge(n * 228, pos)
+            check_array(n, 3, 228, "topics", pos, size, budget)
             o.topics, pos = _read_OffsetFetchRequestTopics_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -710,10 +625,7 @@ def _read_OffsetFetchRequestGroup_10(data: bytes, pos: int, count: int, budget: 
         if n < 0:
             o.topics = None
         else:
-            if n * 18 > size - pos:
-                check_length(n * 18, pos, size, what="topics")
-            if budget is not None:
-                budget.charge(n * 228, pos)
+            check_array(n, 18, 228, "topics", pos, size, budget)
             o.topics, pos = _read_OffsetFetchRequestTopics_10(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -873,12 +785,7 @@ def _read_OffsetFetchRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[O
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetFetchRequestTopic_1(data, pos, n, budget)
     o.groups = []
     o.require_stable = False
@@ -924,10 +831,7 @@ def _read_OffsetFetchRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[O
     if n < 0:
         o.topics = None
     else:
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 6, 220, "topics", pos, size, budget)
         o.topics, pos = _read_OffsetFetchRequestTopic_1(data, pos, n, budget)
     o.groups = []
     o.require_stable = False
@@ -976,10 +880,7 @@ def _read_OffsetFetchRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[O
     if n < 0:
         o.topics = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_OffsetFetchRequestTopic_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1034,10 +935,7 @@ def _read_OffsetFetchRequest_7(data: bytes, pos: int, budget: Budget) -> tuple[O
     if n < 0:
         o.topics = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_OffsetFetchRequestTopic_6(data, pos, n, budget)
     o.require_stable, n = _read_tB(data, pos)
     pos += 2
@@ -1075,12 +973,7 @@ def _read_OffsetFetchRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[O
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 236, pos)
+    check_array(n, 3, 236, "groups", pos, size, budget)
     o.groups, pos = _read_OffsetFetchRequestGroup_8(data, pos, n, budget)
     o.require_stable, n = _read_tB(data, pos)
     pos += 2
@@ -1117,12 +1010,7 @@ def _read_OffsetFetchRequest_9(data: bytes, pos: int, budget: Budget) -> tuple[O
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 332, pos)
+    check_array(n, 8, 332, "groups", pos, size, budget)
     o.groups, pos = _read_OffsetFetchRequestGroup_9(data, pos, n, budget)
     o.require_stable, n = _read_tB(data, pos)
     pos += 2
@@ -1159,12 +1047,7 @@ def _read_OffsetFetchRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 332, pos)
+    check_array(n, 8, 332, "groups", pos, size, budget)
     o.groups, pos = _read_OffsetFetchRequestGroup_10(data, pos, n, budget)
     o.require_stable, n = _read_tB(data, pos)
     pos += 2
@@ -1262,12 +1145,7 @@ def _read_OffsetFetchResponseTopics_8(data: bytes, pos: int, count: int, budget:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 20 > size - pos:
-            check_length(n * 20, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 308, pos)
+        check_array(n, 20, 308, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetFetchResponsePartitions_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1306,12 +1184,7 @@ def _read_OffsetFetchResponseTopics_10(data: bytes, pos: int, count: int, budget
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 20 > size - pos:
-            check_length(n * 20, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 308, pos)
+        check_array(n, 20, 308, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetFetchResponsePartitions_8(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1486,12 +1359,7 @@ def _read_OffsetFetchResponseGroup_8(data: bytes, pos: int, count: int, budget: 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 3, 228, "topics", pos, size, budget)
         o.topics, pos = _read_OffsetFetchResponseTopics_8(data, pos, n, budget)
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -1542,12 +1410,7 @@ def _read_OffsetFetchResponseGroup_10(data: bytes, pos: int, count: int, budget:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 18, 228, "topics", pos, size, budget)
         o.topics, pos = _read_OffsetFetchResponseTopics_10(data, pos, n, budget)
         o.error_code, n = _read_hB(data, pos)
         pos += 3
@@ -1593,12 +1456,7 @@ def _read_OffsetFetchResponseTopic_1(data: bytes, pos: int, count: int, budget: 
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 16 > size - pos:
-            check_length(n * 16, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 276, pos)
+        check_array(n, 16, 276, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetFetchResponsePartition_1(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -1637,12 +1495,7 @@ def _read_OffsetFetchResponseTopic_5(data: bytes, pos: int, count: int, budget: 
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 20 > size - pos:
-            check_length(n * 20, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 308, pos)
+        check_array(n, 20, 308, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetFetchResponsePartition_5(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -1686,12 +1539,7 @@ def _read_OffsetFetchResponseTopic_6(data: bytes, pos: int, count: int, budget: 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 20 > size - pos:
-            check_length(n * 20, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 308, pos)
+        check_array(n, 20, 308, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetFetchResponsePartition_6(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1724,12 +1572,7 @@ def _read_OffsetFetchResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(OffsetFetchResponse)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetFetchResponseTopic_1(data, pos, n, budget)
     o.throttle_time_ms = 0
     o.error_code = 0
@@ -1755,12 +1598,7 @@ def _read_OffsetFetchResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(OffsetFetchResponse)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetFetchResponseTopic_1(data, pos, n, budget)
     o.error_code, = _read_h(data, pos)
     pos += 2
@@ -1788,12 +1626,7 @@ def _read_OffsetFetchResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(OffsetFetchResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetFetchResponseTopic_1(data, pos, n, budget)
     o.error_code, = _read_h(data, pos)
     pos += 2
@@ -1820,12 +1653,7 @@ def _read_OffsetFetchResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[
     o = new(OffsetFetchResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetFetchResponseTopic_5(data, pos, n, budget)
     o.error_code, = _read_h(data, pos)
     pos += 2
@@ -1855,12 +1683,7 @@ def _read_OffsetFetchResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetFetchResponseTopic_6(data, pos, n, budget)
     o.error_code, n = _read_hB(data, pos)
     pos += 3
@@ -1898,12 +1721,7 @@ def _read_OffsetFetchResponse_8(data: bytes, pos: int, budget: Budget) -> tuple[
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 5, 260, "groups", pos, size, budget)
     o.groups, pos = _read_OffsetFetchResponseGroup_8(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1941,12 +1759,7 @@ def _read_OffsetFetchResponse_10(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 260, pos)
+    check_array(n, 5, 260, "groups", pos, size, budget)
     o.groups, pos = _read_OffsetFetchResponseGroup_10(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1976,51 +1789,7 @@ def _write_OffsetFetchResponse_10(o: OffsetFetchResponse, write: Write, version:
         write(b"\x00")
 
 
-OffsetFetchRequest.READERS = (
-    _read_OffsetFetchRequest_1,
-    _read_OffsetFetchRequest_2,
-    _read_OffsetFetchRequest_2,
-    _read_OffsetFetchRequest_2,
-    _read_OffsetFetchRequest_2,
-    _read_OffsetFetchRequest_6,
-    _read_OffsetFetchRequest_7,
-    _read_OffsetFetchRequest_8,
-    _read_OffsetFetchRequest_9,
-    _read_OffsetFetchRequest_10,
-)
-OffsetFetchRequest.WRITERS = (
-    _write_OffsetFetchRequest_1,
-    _write_OffsetFetchRequest_2,
-    _write_OffsetFetchRequest_2,
-    _write_OffsetFetchRequest_2,
-    _write_OffsetFetchRequest_2,
-    _write_OffsetFetchRequest_6,
-    _write_OffsetFetchRequest_7,
-    _write_OffsetFetchRequest_8,
-    _write_OffsetFetchRequest_9,
-    _write_OffsetFetchRequest_10,
-)
-OffsetFetchResponse.READERS = (
-    _read_OffsetFetchResponse_1,
-    _read_OffsetFetchResponse_2,
-    _read_OffsetFetchResponse_3,
-    _read_OffsetFetchResponse_3,
-    _read_OffsetFetchResponse_5,
-    _read_OffsetFetchResponse_6,
-    _read_OffsetFetchResponse_6,
-    _read_OffsetFetchResponse_8,
-    _read_OffsetFetchResponse_8,
-    _read_OffsetFetchResponse_10,
-)
-OffsetFetchResponse.WRITERS = (
-    _write_OffsetFetchResponse_1,
-    _write_OffsetFetchResponse_2,
-    _write_OffsetFetchResponse_3,
-    _write_OffsetFetchResponse_3,
-    _write_OffsetFetchResponse_5,
-    _write_OffsetFetchResponse_6,
-    _write_OffsetFetchResponse_6,
-    _write_OffsetFetchResponse_8,
-    _write_OffsetFetchResponse_8,
-    _write_OffsetFetchResponse_10,
-)
+OffsetFetchRequest.READERS = (_read_OffsetFetchRequest_1, _read_OffsetFetchRequest_2, _read_OffsetFetchRequest_2, _read_OffsetFetchRequest_2, _read_OffsetFetchRequest_2, _read_OffsetFetchRequest_6, _read_OffsetFetchRequest_7, _read_OffsetFetchRequest_8, _read_OffsetFetchRequest_9, _read_OffsetFetchRequest_10,)
+OffsetFetchRequest.WRITERS = (_write_OffsetFetchRequest_1, _write_OffsetFetchRequest_2, _write_OffsetFetchRequest_2, _write_OffsetFetchRequest_2, _write_OffsetFetchRequest_2, _write_OffsetFetchRequest_6, _write_OffsetFetchRequest_7, _write_OffsetFetchRequest_8, _write_OffsetFetchRequest_9, _write_OffsetFetchRequest_10,)
+OffsetFetchResponse.READERS = (_read_OffsetFetchResponse_1, _read_OffsetFetchResponse_2, _read_OffsetFetchResponse_3, _read_OffsetFetchResponse_3, _read_OffsetFetchResponse_5, _read_OffsetFetchResponse_6, _read_OffsetFetchResponse_6, _read_OffsetFetchResponse_8, _read_OffsetFetchResponse_8, _read_OffsetFetchResponse_10,)
+OffsetFetchResponse.WRITERS = (_write_OffsetFetchResponse_1, _write_OffsetFetchResponse_2, _write_OffsetFetchResponse_3, _write_OffsetFetchResponse_3, _write_OffsetFetchResponse_5, _write_OffsetFetchResponse_6, _write_OffsetFetchResponse_6, _write_OffsetFetchResponse_8, _write_OffsetFetchResponse_8, _write_OffsetFetchResponse_10,)

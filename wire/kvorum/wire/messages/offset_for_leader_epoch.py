@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -49,19 +50,12 @@ __all__ = ["OffsetForLeaderEpochRequest", "OffsetForLeaderEpochResponse"]
 class OffsetForLeaderEpochRequestOffsetForLeaderPartition(Fields):
     """OffsetForLeaderPartition of OffsetForLeaderEpochRequest."""
 
-    __slots__ = (
-        "partition",
-        "current_leader_epoch",
-        "leader_epoch",
-    )
+    __slots__ = ('partition', 'current_leader_epoch', 'leader_epoch')
     FIELDS = (
         ('partition', 'partition', 'int32', (2, 4), (0, -1), None, (0, -1), 0, False),
         ('current_leader_epoch', 'currentLeaderEpoch', 'int32', (2, 4), (0, -1), None, (0, -1), -1, True),
         ('leader_epoch', 'leaderEpoch', 'int32', (2, 4), (0, -1), None, (0, -1), 0, False),
     )
-    partition: int
-    current_leader_epoch: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -70,25 +64,20 @@ class OffsetForLeaderEpochRequestOffsetForLeaderPartition(Fields):
         leader_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.current_leader_epoch = current_leader_epoch
-        self.leader_epoch = leader_epoch
+        self.partition: int = partition
+        self.current_leader_epoch: int = current_leader_epoch
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class OffsetForLeaderEpochRequestOffsetForLeaderTopic(Fields):
     """OffsetForLeaderTopic of OffsetForLeaderEpochRequest."""
 
-    __slots__ = (
-        "topic",
-        "partitions",
-    )
+    __slots__ = ('topic', 'partitions')
     FIELDS = (
         ('topic', 'topic', 'string', (2, 4), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]OffsetForLeaderEpochRequestOffsetForLeaderPartition', (2, 4), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    partitions: list[OffsetForLeaderEpochRequestOffsetForLeaderPartition]
 
     def __init__(
         self,
@@ -96,18 +85,15 @@ class OffsetForLeaderEpochRequestOffsetForLeaderTopic(Fields):
         partitions: list[OffsetForLeaderEpochRequestOffsetForLeaderPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.partitions: list[OffsetForLeaderEpochRequestOffsetForLeaderPartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class OffsetForLeaderEpochRequest(Message):
     """OffsetForLeaderEpochRequest: a request, key 23, versions 2 to 4."""
 
-    __slots__ = (
-        "replica_id",
-        "topics",
-    )
+    __slots__ = ('replica_id', 'topics')
     NAME = "OffsetForLeaderEpochRequest"
     API_KEY = 23
     MIN_VERSION = 2
@@ -119,8 +105,6 @@ class OffsetForLeaderEpochRequest(Message):
         ('replica_id', 'replicaId', 'int32', (3, 4), (0, -1), None, (0, -1), -2, True),
         ('topics', 'topics', '[]OffsetForLeaderEpochRequestOffsetForLeaderTopic', (2, 4), (0, -1), None, (0, -1), (), False),
     )
-    replica_id: int
-    topics: list[OffsetForLeaderEpochRequestOffsetForLeaderTopic]
 
     def __init__(
         self,
@@ -128,30 +112,21 @@ class OffsetForLeaderEpochRequest(Message):
         topics: list[OffsetForLeaderEpochRequestOffsetForLeaderTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.replica_id = replica_id
-        self.topics = [] if topics is EMPTY else topics
+        self.replica_id: int = replica_id
+        self.topics: list[OffsetForLeaderEpochRequestOffsetForLeaderTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class OffsetForLeaderEpochResponseEpochEndOffset(Fields):
     """EpochEndOffset of OffsetForLeaderEpochResponse."""
 
-    __slots__ = (
-        "error_code",
-        "partition",
-        "leader_epoch",
-        "end_offset",
-    )
+    __slots__ = ('error_code', 'partition', 'leader_epoch', 'end_offset')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (2, 4), (0, -1), None, (0, -1), 0, False),
         ('partition', 'partition', 'int32', (2, 4), (0, -1), None, (0, -1), 0, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (2, 4), (0, -1), None, (0, -1), -1, True),
         ('end_offset', 'endOffset', 'int64', (2, 4), (0, -1), None, (0, -1), -1, False),
     )
-    error_code: int
-    partition: int
-    leader_epoch: int
-    end_offset: int
 
     def __init__(
         self,
@@ -161,26 +136,21 @@ class OffsetForLeaderEpochResponseEpochEndOffset(Fields):
         end_offset: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.partition = partition
-        self.leader_epoch = leader_epoch
-        self.end_offset = end_offset
+        self.error_code: int = error_code
+        self.partition: int = partition
+        self.leader_epoch: int = leader_epoch
+        self.end_offset: int = end_offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(Fields):
     """OffsetForLeaderTopicResult of OffsetForLeaderEpochResponse."""
 
-    __slots__ = (
-        "topic",
-        "partitions",
-    )
+    __slots__ = ('topic', 'partitions')
     FIELDS = (
         ('topic', 'topic', 'string', (2, 4), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]OffsetForLeaderEpochResponseEpochEndOffset', (2, 4), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    partitions: list[OffsetForLeaderEpochResponseEpochEndOffset]
 
     def __init__(
         self,
@@ -188,18 +158,15 @@ class OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(Fields):
         partitions: list[OffsetForLeaderEpochResponseEpochEndOffset] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.partitions: list[OffsetForLeaderEpochResponseEpochEndOffset] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class OffsetForLeaderEpochResponse(Message):
     """OffsetForLeaderEpochResponse: a response, key 23, versions 2 to 4."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = ('throttle_time_ms', 'topics')
     NAME = "OffsetForLeaderEpochResponse"
     API_KEY = 23
     MIN_VERSION = 2
@@ -211,8 +178,6 @@ class OffsetForLeaderEpochResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (2, 4), (0, -1), None, (0, -1), 0, True),
         ('topics', 'topics', '[]OffsetForLeaderEpochResponseOffsetForLeaderTopicResult', (2, 4), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    topics: list[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult]
 
     def __init__(
         self,
@@ -220,8 +185,8 @@ class OffsetForLeaderEpochResponse(Message):
         topics: list[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -282,12 +247,7 @@ def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data: bytes, pos: in
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 12 > size - pos:
-            check_length(n * 12, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 188, pos)
+        check_array(n, 12, 188, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_2(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -331,12 +291,7 @@ def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(data: bytes, pos: in
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 13 > size - pos:
-            check_length(n * 13, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 188, pos)
+        check_array(n, 13, 188, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -369,12 +324,7 @@ def _read_OffsetForLeaderEpochRequest_2(data: bytes, pos: int, budget: Budget) -
     o = new(OffsetForLeaderEpochRequest)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data, pos, n, budget)
     o.replica_id = -2
     o.unknown_tagged_fields = None
@@ -396,12 +346,7 @@ def _read_OffsetForLeaderEpochRequest_3(data: bytes, pos: int, budget: Budget) -
     o = new(OffsetForLeaderEpochRequest)
     o.replica_id, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -425,12 +370,7 @@ def _read_OffsetForLeaderEpochRequest_4(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -513,12 +453,7 @@ def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(data: bytes, 
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 236, pos)
+        check_array(n, 18, 236, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetForLeaderEpochResponseEpochEndOffset_2(data, pos, n, budget)
         o.unknown_tagged_fields = None
         found.append(o)
@@ -562,12 +497,7 @@ def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(data: bytes, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 19 > size - pos:
-            check_length(n * 19, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 236, pos)
+        check_array(n, 19, 236, "partitions", pos, size, budget)
         o.partitions, pos = _read_OffsetForLeaderEpochResponseEpochEndOffset_4(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -600,12 +530,7 @@ def _read_OffsetForLeaderEpochResponse_2(data: bytes, pos: int, budget: Budget) 
     o = new(OffsetForLeaderEpochResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -629,12 +554,7 @@ def _read_OffsetForLeaderEpochResponse_4(data: bytes, pos: int, budget: Budget) 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -660,23 +580,7 @@ def _write_OffsetForLeaderEpochResponse_4(o: OffsetForLeaderEpochResponse, write
         write(b"\x00")
 
 
-OffsetForLeaderEpochRequest.READERS = (
-    _read_OffsetForLeaderEpochRequest_2,
-    _read_OffsetForLeaderEpochRequest_3,
-    _read_OffsetForLeaderEpochRequest_4,
-)
-OffsetForLeaderEpochRequest.WRITERS = (
-    _write_OffsetForLeaderEpochRequest_2,
-    _write_OffsetForLeaderEpochRequest_3,
-    _write_OffsetForLeaderEpochRequest_4,
-)
-OffsetForLeaderEpochResponse.READERS = (
-    _read_OffsetForLeaderEpochResponse_2,
-    _read_OffsetForLeaderEpochResponse_2,
-    _read_OffsetForLeaderEpochResponse_4,
-)
-OffsetForLeaderEpochResponse.WRITERS = (
-    _write_OffsetForLeaderEpochResponse_2,
-    _write_OffsetForLeaderEpochResponse_2,
-    _write_OffsetForLeaderEpochResponse_4,
-)
+OffsetForLeaderEpochRequest.READERS = (_read_OffsetForLeaderEpochRequest_2, _read_OffsetForLeaderEpochRequest_3, _read_OffsetForLeaderEpochRequest_4,)
+OffsetForLeaderEpochRequest.WRITERS = (_write_OffsetForLeaderEpochRequest_2, _write_OffsetForLeaderEpochRequest_3, _write_OffsetForLeaderEpochRequest_4,)
+OffsetForLeaderEpochResponse.READERS = (_read_OffsetForLeaderEpochResponse_2, _read_OffsetForLeaderEpochResponse_2, _read_OffsetForLeaderEpochResponse_4,)
+OffsetForLeaderEpochResponse.WRITERS = (_write_OffsetForLeaderEpochResponse_2, _write_OffsetForLeaderEpochResponse_2, _write_OffsetForLeaderEpochResponse_4,)

@@ -14,7 +14,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
-    check_length,
+    check_array,
     end_of_tag,
     fail,
     long_uvarint,
@@ -42,19 +42,7 @@ __all__ = ["PartitionChangeRecord"]
 class PartitionChangeRecord(Message):
     """PartitionChangeRecord: a metadata, key 5, versions 0 to 2."""
 
-    __slots__ = (
-        "partition_id",
-        "topic_id",
-        "isr",
-        "leader",
-        "replicas",
-        "removing_replicas",
-        "adding_replicas",
-        "leader_recovery_state",
-        "directories",
-        "eligible_leader_replicas",
-        "last_known_elr",
-    )
+    __slots__ = ('partition_id', 'topic_id', 'isr', 'leader', 'replicas', 'removing_replicas', 'adding_replicas', 'leader_recovery_state', 'directories', 'eligible_leader_replicas', 'last_known_elr')
     NAME = "PartitionChangeRecord"
     API_KEY = 5
     MIN_VERSION = 0
@@ -73,17 +61,6 @@ class PartitionChangeRecord(Message):
         ('eligible_leader_replicas', 'eligibleLeaderReplicas', '[]int32', (2, 2), (2, 32767), 6, (2, 32767), None, False),
         ('last_known_elr', 'lastKnownElr', '[]int32', (2, 2), (2, 32767), 7, (2, 32767), None, False),
     )
-    partition_id: int
-    topic_id: bytes
-    isr: list[int] | None
-    leader: int
-    replicas: list[int] | None
-    removing_replicas: list[int] | None
-    adding_replicas: list[int] | None
-    leader_recovery_state: int
-    directories: list[bytes] | None
-    eligible_leader_replicas: list[int] | None
-    last_known_elr: list[int] | None
 
     def __init__(
         self,
@@ -100,17 +77,17 @@ class PartitionChangeRecord(Message):
         last_known_elr: list[int] | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_id = partition_id
-        self.topic_id = topic_id
-        self.isr = isr
-        self.leader = leader
-        self.replicas = replicas
-        self.removing_replicas = removing_replicas
-        self.adding_replicas = adding_replicas
-        self.leader_recovery_state = leader_recovery_state
-        self.directories = directories
-        self.eligible_leader_replicas = eligible_leader_replicas
-        self.last_known_elr = last_known_elr
+        self.partition_id: int = partition_id
+        self.topic_id: bytes = topic_id
+        self.isr: list[int] | None = isr
+        self.leader: int = leader
+        self.replicas: list[int] | None = replicas
+        self.removing_replicas: list[int] | None = removing_replicas
+        self.adding_replicas: list[int] | None = adding_replicas
+        self.leader_recovery_state: int = leader_recovery_state
+        self.directories: list[bytes] | None = directories
+        self.eligible_leader_replicas: list[int] | None = eligible_leader_replicas
+        self.last_known_elr: list[int] | None = last_known_elr
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -415,10 +392,7 @@ def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.directories = None
             else:
-                if n * 16 > size - pos:
-                    check_length(n * 16, pos, size, what="directories")
-                if budget is not None:
-                    budget.charge(n * 84, pos)
+                check_array(n, 16, 84, "directories", pos, size, budget)
                 o.directories = []
                 for _ in range(n):
                     o.directories.append(data[pos : pos + 16])
@@ -680,10 +654,7 @@ def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: in
             if n < 0:
                 o.directories = None
             else:
-                if n * 16 > size - pos:
-                    check_length(n * 16, pos, size, what="directories")
-                if budget is not None:
-                    budget.charge(n * 84, pos)
+                check_array(n, 16, 84, "directories", pos, size, budget)
                 o.directories = []
                 for _ in range(n):
                     o.directories.append(data[pos : pos + 16])
@@ -828,13 +799,5 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
         write(_pack_i16sx(o.partition_id, o.topic_id))
 
 
-PartitionChangeRecord.READERS = (
-    _read_PartitionChangeRecord_0,
-    _read_PartitionChangeRecord_1,
-    _read_PartitionChangeRecord_2,
-)
-PartitionChangeRecord.WRITERS = (
-    _write_PartitionChangeRecord_0,
-    _write_PartitionChangeRecord_1,
-    _write_PartitionChangeRecord_2,
-)
+PartitionChangeRecord.READERS = (_read_PartitionChangeRecord_0, _read_PartitionChangeRecord_1, _read_PartitionChangeRecord_2,)
+PartitionChangeRecord.WRITERS = (_write_PartitionChangeRecord_0, _write_PartitionChangeRecord_1, _write_PartitionChangeRecord_2,)

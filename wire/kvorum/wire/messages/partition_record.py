@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Message,
     Tags,
     Write,
+    check_array,
     check_length,
     end_of_tag,
     fail,
@@ -46,21 +47,7 @@ __all__ = ["PartitionRecord"]
 class PartitionRecord(Message):
     """PartitionRecord: a metadata, key 3, versions 0 to 2."""
 
-    __slots__ = (
-        "partition_id",
-        "topic_id",
-        "replicas",
-        "isr",
-        "removing_replicas",
-        "adding_replicas",
-        "leader",
-        "leader_recovery_state",
-        "leader_epoch",
-        "partition_epoch",
-        "directories",
-        "eligible_leader_replicas",
-        "last_known_elr",
-    )
+    __slots__ = ('partition_id', 'topic_id', 'replicas', 'isr', 'removing_replicas', 'adding_replicas', 'leader', 'leader_recovery_state', 'leader_epoch', 'partition_epoch', 'directories', 'eligible_leader_replicas', 'last_known_elr')
     NAME = "PartitionRecord"
     API_KEY = 3
     MIN_VERSION = 0
@@ -81,19 +68,6 @@ class PartitionRecord(Message):
         ('eligible_leader_replicas', 'eligibleLeaderReplicas', '[]int32', (2, 2), (2, 32767), 1, (2, 32767), None, False),
         ('last_known_elr', 'lastKnownElr', '[]int32', (2, 2), (2, 32767), 2, (2, 32767), None, False),
     )
-    partition_id: int
-    topic_id: bytes
-    replicas: list[int]
-    isr: list[int]
-    removing_replicas: list[int]
-    adding_replicas: list[int]
-    leader: int
-    leader_recovery_state: int
-    leader_epoch: int
-    partition_epoch: int
-    directories: list[bytes]
-    eligible_leader_replicas: list[int] | None
-    last_known_elr: list[int] | None
 
     def __init__(
         self,
@@ -112,19 +86,19 @@ class PartitionRecord(Message):
         last_known_elr: list[int] | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_id = partition_id
-        self.topic_id = topic_id
-        self.replicas = [] if replicas is EMPTY else replicas
-        self.isr = [] if isr is EMPTY else isr
-        self.removing_replicas = [] if removing_replicas is EMPTY else removing_replicas
-        self.adding_replicas = [] if adding_replicas is EMPTY else adding_replicas
-        self.leader = leader
-        self.leader_recovery_state = leader_recovery_state
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
-        self.directories = [] if directories is EMPTY else directories
-        self.eligible_leader_replicas = eligible_leader_replicas
-        self.last_known_elr = last_known_elr
+        self.partition_id: int = partition_id
+        self.topic_id: bytes = topic_id
+        self.replicas: list[int] = [] if replicas is EMPTY else replicas
+        self.isr: list[int] = [] if isr is EMPTY else isr
+        self.removing_replicas: list[int] = [] if removing_replicas is EMPTY else removing_replicas
+        self.adding_replicas: list[int] = [] if adding_replicas is EMPTY else adding_replicas
+        self.leader: int = leader
+        self.leader_recovery_state: int = leader_recovery_state
+        self.leader_epoch: int = leader_epoch
+        self.partition_epoch: int = partition_epoch
+        self.directories: list[bytes] = [] if directories is EMPTY else directories
+        self.eligible_leader_replicas: list[int] | None = eligible_leader_replicas
+        self.last_known_elr: list[int] | None = last_known_elr
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -355,12 +329,7 @@ def _read_PartitionRecord_1(data: bytes, pos: int, budget: Budget) -> tuple[Part
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="directories")
-    if n * 16 > size - pos:
-        check_length(n * 16, pos, size, what="directories")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 16, 84, "directories", pos, size, budget)
     o.directories = []
     for _ in range(n):
         o.directories.append(data[pos : pos + 16])
@@ -559,12 +528,7 @@ def _read_PartitionRecord_2(data: bytes, pos: int, budget: Budget) -> tuple[Part
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="directories")
-    if n * 16 > size - pos:
-        check_length(n * 16, pos, size, what="directories")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 16, 84, "directories", pos, size, budget)
     o.directories = []
     for _ in range(n):
         o.directories.append(data[pos : pos + 16])
@@ -669,13 +633,5 @@ def _write_PartitionRecord_2(o: PartitionRecord, write: Write, version: int) -> 
         write(b"\x00")
 
 
-PartitionRecord.READERS = (
-    _read_PartitionRecord_0,
-    _read_PartitionRecord_1,
-    _read_PartitionRecord_2,
-)
-PartitionRecord.WRITERS = (
-    _write_PartitionRecord_0,
-    _write_PartitionRecord_1,
-    _write_PartitionRecord_2,
-)
+PartitionRecord.READERS = (_read_PartitionRecord_0, _read_PartitionRecord_1, _read_PartitionRecord_2,)
+PartitionRecord.WRITERS = (_write_PartitionRecord_0, _write_PartitionRecord_1, _write_PartitionRecord_2,)

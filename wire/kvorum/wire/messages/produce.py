@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -67,16 +68,11 @@ __all__ = ["ProduceRequest", "ProduceResponse"]
 class ProduceRequestPartitionProduceData(Fields):
     """PartitionProduceData of ProduceRequest."""
 
-    __slots__ = (
-        "index",
-        "records",
-    )
+    __slots__ = ('index', 'records')
     FIELDS = (
         ('index', 'index', 'int32', (3, 13), (0, -1), None, (0, -1), 0, False),
         ('records', 'records', 'records', (3, 13), (0, 32767), None, (0, -1), None, False),
     )
-    index: int
-    records: bytes | memoryview | None
 
     def __init__(
         self,
@@ -84,27 +80,20 @@ class ProduceRequestPartitionProduceData(Fields):
         records: bytes | memoryview | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.index = index
-        self.records = records
+        self.index: int = index
+        self.records: bytes | memoryview | None = records
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ProduceRequestTopicProduceData(Fields):
     """TopicProduceData of ProduceRequest."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-        "partition_data",
-    )
+    __slots__ = ('name', 'topic_id', 'partition_data')
     FIELDS = (
         ('name', 'name', 'string', (3, 12), (0, -1), None, (0, -1), '', True),
         ('topic_id', 'topicId', 'uuid', (13, 13), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partition_data', 'partitionData', '[]ProduceRequestPartitionProduceData', (3, 13), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    topic_id: bytes
-    partition_data: list[ProduceRequestPartitionProduceData]
 
     def __init__(
         self,
@@ -113,21 +102,16 @@ class ProduceRequestTopicProduceData(Fields):
         partition_data: list[ProduceRequestPartitionProduceData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_data = [] if partition_data is EMPTY else partition_data
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partition_data: list[ProduceRequestPartitionProduceData] = [] if partition_data is EMPTY else partition_data
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ProduceRequest(Message):
     """ProduceRequest: a request, key 0, versions 3 to 13."""
 
-    __slots__ = (
-        "transactional_id",
-        "acks",
-        "timeout_ms",
-        "topic_data",
-    )
+    __slots__ = ('transactional_id', 'acks', 'timeout_ms', 'topic_data')
     NAME = "ProduceRequest"
     API_KEY = 0
     MIN_VERSION = 3
@@ -141,10 +125,6 @@ class ProduceRequest(Message):
         ('timeout_ms', 'timeoutMs', 'int32', (3, 13), (0, -1), None, (0, -1), 0, False),
         ('topic_data', 'topicData', '[]ProduceRequestTopicProduceData', (3, 13), (0, -1), None, (0, -1), (), False),
     )
-    transactional_id: str | None
-    acks: int
-    timeout_ms: int
-    topic_data: list[ProduceRequestTopicProduceData]
 
     def __init__(
         self,
@@ -154,26 +134,21 @@ class ProduceRequest(Message):
         topic_data: list[ProduceRequestTopicProduceData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.transactional_id = transactional_id
-        self.acks = acks
-        self.timeout_ms = timeout_ms
-        self.topic_data = [] if topic_data is EMPTY else topic_data
+        self.transactional_id: str | None = transactional_id
+        self.acks: int = acks
+        self.timeout_ms: int = timeout_ms
+        self.topic_data: list[ProduceRequestTopicProduceData] = [] if topic_data is EMPTY else topic_data
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ProduceResponseLeaderIdAndEpoch(Fields):
     """LeaderIdAndEpoch of ProduceResponse."""
 
-    __slots__ = (
-        "leader_id",
-        "leader_epoch",
-    )
+    __slots__ = ('leader_id', 'leader_epoch')
     FIELDS = (
         ('leader_id', 'leaderId', 'int32', (10, 13), (0, -1), None, (0, -1), -1, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (10, 13), (0, -1), None, (0, -1), -1, False),
     )
-    leader_id: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -181,24 +156,19 @@ class ProduceResponseLeaderIdAndEpoch(Fields):
         leader_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ProduceResponseBatchIndexAndErrorMessage(Fields):
     """BatchIndexAndErrorMessage of ProduceResponse."""
 
-    __slots__ = (
-        "batch_index",
-        "batch_index_error_message",
-    )
+    __slots__ = ('batch_index', 'batch_index_error_message')
     FIELDS = (
         ('batch_index', 'batchIndex', 'int32', (8, 13), (0, -1), None, (0, -1), 0, False),
         ('batch_index_error_message', 'batchIndexErrorMessage', 'string', (8, 13), (8, 32767), None, (0, -1), None, False),
     )
-    batch_index: int
-    batch_index_error_message: str | None
 
     def __init__(
         self,
@@ -206,24 +176,15 @@ class ProduceResponseBatchIndexAndErrorMessage(Fields):
         batch_index_error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.batch_index = batch_index
-        self.batch_index_error_message = batch_index_error_message
+        self.batch_index: int = batch_index
+        self.batch_index_error_message: str | None = batch_index_error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ProduceResponsePartitionProduceResponse(Fields):
     """PartitionProduceResponse of ProduceResponse."""
 
-    __slots__ = (
-        "index",
-        "error_code",
-        "base_offset",
-        "log_append_time_ms",
-        "log_start_offset",
-        "record_errors",
-        "error_message",
-        "maybe_current_leader",
-    )
+    __slots__ = ('index', 'error_code', 'base_offset', 'log_append_time_ms', 'log_start_offset', 'record_errors', 'error_message', 'maybe_current_leader')
     FIELDS = (
         ('index', 'index', 'int32', (3, 13), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (3, 13), (0, -1), None, (0, -1), 0, False),
@@ -234,14 +195,6 @@ class ProduceResponsePartitionProduceResponse(Fields):
         ('error_message', 'errorMessage', 'string', (8, 13), (8, 32767), None, (0, -1), None, True),
         ('current_leader', 'currentLeader', 'ProduceResponseLeaderIdAndEpoch', (10, 13), (0, -1), 0, (10, 32767), (), False),
     )
-    index: int
-    error_code: int
-    base_offset: int
-    log_append_time_ms: int
-    log_start_offset: int
-    record_errors: list[ProduceResponseBatchIndexAndErrorMessage]
-    error_message: str | None
-    maybe_current_leader: ProduceResponseLeaderIdAndEpoch | None
 
     def __init__(
         self,
@@ -255,14 +208,14 @@ class ProduceResponsePartitionProduceResponse(Fields):
         current_leader: ProduceResponseLeaderIdAndEpoch | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.index = index
-        self.error_code = error_code
-        self.base_offset = base_offset
-        self.log_append_time_ms = log_append_time_ms
-        self.log_start_offset = log_start_offset
-        self.record_errors = [] if record_errors is EMPTY else record_errors
-        self.error_message = error_message
-        self.maybe_current_leader = current_leader
+        self.index: int = index
+        self.error_code: int = error_code
+        self.base_offset: int = base_offset
+        self.log_append_time_ms: int = log_append_time_ms
+        self.log_start_offset: int = log_start_offset
+        self.record_errors: list[ProduceResponseBatchIndexAndErrorMessage] = [] if record_errors is EMPTY else record_errors
+        self.error_message: str | None = error_message
+        self.maybe_current_leader: ProduceResponseLeaderIdAndEpoch | None = current_leader
         self.unknown_tagged_fields = unknown_tagged_fields
 
     @property
@@ -280,22 +233,13 @@ class ProduceResponsePartitionProduceResponse(Fields):
 class ProduceResponseNodeEndpoint(Fields):
     """NodeEndpoint of ProduceResponse."""
 
-    __slots__ = (
-        "node_id",
-        "host",
-        "port",
-        "rack",
-    )
+    __slots__ = ('node_id', 'host', 'port', 'rack')
     FIELDS = (
         ('node_id', 'nodeId', 'int32', (10, 13), (0, -1), None, (0, -1), 0, False),
         ('host', 'host', 'string', (10, 13), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'int32', (10, 13), (0, -1), None, (0, -1), 0, False),
         ('rack', 'rack', 'string', (10, 13), (10, 32767), None, (0, -1), None, False),
     )
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
 
     def __init__(
         self,
@@ -305,29 +249,22 @@ class ProduceResponseNodeEndpoint(Fields):
         rack: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ProduceResponseTopicProduceResponse(Fields):
     """TopicProduceResponse of ProduceResponse."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-        "partition_responses",
-    )
+    __slots__ = ('name', 'topic_id', 'partition_responses')
     FIELDS = (
         ('name', 'name', 'string', (3, 12), (0, -1), None, (0, -1), '', True),
         ('topic_id', 'topicId', 'uuid', (13, 13), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partition_responses', 'partitionResponses', '[]ProduceResponsePartitionProduceResponse', (3, 13), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    topic_id: bytes
-    partition_responses: list[ProduceResponsePartitionProduceResponse]
 
     def __init__(
         self,
@@ -336,20 +273,16 @@ class ProduceResponseTopicProduceResponse(Fields):
         partition_responses: list[ProduceResponsePartitionProduceResponse] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_responses = [] if partition_responses is EMPTY else partition_responses
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partition_responses: list[ProduceResponsePartitionProduceResponse] = [] if partition_responses is EMPTY else partition_responses
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ProduceResponse(Message):
     """ProduceResponse: a response, key 0, versions 3 to 13."""
 
-    __slots__ = (
-        "responses",
-        "throttle_time_ms",
-        "node_endpoints",
-    )
+    __slots__ = ('responses', 'throttle_time_ms', 'node_endpoints')
     NAME = "ProduceResponse"
     API_KEY = 0
     MIN_VERSION = 3
@@ -365,9 +298,6 @@ class ProduceResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (3, 13), (0, -1), None, (0, -1), 0, True),
         ('node_endpoints', 'nodeEndpoints', '[]ProduceResponseNodeEndpoint', (10, 13), (0, -1), 0, (10, 32767), (), False),
     )
-    responses: list[ProduceResponseTopicProduceResponse]
-    throttle_time_ms: int
-    node_endpoints: list[ProduceResponseNodeEndpoint]
 
     def __init__(
         self,
@@ -376,9 +306,9 @@ class ProduceResponse(Message):
         node_endpoints: list[ProduceResponseNodeEndpoint] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.responses = [] if responses is EMPTY else responses
-        self.throttle_time_ms = throttle_time_ms
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
+        self.responses: list[ProduceResponseTopicProduceResponse] = [] if responses is EMPTY else responses
+        self.throttle_time_ms: int = throttle_time_ms
+        self.node_endpoints: list[ProduceResponseNodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -475,12 +405,7 @@ def _read_ProduceRequestTopicProduceData_3(data: bytes, pos: int, count: int, bu
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitionData")
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="partitionData")
-        if budget is not None:
-            budget.charge(n * 324, pos)
+        check_array(n, 8, 324, "partitionData", pos, size, budget)
         o.partition_data, pos = _read_ProduceRequestPartitionProduceData_3(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -525,12 +450,7 @@ def _read_ProduceRequestTopicProduceData_9(data: bytes, pos: int, count: int, bu
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionData")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="partitionData")
-        if budget is not None:
-            budget.charge(n * 324, pos)
+        check_array(n, 6, 324, "partitionData", pos, size, budget)
         o.partition_data, pos = _read_ProduceRequestPartitionProduceData_9(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -569,12 +489,7 @@ def _read_ProduceRequestTopicProduceData_13(data: bytes, pos: int, count: int, b
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionData")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="partitionData")
-        if budget is not None:
-            budget.charge(n * 324, pos)
+        check_array(n, 6, 324, "partitionData", pos, size, budget)
         o.partition_data, pos = _read_ProduceRequestPartitionProduceData_9(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -623,12 +538,7 @@ def _read_ProduceRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[Produ
         pos = end
     o.acks, o.timeout_ms, n = _read_hii(data, pos)
     pos += 10
-    if n < 0:
-        check_length(-1, pos, size, what="topicData")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topicData")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topicData", pos, size, budget)
     o.topic_data, pos = _read_ProduceRequestTopicProduceData_3(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -672,12 +582,7 @@ def _read_ProduceRequest_9(data: bytes, pos: int, budget: Budget) -> tuple[Produ
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topicData")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topicData")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "topicData", pos, size, budget)
     o.topic_data, pos = _read_ProduceRequestTopicProduceData_9(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -731,12 +636,7 @@ def _read_ProduceRequest_13(data: bytes, pos: int, budget: Budget) -> tuple[Prod
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topicData")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topicData")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "topicData", pos, size, budget)
     o.topic_data, pos = _read_ProduceRequestTopicProduceData_13(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -923,12 +823,7 @@ def _read_ProduceResponsePartitionProduceResponse_8(data: bytes, pos: int, count
         o = new(ProduceResponsePartitionProduceResponse)
         o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n = _read_ihqqqi(data, pos)
         pos += 34
-        if n < 0:
-            check_length(-1, pos, size, what="recordErrors")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="recordErrors")
-        if budget is not None:
-            budget.charge(n * 180, pos)
+        check_array(n, 6, 180, "recordErrors", pos, size, budget)
         o.record_errors, pos = _read_ProduceResponseBatchIndexAndErrorMessage_8(data, pos, n, budget)
         n, = _read_h(data, pos)
         pos += 2
@@ -977,12 +872,7 @@ def _read_ProduceResponsePartitionProduceResponse_9(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="recordErrors")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="recordErrors")
-        if budget is not None:
-            budget.charge(n * 180, pos)
+        check_array(n, 6, 180, "recordErrors", pos, size, budget)
         o.record_errors, pos = _read_ProduceResponseBatchIndexAndErrorMessage_9(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1064,12 +954,7 @@ def _read_ProduceResponsePartitionProduceResponse_10(data: bytes, pos: int, coun
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="recordErrors")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="recordErrors")
-        if budget is not None:
-            budget.charge(n * 180, pos)
+        check_array(n, 6, 180, "recordErrors", pos, size, budget)
         o.record_errors, pos = _read_ProduceResponseBatchIndexAndErrorMessage_9(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1208,12 +1093,7 @@ def _read_ProduceResponseTopicProduceResponse_3(data: bytes, pos: int, count: in
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitionResponses")
-        if n * 22 > size - pos:
-            check_length(n * 22, pos, size, what="partitionResponses")
-        if budget is not None:
-            budget.charge(n * 276, pos)
+        check_array(n, 22, 276, "partitionResponses", pos, size, budget)
         o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_3(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -1253,12 +1133,7 @@ def _read_ProduceResponseTopicProduceResponse_5(data: bytes, pos: int, count: in
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitionResponses")
-        if n * 30 > size - pos:
-            check_length(n * 30, pos, size, what="partitionResponses")
-        if budget is not None:
-            budget.charge(n * 316, pos)
+        check_array(n, 30, 316, "partitionResponses", pos, size, budget)
         o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_5(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -1298,12 +1173,7 @@ def _read_ProduceResponseTopicProduceResponse_8(data: bytes, pos: int, count: in
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitionResponses")
-        if n * 36 > size - pos:
-            check_length(n * 36, pos, size, what="partitionResponses")
-        if budget is not None:
-            budget.charge(n * 452, pos)
+        check_array(n, 36, 452, "partitionResponses", pos, size, budget)
         o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_8(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -1348,12 +1218,7 @@ def _read_ProduceResponseTopicProduceResponse_9(data: bytes, pos: int, count: in
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionResponses")
-        if n * 33 > size - pos:
-            check_length(n * 33, pos, size, what="partitionResponses")
-        if budget is not None:
-            budget.charge(n * 452, pos)
+        check_array(n, 33, 452, "partitionResponses", pos, size, budget)
         o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_9(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1404,12 +1269,7 @@ def _read_ProduceResponseTopicProduceResponse_10(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionResponses")
-        if n * 33 > size - pos:
-            check_length(n * 33, pos, size, what="partitionResponses")
-        if budget is not None:
-            budget.charge(n * 452, pos)
+        check_array(n, 33, 452, "partitionResponses", pos, size, budget)
         o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_10(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1448,12 +1308,7 @@ def _read_ProduceResponseTopicProduceResponse_13(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitionResponses")
-        if n * 33 > size - pos:
-            check_length(n * 33, pos, size, what="partitionResponses")
-        if budget is not None:
-            budget.charge(n * 452, pos)
+        check_array(n, 33, 452, "partitionResponses", pos, size, budget)
         o.partition_responses, pos = _read_ProduceResponsePartitionProduceResponse_10(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1489,12 +1344,7 @@ def _read_ProduceResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[Prod
     o = new(ProduceResponse)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "responses", pos, size, budget)
     o.responses, pos = _read_ProduceResponseTopicProduceResponse_3(data, pos, n, budget)
     o.throttle_time_ms, = _read_i(data, pos)
     pos += 4
@@ -1521,12 +1371,7 @@ def _read_ProduceResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[Prod
     o = new(ProduceResponse)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "responses", pos, size, budget)
     o.responses, pos = _read_ProduceResponseTopicProduceResponse_5(data, pos, n, budget)
     o.throttle_time_ms, = _read_i(data, pos)
     pos += 4
@@ -1553,12 +1398,7 @@ def _read_ProduceResponse_8(data: bytes, pos: int, budget: Budget) -> tuple[Prod
     o = new(ProduceResponse)
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "responses", pos, size, budget)
     o.responses, pos = _read_ProduceResponseTopicProduceResponse_8(data, pos, n, budget)
     o.throttle_time_ms, = _read_i(data, pos)
     pos += 4
@@ -1588,12 +1428,7 @@ def _read_ProduceResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[Prod
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "responses", pos, size, budget)
     o.responses, pos = _read_ProduceResponseTopicProduceResponse_9(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
@@ -1636,12 +1471,7 @@ def _tags_ProduceResponse_10(o: ProduceResponse, data: bytes, pos: int, count: i
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="nodeEndpoints")
-            if n * 11 > size - pos:
-                check_length(n * 11, pos, size, what="nodeEndpoints")
-            if budget is not None:
-                budget.charge(n * 292, pos)
+            check_array(n, 11, 292, "nodeEndpoints", pos, size, budget)
             o.node_endpoints, pos = _read_ProduceResponseNodeEndpoint_10(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
@@ -1660,12 +1490,7 @@ def _read_ProduceResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[Pro
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "responses", pos, size, budget)
     o.responses, pos = _read_ProduceResponseTopicProduceResponse_10(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
@@ -1717,12 +1542,7 @@ def _tags_ProduceResponse_13(o: ProduceResponse, data: bytes, pos: int, count: i
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="nodeEndpoints")
-            if n * 11 > size - pos:
-                check_length(n * 11, pos, size, what="nodeEndpoints")
-            if budget is not None:
-                budget.charge(n * 292, pos)
+            check_array(n, 11, 292, "nodeEndpoints", pos, size, budget)
             o.node_endpoints, pos = _read_ProduceResponseNodeEndpoint_10(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
@@ -1741,12 +1561,7 @@ def _read_ProduceResponse_13(data: bytes, pos: int, budget: Budget) -> tuple[Pro
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "responses", pos, size, budget)
     o.responses, pos = _read_ProduceResponseTopicProduceResponse_13(data, pos, n, budget)
     o.throttle_time_ms, n = _read_iB(data, pos)
     pos += 5
@@ -1781,55 +1596,7 @@ def _write_ProduceResponse_13(o: ProduceResponse, write: Write, version: int) ->
         write(_pack_ix(o.throttle_time_ms))
 
 
-ProduceRequest.READERS = (
-    _read_ProduceRequest_3,
-    _read_ProduceRequest_3,
-    _read_ProduceRequest_3,
-    _read_ProduceRequest_3,
-    _read_ProduceRequest_3,
-    _read_ProduceRequest_3,
-    _read_ProduceRequest_9,
-    _read_ProduceRequest_9,
-    _read_ProduceRequest_9,
-    _read_ProduceRequest_9,
-    _read_ProduceRequest_13,
-)
-ProduceRequest.WRITERS = (
-    _write_ProduceRequest_3,
-    _write_ProduceRequest_3,
-    _write_ProduceRequest_3,
-    _write_ProduceRequest_3,
-    _write_ProduceRequest_3,
-    _write_ProduceRequest_3,
-    _write_ProduceRequest_9,
-    _write_ProduceRequest_9,
-    _write_ProduceRequest_9,
-    _write_ProduceRequest_9,
-    _write_ProduceRequest_13,
-)
-ProduceResponse.READERS = (
-    _read_ProduceResponse_3,
-    _read_ProduceResponse_3,
-    _read_ProduceResponse_5,
-    _read_ProduceResponse_5,
-    _read_ProduceResponse_5,
-    _read_ProduceResponse_8,
-    _read_ProduceResponse_9,
-    _read_ProduceResponse_10,
-    _read_ProduceResponse_10,
-    _read_ProduceResponse_10,
-    _read_ProduceResponse_13,
-)
-ProduceResponse.WRITERS = (
-    _write_ProduceResponse_3,
-    _write_ProduceResponse_3,
-    _write_ProduceResponse_5,
-    _write_ProduceResponse_5,
-    _write_ProduceResponse_5,
-    _write_ProduceResponse_8,
-    _write_ProduceResponse_9,
-    _write_ProduceResponse_10,
-    _write_ProduceResponse_10,
-    _write_ProduceResponse_10,
-    _write_ProduceResponse_13,
-)
+ProduceRequest.READERS = (_read_ProduceRequest_3, _read_ProduceRequest_3, _read_ProduceRequest_3, _read_ProduceRequest_3, _read_ProduceRequest_3, _read_ProduceRequest_3, _read_ProduceRequest_9, _read_ProduceRequest_9, _read_ProduceRequest_9, _read_ProduceRequest_9, _read_ProduceRequest_13,)
+ProduceRequest.WRITERS = (_write_ProduceRequest_3, _write_ProduceRequest_3, _write_ProduceRequest_3, _write_ProduceRequest_3, _write_ProduceRequest_3, _write_ProduceRequest_3, _write_ProduceRequest_9, _write_ProduceRequest_9, _write_ProduceRequest_9, _write_ProduceRequest_9, _write_ProduceRequest_13,)
+ProduceResponse.READERS = (_read_ProduceResponse_3, _read_ProduceResponse_3, _read_ProduceResponse_5, _read_ProduceResponse_5, _read_ProduceResponse_5, _read_ProduceResponse_8, _read_ProduceResponse_9, _read_ProduceResponse_10, _read_ProduceResponse_10, _read_ProduceResponse_10, _read_ProduceResponse_13,)
+ProduceResponse.WRITERS = (_write_ProduceResponse_3, _write_ProduceResponse_3, _write_ProduceResponse_5, _write_ProduceResponse_5, _write_ProduceResponse_5, _write_ProduceResponse_8, _write_ProduceResponse_9, _write_ProduceResponse_10, _write_ProduceResponse_10, _write_ProduceResponse_10, _write_ProduceResponse_13,)

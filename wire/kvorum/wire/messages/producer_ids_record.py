@@ -24,11 +24,7 @@ __all__ = ["ProducerIdsRecord"]
 class ProducerIdsRecord(Message):
     """ProducerIdsRecord: a metadata, key 15, versions 0 to 0."""
 
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-        "next_producer_id",
-    )
+    __slots__ = ('broker_id', 'broker_epoch', 'next_producer_id')
     NAME = "ProducerIdsRecord"
     API_KEY = 15
     MIN_VERSION = 0
@@ -39,9 +35,6 @@ class ProducerIdsRecord(Message):
         ('broker_epoch', 'brokerEpoch', 'int64', (0, 0), (0, -1), None, (0, -1), -1, False),
         ('next_producer_id', 'nextProducerId', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    broker_id: int
-    broker_epoch: int
-    next_producer_id: int
 
     def __init__(
         self,
@@ -50,9 +43,9 @@ class ProducerIdsRecord(Message):
         next_producer_id: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
-        self.next_producer_id = next_producer_id
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
+        self.next_producer_id: int = next_producer_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -74,9 +67,5 @@ def _write_ProducerIdsRecord_0(o: ProducerIdsRecord, write: Write, version: int)
         write(_pack_iqqx(o.broker_id, o.broker_epoch, o.next_producer_id))
 
 
-ProducerIdsRecord.READERS = (
-    _read_ProducerIdsRecord_0,
-)
-ProducerIdsRecord.WRITERS = (
-    _write_ProducerIdsRecord_0,
-)
+ProducerIdsRecord.READERS = (_read_ProducerIdsRecord_0,)
+ProducerIdsRecord.WRITERS = (_write_ProducerIdsRecord_0,)

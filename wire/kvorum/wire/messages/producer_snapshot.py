@@ -14,7 +14,7 @@ from kvorum.wire.primitives import (
     Struct as Fields,
     Tags,
     Write,
-    check_length,
+    check_array,
     new,
     no_tags,
 )
@@ -29,16 +29,7 @@ __all__ = ["ProducerSnapshot"]
 class ProducerSnapshotProducerEntry(Fields):
     """ProducerEntry of ProducerSnapshot."""
 
-    __slots__ = (
-        "producer_id",
-        "epoch",
-        "last_sequence",
-        "last_offset",
-        "offset_delta",
-        "timestamp",
-        "coordinator_epoch",
-        "current_txn_first_offset",
-    )
+    __slots__ = ('producer_id', 'epoch', 'last_sequence', 'last_offset', 'offset_delta', 'timestamp', 'coordinator_epoch', 'current_txn_first_offset')
     FIELDS = (
         ('producer_id', 'producerId', 'int64', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('epoch', 'epoch', 'int16', (1, 1), (0, -1), None, (0, -1), 0, False),
@@ -49,14 +40,6 @@ class ProducerSnapshotProducerEntry(Fields):
         ('coordinator_epoch', 'coordinatorEpoch', 'int32', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('current_txn_first_offset', 'currentTxnFirstOffset', 'int64', (1, 1), (0, -1), None, (0, -1), 0, False),
     )
-    producer_id: int
-    epoch: int
-    last_sequence: int
-    last_offset: int
-    offset_delta: int
-    timestamp: int
-    coordinator_epoch: int
-    current_txn_first_offset: int
 
     def __init__(
         self,
@@ -70,24 +53,21 @@ class ProducerSnapshotProducerEntry(Fields):
         current_txn_first_offset: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.producer_id = producer_id
-        self.epoch = epoch
-        self.last_sequence = last_sequence
-        self.last_offset = last_offset
-        self.offset_delta = offset_delta
-        self.timestamp = timestamp
-        self.coordinator_epoch = coordinator_epoch
-        self.current_txn_first_offset = current_txn_first_offset
+        self.producer_id: int = producer_id
+        self.epoch: int = epoch
+        self.last_sequence: int = last_sequence
+        self.last_offset: int = last_offset
+        self.offset_delta: int = offset_delta
+        self.timestamp: int = timestamp
+        self.coordinator_epoch: int = coordinator_epoch
+        self.current_txn_first_offset: int = current_txn_first_offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ProducerSnapshot(Message):
     """ProducerSnapshot: a data, versions 1 to 1."""
 
-    __slots__ = (
-        "crc",
-        "producer_entries",
-    )
+    __slots__ = ('crc', 'producer_entries')
     NAME = "ProducerSnapshot"
     API_KEY = None
     MIN_VERSION = 1
@@ -98,8 +78,6 @@ class ProducerSnapshot(Message):
         ('crc', 'crc', 'uint32', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('producer_entries', 'producerEntries', '[]ProducerSnapshotProducerEntry', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    crc: int
-    producer_entries: list[ProducerSnapshotProducerEntry]
 
     def __init__(
         self,
@@ -107,8 +85,8 @@ class ProducerSnapshot(Message):
         producer_entries: list[ProducerSnapshotProducerEntry] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.crc = crc
-        self.producer_entries = [] if producer_entries is EMPTY else producer_entries
+        self.crc: int = crc
+        self.producer_entries: list[ProducerSnapshotProducerEntry] = [] if producer_entries is EMPTY else producer_entries
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -135,12 +113,7 @@ def _read_ProducerSnapshot_1(data: bytes, pos: int, budget: Budget) -> tuple[Pro
     o = new(ProducerSnapshot)
     o.crc, n = _read_Ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="producerEntries")
-    if n * 46 > size - pos:
-        check_length(n * 46, pos, size, what="producerEntries")
-    if budget is not None:
-        budget.charge(n * 420, pos)
+    check_array(n, 46, 420, "producerEntries", pos, size, budget)
     o.producer_entries, pos = _read_ProducerSnapshotProducerEntry_1(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -156,9 +129,5 @@ def _write_ProducerSnapshot_1(o: ProducerSnapshot, write: Write, version: int) -
         no_tags(version)
 
 
-ProducerSnapshot.READERS = (
-    _read_ProducerSnapshot_1,
-)
-ProducerSnapshot.WRITERS = (
-    _write_ProducerSnapshot_1,
-)
+ProducerSnapshot.READERS = (_read_ProducerSnapshot_1,)
+ProducerSnapshot.WRITERS = (_write_ProducerSnapshot_1,)

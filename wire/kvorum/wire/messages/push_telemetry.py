@@ -32,13 +32,7 @@ __all__ = ["PushTelemetryRequest", "PushTelemetryResponse"]
 class PushTelemetryRequest(Message):
     """PushTelemetryRequest: a request, key 72, versions 0 to 0."""
 
-    __slots__ = (
-        "client_instance_id",
-        "subscription_id",
-        "terminating",
-        "compression_type",
-        "metrics",
-    )
+    __slots__ = ('client_instance_id', 'subscription_id', 'terminating', 'compression_type', 'metrics')
     NAME = "PushTelemetryRequest"
     API_KEY = 72
     MIN_VERSION = 0
@@ -51,11 +45,6 @@ class PushTelemetryRequest(Message):
         ('compression_type', 'compressionType', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('metrics', 'metrics', 'bytes', (0, 0), (0, -1), None, (0, -1), b"", False),
     )
-    client_instance_id: bytes
-    subscription_id: int
-    terminating: bool
-    compression_type: int
-    metrics: bytes
 
     def __init__(
         self,
@@ -66,21 +55,18 @@ class PushTelemetryRequest(Message):
         metrics: bytes = b"",
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.client_instance_id = client_instance_id
-        self.subscription_id = subscription_id
-        self.terminating = terminating
-        self.compression_type = compression_type
-        self.metrics = metrics
+        self.client_instance_id: bytes = client_instance_id
+        self.subscription_id: int = subscription_id
+        self.terminating: bool = terminating
+        self.compression_type: int = compression_type
+        self.metrics: bytes = metrics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class PushTelemetryResponse(Message):
     """PushTelemetryResponse: a response, key 72, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code')
     NAME = "PushTelemetryResponse"
     API_KEY = 72
     MIN_VERSION = 0
@@ -90,8 +76,6 @@ class PushTelemetryResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    throttle_time_ms: int
-    error_code: int
 
     def __init__(
         self,
@@ -99,8 +83,8 @@ class PushTelemetryResponse(Message):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -159,15 +143,7 @@ def _write_PushTelemetryResponse_0(o: PushTelemetryResponse, write: Write, versi
         write(_pack_ihx(o.throttle_time_ms, o.error_code))
 
 
-PushTelemetryRequest.READERS = (
-    _read_PushTelemetryRequest_0,
-)
-PushTelemetryRequest.WRITERS = (
-    _write_PushTelemetryRequest_0,
-)
-PushTelemetryResponse.READERS = (
-    _read_PushTelemetryResponse_0,
-)
-PushTelemetryResponse.WRITERS = (
-    _write_PushTelemetryResponse_0,
-)
+PushTelemetryRequest.READERS = (_read_PushTelemetryRequest_0,)
+PushTelemetryRequest.WRITERS = (_write_PushTelemetryRequest_0,)
+PushTelemetryResponse.READERS = (_read_PushTelemetryResponse_0,)
+PushTelemetryResponse.WRITERS = (_write_PushTelemetryResponse_0,)

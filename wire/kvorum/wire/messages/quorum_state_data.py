@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -44,35 +45,24 @@ __all__ = ["QuorumStateData"]
 class QuorumStateDataVoter(Fields):
     """Voter of QuorumStateData."""
 
-    __slots__ = (
-        "voter_id",
-    )
+    __slots__ = ('voter_id',)
     FIELDS = (
         ('voter_id', 'voterId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    voter_id: int
 
     def __init__(
         self,
         voter_id: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.voter_id = voter_id
+        self.voter_id: int = voter_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class QuorumStateData(Message):
     """QuorumStateData: a data, versions 0 to 1."""
 
-    __slots__ = (
-        "cluster_id",
-        "leader_id",
-        "leader_epoch",
-        "voted_id",
-        "voted_directory_id",
-        "applied_offset",
-        "current_voters",
-    )
+    __slots__ = ('cluster_id', 'leader_id', 'leader_epoch', 'voted_id', 'voted_directory_id', 'applied_offset', 'current_voters')
     NAME = "QuorumStateData"
     API_KEY = None
     MIN_VERSION = 0
@@ -88,13 +78,6 @@ class QuorumStateData(Message):
         ('applied_offset', 'appliedOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('current_voters', 'currentVoters', '[]QuorumStateDataVoter', (0, 0), (0, 0), None, (0, -1), (), False),
     )
-    cluster_id: str
-    leader_id: int
-    leader_epoch: int
-    voted_id: int
-    voted_directory_id: bytes
-    applied_offset: int
-    current_voters: list[QuorumStateDataVoter] | None
 
     def __init__(
         self,
@@ -107,13 +90,13 @@ class QuorumStateData(Message):
         current_voters: list[QuorumStateDataVoter] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.cluster_id = cluster_id
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.voted_id = voted_id
-        self.voted_directory_id = voted_directory_id
-        self.applied_offset = applied_offset
-        self.current_voters = [] if current_voters is EMPTY else current_voters
+        self.cluster_id: str = cluster_id
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.voted_id: int = voted_id
+        self.voted_directory_id: bytes = voted_directory_id
+        self.applied_offset: int = applied_offset
+        self.current_voters: list[QuorumStateDataVoter] | None = [] if current_voters is EMPTY else current_voters
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -162,10 +145,7 @@ def _read_QuorumStateData_0(data: bytes, pos: int, budget: Budget) -> tuple[Quor
     if n < 0:
         o.current_voters = None
     else:
-        if n * 5 > size - pos:
-            check_length(n * 5, pos, size, what="currentVoters")
-        if budget is not None:
-            budget.charge(n * 108, pos)
+        check_array(n, 5, 108, "currentVoters", pos, size, budget)
         o.current_voters, pos = _read_QuorumStateDataVoter_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -227,11 +207,5 @@ def _write_QuorumStateData_1(o: QuorumStateData, write: Write, version: int) -> 
         write(_pack_iii16sx(o.leader_id, o.leader_epoch, o.voted_id, o.voted_directory_id))
 
 
-QuorumStateData.READERS = (
-    _read_QuorumStateData_0,
-    _read_QuorumStateData_1,
-)
-QuorumStateData.WRITERS = (
-    _write_QuorumStateData_0,
-    _write_QuorumStateData_1,
-)
+QuorumStateData.READERS = (_read_QuorumStateData_0, _read_QuorumStateData_1,)
+QuorumStateData.WRITERS = (_write_QuorumStateData_0, _write_QuorumStateData_1,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -49,16 +50,11 @@ __all__ = ["ReadShareGroupStateRequest", "ReadShareGroupStateResponse"]
 class ReadShareGroupStateRequestPartitionData(Fields):
     """PartitionData of ReadShareGroupStateRequest."""
 
-    __slots__ = (
-        "partition",
-        "leader_epoch",
-    )
+    __slots__ = ('partition', 'leader_epoch')
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    partition: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -66,24 +62,19 @@ class ReadShareGroupStateRequestPartitionData(Fields):
         leader_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.leader_epoch = leader_epoch
+        self.partition: int = partition
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ReadShareGroupStateRequestReadStateData(Fields):
     """ReadStateData of ReadShareGroupStateRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]ReadShareGroupStateRequestPartitionData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[ReadShareGroupStateRequestPartitionData]
 
     def __init__(
         self,
@@ -91,18 +82,15 @@ class ReadShareGroupStateRequestReadStateData(Fields):
         partitions: list[ReadShareGroupStateRequestPartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[ReadShareGroupStateRequestPartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ReadShareGroupStateRequest(Message):
     """ReadShareGroupStateRequest: a request, key 84, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-    )
+    __slots__ = ('group_id', 'topics')
     NAME = "ReadShareGroupStateRequest"
     API_KEY = 84
     MIN_VERSION = 0
@@ -114,8 +102,6 @@ class ReadShareGroupStateRequest(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]ReadShareGroupStateRequestReadStateData', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    topics: list[ReadShareGroupStateRequestReadStateData]
 
     def __init__(
         self,
@@ -123,30 +109,21 @@ class ReadShareGroupStateRequest(Message):
         topics: list[ReadShareGroupStateRequestReadStateData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.topics: list[ReadShareGroupStateRequestReadStateData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ReadShareGroupStateResponseStateBatch(Fields):
     """StateBatch of ReadShareGroupStateResponse."""
 
-    __slots__ = (
-        "first_offset",
-        "last_offset",
-        "delivery_state",
-        "delivery_count",
-    )
+    __slots__ = ('first_offset', 'last_offset', 'delivery_state', 'delivery_count')
     FIELDS = (
         ('first_offset', 'firstOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('last_offset', 'lastOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('delivery_state', 'deliveryState', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('delivery_count', 'deliveryCount', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
 
     def __init__(
         self,
@@ -156,24 +133,17 @@ class ReadShareGroupStateResponseStateBatch(Fields):
         delivery_count: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_state = delivery_state
-        self.delivery_count = delivery_count
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.delivery_state: int = delivery_state
+        self.delivery_count: int = delivery_count
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ReadShareGroupStateResponsePartitionResult(Fields):
     """PartitionResult of ReadShareGroupStateResponse."""
 
-    __slots__ = (
-        "partition",
-        "error_code",
-        "error_message",
-        "state_epoch",
-        "start_offset",
-        "state_batches",
-    )
+    __slots__ = ('partition', 'error_code', 'error_message', 'state_epoch', 'start_offset', 'state_batches')
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -182,12 +152,6 @@ class ReadShareGroupStateResponsePartitionResult(Fields):
         ('start_offset', 'startOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('state_batches', 'stateBatches', '[]ReadShareGroupStateResponseStateBatch', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    partition: int
-    error_code: int
-    error_message: str | None
-    state_epoch: int
-    start_offset: int
-    state_batches: list[ReadShareGroupStateResponseStateBatch]
 
     def __init__(
         self,
@@ -199,28 +163,23 @@ class ReadShareGroupStateResponsePartitionResult(Fields):
         state_batches: list[ReadShareGroupStateResponseStateBatch] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
-        self.state_epoch = state_epoch
-        self.start_offset = start_offset
-        self.state_batches = [] if state_batches is EMPTY else state_batches
+        self.partition: int = partition
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.state_epoch: int = state_epoch
+        self.start_offset: int = start_offset
+        self.state_batches: list[ReadShareGroupStateResponseStateBatch] = [] if state_batches is EMPTY else state_batches
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ReadShareGroupStateResponseReadStateResult(Fields):
     """ReadStateResult of ReadShareGroupStateResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]ReadShareGroupStateResponsePartitionResult', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[ReadShareGroupStateResponsePartitionResult]
 
     def __init__(
         self,
@@ -228,17 +187,15 @@ class ReadShareGroupStateResponseReadStateResult(Fields):
         partitions: list[ReadShareGroupStateResponsePartitionResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[ReadShareGroupStateResponsePartitionResult] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ReadShareGroupStateResponse(Message):
     """ReadShareGroupStateResponse: a response, key 84, versions 0 to 0."""
 
-    __slots__ = (
-        "results",
-    )
+    __slots__ = ('results',)
     NAME = "ReadShareGroupStateResponse"
     API_KEY = 84
     MIN_VERSION = 0
@@ -250,14 +207,13 @@ class ReadShareGroupStateResponse(Message):
     FIELDS = (
         ('results', 'results', '[]ReadShareGroupStateResponseReadStateResult', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    results: list[ReadShareGroupStateResponseReadStateResult]
 
     def __init__(
         self,
         results: list[ReadShareGroupStateResponseReadStateResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.results = [] if results is EMPTY else results
+        self.results: list[ReadShareGroupStateResponseReadStateResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -293,12 +249,7 @@ def _read_ReadShareGroupStateRequestReadStateData_0(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 9 > size - pos:
-            check_length(n * 9, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 9, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_ReadShareGroupStateRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -348,12 +299,7 @@ def _read_ReadShareGroupStateRequest_0(data: bytes, pos: int, budget: Budget) ->
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ReadShareGroupStateRequestReadStateData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -426,12 +372,7 @@ def _read_ReadShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, co
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="stateBatches")
-        if n * 20 > size - pos:
-            check_length(n * 20, pos, size, what="stateBatches")
-        if budget is not None:
-            budget.charge(n * 244, pos)
+        check_array(n, 20, 244, "stateBatches", pos, size, budget)
         o.state_batches, pos = _read_ReadShareGroupStateResponseStateBatch_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -478,12 +419,7 @@ def _read_ReadShareGroupStateResponseReadStateResult_0(data: bytes, pos: int, co
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 21 > size - pos:
-            check_length(n * 21, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 388, pos)
+        check_array(n, 21, 388, "partitions", pos, size, budget)
         o.partitions, pos = _read_ReadShareGroupStateResponsePartitionResult_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -521,12 +457,7 @@ def _read_ReadShareGroupStateResponse_0(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "results", pos, size, budget)
     o.results, pos = _read_ReadShareGroupStateResponseReadStateResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -548,15 +479,7 @@ def _write_ReadShareGroupStateResponse_0(o: ReadShareGroupStateResponse, write: 
         write(b"\x00")
 
 
-ReadShareGroupStateRequest.READERS = (
-    _read_ReadShareGroupStateRequest_0,
-)
-ReadShareGroupStateRequest.WRITERS = (
-    _write_ReadShareGroupStateRequest_0,
-)
-ReadShareGroupStateResponse.READERS = (
-    _read_ReadShareGroupStateResponse_0,
-)
-ReadShareGroupStateResponse.WRITERS = (
-    _write_ReadShareGroupStateResponse_0,
-)
+ReadShareGroupStateRequest.READERS = (_read_ReadShareGroupStateRequest_0,)
+ReadShareGroupStateRequest.WRITERS = (_write_ReadShareGroupStateRequest_0,)
+ReadShareGroupStateResponse.READERS = (_read_ReadShareGroupStateResponse_0,)
+ReadShareGroupStateResponse.WRITERS = (_write_ReadShareGroupStateResponse_0,)

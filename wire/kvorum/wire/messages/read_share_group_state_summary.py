@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -49,16 +50,11 @@ __all__ = ["ReadShareGroupStateSummaryRequest", "ReadShareGroupStateSummaryRespo
 class ReadShareGroupStateSummaryRequestPartitionData(Fields):
     """PartitionData of ReadShareGroupStateSummaryRequest."""
 
-    __slots__ = (
-        "partition",
-        "leader_epoch",
-    )
+    __slots__ = ('partition', 'leader_epoch')
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    partition: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -66,24 +62,19 @@ class ReadShareGroupStateSummaryRequestPartitionData(Fields):
         leader_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.leader_epoch = leader_epoch
+        self.partition: int = partition
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ReadShareGroupStateSummaryRequestReadStateSummaryData(Fields):
     """ReadStateSummaryData of ReadShareGroupStateSummaryRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]ReadShareGroupStateSummaryRequestPartitionData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[ReadShareGroupStateSummaryRequestPartitionData]
 
     def __init__(
         self,
@@ -91,18 +82,15 @@ class ReadShareGroupStateSummaryRequestReadStateSummaryData(Fields):
         partitions: list[ReadShareGroupStateSummaryRequestPartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[ReadShareGroupStateSummaryRequestPartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ReadShareGroupStateSummaryRequest(Message):
     """ReadShareGroupStateSummaryRequest: a request, key 87, versions 0 to 1."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-    )
+    __slots__ = ('group_id', 'topics')
     NAME = "ReadShareGroupStateSummaryRequest"
     API_KEY = 87
     MIN_VERSION = 0
@@ -114,8 +102,6 @@ class ReadShareGroupStateSummaryRequest(Message):
         ('group_id', 'groupId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]ReadShareGroupStateSummaryRequestReadStateSummaryData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    topics: list[ReadShareGroupStateSummaryRequestReadStateSummaryData]
 
     def __init__(
         self,
@@ -123,23 +109,15 @@ class ReadShareGroupStateSummaryRequest(Message):
         topics: list[ReadShareGroupStateSummaryRequestReadStateSummaryData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.topics: list[ReadShareGroupStateSummaryRequestReadStateSummaryData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ReadShareGroupStateSummaryResponsePartitionResult(Fields):
     """PartitionResult of ReadShareGroupStateSummaryResponse."""
 
-    __slots__ = (
-        "partition",
-        "error_code",
-        "error_message",
-        "state_epoch",
-        "leader_epoch",
-        "start_offset",
-        "delivery_complete_count",
-    )
+    __slots__ = ('partition', 'error_code', 'error_message', 'state_epoch', 'leader_epoch', 'start_offset', 'delivery_complete_count')
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -149,13 +127,6 @@ class ReadShareGroupStateSummaryResponsePartitionResult(Fields):
         ('start_offset', 'startOffset', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('delivery_complete_count', 'deliveryCompleteCount', 'int32', (1, 1), (0, -1), None, (0, -1), -1, True),
     )
-    partition: int
-    error_code: int
-    error_message: str | None
-    state_epoch: int
-    leader_epoch: int
-    start_offset: int
-    delivery_complete_count: int
 
     def __init__(
         self,
@@ -168,29 +139,24 @@ class ReadShareGroupStateSummaryResponsePartitionResult(Fields):
         delivery_complete_count: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
-        self.state_epoch = state_epoch
-        self.leader_epoch = leader_epoch
-        self.start_offset = start_offset
-        self.delivery_complete_count = delivery_complete_count
+        self.partition: int = partition
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.state_epoch: int = state_epoch
+        self.leader_epoch: int = leader_epoch
+        self.start_offset: int = start_offset
+        self.delivery_complete_count: int = delivery_complete_count
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ReadShareGroupStateSummaryResponseReadStateSummaryResult(Fields):
     """ReadStateSummaryResult of ReadShareGroupStateSummaryResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]ReadShareGroupStateSummaryResponsePartitionResult', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[ReadShareGroupStateSummaryResponsePartitionResult]
 
     def __init__(
         self,
@@ -198,17 +164,15 @@ class ReadShareGroupStateSummaryResponseReadStateSummaryResult(Fields):
         partitions: list[ReadShareGroupStateSummaryResponsePartitionResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[ReadShareGroupStateSummaryResponsePartitionResult] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ReadShareGroupStateSummaryResponse(Message):
     """ReadShareGroupStateSummaryResponse: a response, key 87, versions 0 to 1."""
 
-    __slots__ = (
-        "results",
-    )
+    __slots__ = ('results',)
     NAME = "ReadShareGroupStateSummaryResponse"
     API_KEY = 87
     MIN_VERSION = 0
@@ -219,14 +183,13 @@ class ReadShareGroupStateSummaryResponse(Message):
     FIELDS = (
         ('results', 'results', '[]ReadShareGroupStateSummaryResponseReadStateSummaryResult', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    results: list[ReadShareGroupStateSummaryResponseReadStateSummaryResult]
 
     def __init__(
         self,
         results: list[ReadShareGroupStateSummaryResponseReadStateSummaryResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.results = [] if results is EMPTY else results
+        self.results: list[ReadShareGroupStateSummaryResponseReadStateSummaryResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -262,12 +225,7 @@ def _read_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(data: bytes, p
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 9 > size - pos:
-            check_length(n * 9, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 9, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_ReadShareGroupStateSummaryRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -317,12 +275,7 @@ def _read_ReadShareGroupStateSummaryRequest_0(data: bytes, pos: int, budget: Bud
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -453,12 +406,7 @@ def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(data: bytes
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 24 > size - pos:
-            check_length(n * 24, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 356, pos)
+        check_array(n, 24, 356, "partitions", pos, size, budget)
         o.partitions, pos = _read_ReadShareGroupStateSummaryResponsePartitionResult_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -498,12 +446,7 @@ def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(data: bytes
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 28 > size - pos:
-            check_length(n * 28, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 388, pos)
+        check_array(n, 28, 388, "partitions", pos, size, budget)
         o.partitions, pos = _read_ReadShareGroupStateSummaryResponsePartitionResult_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -541,12 +484,7 @@ def _read_ReadShareGroupStateSummaryResponse_0(data: bytes, pos: int, budget: Bu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "results", pos, size, budget)
     o.results, pos = _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -576,12 +514,7 @@ def _read_ReadShareGroupStateSummaryResponse_1(data: bytes, pos: int, budget: Bu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "results", pos, size, budget)
     o.results, pos = _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -603,19 +536,7 @@ def _write_ReadShareGroupStateSummaryResponse_1(o: ReadShareGroupStateSummaryRes
         write(b"\x00")
 
 
-ReadShareGroupStateSummaryRequest.READERS = (
-    _read_ReadShareGroupStateSummaryRequest_0,
-    _read_ReadShareGroupStateSummaryRequest_0,
-)
-ReadShareGroupStateSummaryRequest.WRITERS = (
-    _write_ReadShareGroupStateSummaryRequest_0,
-    _write_ReadShareGroupStateSummaryRequest_0,
-)
-ReadShareGroupStateSummaryResponse.READERS = (
-    _read_ReadShareGroupStateSummaryResponse_0,
-    _read_ReadShareGroupStateSummaryResponse_1,
-)
-ReadShareGroupStateSummaryResponse.WRITERS = (
-    _write_ReadShareGroupStateSummaryResponse_0,
-    _write_ReadShareGroupStateSummaryResponse_1,
-)
+ReadShareGroupStateSummaryRequest.READERS = (_read_ReadShareGroupStateSummaryRequest_0, _read_ReadShareGroupStateSummaryRequest_0,)
+ReadShareGroupStateSummaryRequest.WRITERS = (_write_ReadShareGroupStateSummaryRequest_0, _write_ReadShareGroupStateSummaryRequest_0,)
+ReadShareGroupStateSummaryResponse.READERS = (_read_ReadShareGroupStateSummaryResponse_0, _read_ReadShareGroupStateSummaryResponse_1,)
+ReadShareGroupStateSummaryResponse.WRITERS = (_write_ReadShareGroupStateSummaryResponse_0, _write_ReadShareGroupStateSummaryResponse_1,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -56,19 +57,12 @@ __all__ = ["RegisterBrokerRecord"]
 class RegisterBrokerRecordBrokerFeature(Fields):
     """BrokerFeature of RegisterBrokerRecord."""
 
-    __slots__ = (
-        "name",
-        "min_supported_version",
-        "max_supported_version",
-    )
+    __slots__ = ('name', 'min_supported_version', 'max_supported_version')
     FIELDS = (
         ('name', 'name', 'string', (0, 4), (0, -1), None, (0, -1), '', False),
         ('min_supported_version', 'minSupportedVersion', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
         ('max_supported_version', 'maxSupportedVersion', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    min_supported_version: int
-    max_supported_version: int
 
     def __init__(
         self,
@@ -77,31 +71,22 @@ class RegisterBrokerRecordBrokerFeature(Fields):
         max_supported_version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
+        self.name: str = name
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RegisterBrokerRecordBrokerEndpoint(Fields):
     """BrokerEndpoint of RegisterBrokerRecord."""
 
-    __slots__ = (
-        "name",
-        "host",
-        "port",
-        "security_protocol",
-    )
+    __slots__ = ('name', 'host', 'port', 'security_protocol')
     FIELDS = (
         ('name', 'name', 'string', (0, 4), (0, -1), None, (0, -1), '', False),
         ('host', 'host', 'string', (0, 4), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (0, 4), (0, -1), None, (0, -1), 0, False),
         ('security_protocol', 'securityProtocol', 'int16', (0, 4), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    host: str
-    port: int
-    security_protocol: int
 
     def __init__(
         self,
@@ -111,29 +96,17 @@ class RegisterBrokerRecordBrokerEndpoint(Fields):
         security_protocol: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.security_protocol = security_protocol
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.security_protocol: int = security_protocol
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RegisterBrokerRecord(Message):
     """RegisterBrokerRecord: a metadata, key 0, versions 0 to 4."""
 
-    __slots__ = (
-        "broker_id",
-        "is_migrating_zk_broker",
-        "incarnation_id",
-        "broker_epoch",
-        "end_points",
-        "features",
-        "rack",
-        "fenced",
-        "in_controlled_shutdown",
-        "log_dirs",
-        "cordoned_log_dirs",
-    )
+    __slots__ = ('broker_id', 'is_migrating_zk_broker', 'incarnation_id', 'broker_epoch', 'end_points', 'features', 'rack', 'fenced', 'in_controlled_shutdown', 'log_dirs', 'cordoned_log_dirs')
     NAME = "RegisterBrokerRecord"
     API_KEY = 0
     MIN_VERSION = 0
@@ -154,17 +127,6 @@ class RegisterBrokerRecord(Message):
         ('log_dirs', 'logDirs', '[]uuid', (3, 4), (0, -1), 0, (3, 32767), (), False),
         ('cordoned_log_dirs', 'cordonedLogDirs', '[]uuid', (4, 4), (4, 32767), 1, (4, 32767), None, False),
     )
-    broker_id: int
-    is_migrating_zk_broker: bool
-    incarnation_id: bytes
-    broker_epoch: int
-    end_points: list[RegisterBrokerRecordBrokerEndpoint]
-    features: list[RegisterBrokerRecordBrokerFeature]
-    rack: str | None
-    fenced: bool
-    in_controlled_shutdown: bool
-    log_dirs: list[bytes]
-    cordoned_log_dirs: list[bytes] | None
 
     def __init__(
         self,
@@ -181,17 +143,17 @@ class RegisterBrokerRecord(Message):
         cordoned_log_dirs: list[bytes] | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
-        self.is_migrating_zk_broker = is_migrating_zk_broker
-        self.incarnation_id = incarnation_id
-        self.broker_epoch = broker_epoch
-        self.end_points = [] if end_points is EMPTY else end_points
-        self.features = [] if features is EMPTY else features
-        self.rack = rack
-        self.fenced = fenced
-        self.in_controlled_shutdown = in_controlled_shutdown
-        self.log_dirs = [] if log_dirs is EMPTY else log_dirs
-        self.cordoned_log_dirs = cordoned_log_dirs
+        self.broker_id: int = broker_id
+        self.is_migrating_zk_broker: bool = is_migrating_zk_broker
+        self.incarnation_id: bytes = incarnation_id
+        self.broker_epoch: int = broker_epoch
+        self.end_points: list[RegisterBrokerRecordBrokerEndpoint] = [] if end_points is EMPTY else end_points
+        self.features: list[RegisterBrokerRecordBrokerFeature] = [] if features is EMPTY else features
+        self.rack: str | None = rack
+        self.fenced: bool = fenced
+        self.in_controlled_shutdown: bool = in_controlled_shutdown
+        self.log_dirs: list[bytes] = [] if log_dirs is EMPTY else log_dirs
+        self.cordoned_log_dirs: list[bytes] | None = cordoned_log_dirs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -297,24 +259,14 @@ def _read_RegisterBrokerRecord_0(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="endPoints")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="endPoints")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "endPoints", pos, size, budget)
     o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="features")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="features")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "features", pos, size, budget)
     o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -388,24 +340,14 @@ def _read_RegisterBrokerRecord_1(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="endPoints")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="endPoints")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "endPoints", pos, size, budget)
     o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="features")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="features")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "features", pos, size, budget)
     o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -476,24 +418,14 @@ def _read_RegisterBrokerRecord_2(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="endPoints")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="endPoints")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "endPoints", pos, size, budget)
     o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="features")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="features")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "features", pos, size, budget)
     o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -570,12 +502,7 @@ def _tags_RegisterBrokerRecord_3(o: RegisterBrokerRecord, data: bytes, pos: int,
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="logDirs")
-            if n * 16 > size - pos:
-                check_length(n * 16, pos, size, what="logDirs")
-            if budget is not None:
-                budget.charge(n * 84, pos)
+            check_array(n, 16, 84, "logDirs", pos, size, budget)
             o.log_dirs = []
             for _ in range(n):
                 o.log_dirs.append(data[pos : pos + 16])
@@ -599,24 +526,14 @@ def _read_RegisterBrokerRecord_3(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="endPoints")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="endPoints")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "endPoints", pos, size, budget)
     o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="features")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="features")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "features", pos, size, budget)
     o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -705,12 +622,7 @@ def _tags_RegisterBrokerRecord_4(o: RegisterBrokerRecord, data: bytes, pos: int,
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="logDirs")
-            if n * 16 > size - pos:
-                check_length(n * 16, pos, size, what="logDirs")
-            if budget is not None:
-                budget.charge(n * 84, pos)
+            check_array(n, 16, 84, "logDirs", pos, size, budget)
             o.log_dirs = []
             for _ in range(n):
                 o.log_dirs.append(data[pos : pos + 16])
@@ -725,10 +637,7 @@ def _tags_RegisterBrokerRecord_4(o: RegisterBrokerRecord, data: bytes, pos: int,
             if n < 0:
                 o.cordoned_log_dirs = None
             else:
-                if n * 16 > size - pos:
-                    check_length(n * 16, pos, size, what="cordonedLogDirs")
-                if budget is not None:
-                    budget.charge(n * 84, pos)
+                check_array(n, 16, 84, "cordonedLogDirs", pos, size, budget)
                 o.cordoned_log_dirs = []
                 for _ in range(n):
                     o.cordoned_log_dirs.append(data[pos : pos + 16])
@@ -750,24 +659,14 @@ def _read_RegisterBrokerRecord_4(data: bytes, pos: int, budget: Budget) -> tuple
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="endPoints")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="endPoints")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "endPoints", pos, size, budget)
     o.end_points, pos = _read_RegisterBrokerRecordBrokerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="features")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="features")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "features", pos, size, budget)
     o.features, pos = _read_RegisterBrokerRecordBrokerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -849,17 +748,5 @@ def _write_RegisterBrokerRecord_4(o: RegisterBrokerRecord, write: Write, version
         write(_pack_ttx(o.fenced, o.in_controlled_shutdown))
 
 
-RegisterBrokerRecord.READERS = (
-    _read_RegisterBrokerRecord_0,
-    _read_RegisterBrokerRecord_1,
-    _read_RegisterBrokerRecord_2,
-    _read_RegisterBrokerRecord_3,
-    _read_RegisterBrokerRecord_4,
-)
-RegisterBrokerRecord.WRITERS = (
-    _write_RegisterBrokerRecord_0,
-    _write_RegisterBrokerRecord_1,
-    _write_RegisterBrokerRecord_2,
-    _write_RegisterBrokerRecord_3,
-    _write_RegisterBrokerRecord_4,
-)
+RegisterBrokerRecord.READERS = (_read_RegisterBrokerRecord_0, _read_RegisterBrokerRecord_1, _read_RegisterBrokerRecord_2, _read_RegisterBrokerRecord_3, _read_RegisterBrokerRecord_4,)
+RegisterBrokerRecord.WRITERS = (_write_RegisterBrokerRecord_0, _write_RegisterBrokerRecord_1, _write_RegisterBrokerRecord_2, _write_RegisterBrokerRecord_3, _write_RegisterBrokerRecord_4,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -43,19 +44,12 @@ __all__ = ["RegisterControllerRecord"]
 class RegisterControllerRecordControllerFeature(Fields):
     """ControllerFeature of RegisterControllerRecord."""
 
-    __slots__ = (
-        "name",
-        "min_supported_version",
-        "max_supported_version",
-    )
+    __slots__ = ('name', 'min_supported_version', 'max_supported_version')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('min_supported_version', 'minSupportedVersion', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('max_supported_version', 'maxSupportedVersion', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    min_supported_version: int
-    max_supported_version: int
 
     def __init__(
         self,
@@ -64,31 +58,22 @@ class RegisterControllerRecordControllerFeature(Fields):
         max_supported_version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
+        self.name: str = name
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RegisterControllerRecordControllerEndpoint(Fields):
     """ControllerEndpoint of RegisterControllerRecord."""
 
-    __slots__ = (
-        "name",
-        "host",
-        "port",
-        "security_protocol",
-    )
+    __slots__ = ('name', 'host', 'port', 'security_protocol')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('host', 'host', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('security_protocol', 'securityProtocol', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    host: str
-    port: int
-    security_protocol: int
 
     def __init__(
         self,
@@ -98,23 +83,17 @@ class RegisterControllerRecordControllerEndpoint(Fields):
         security_protocol: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.security_protocol = security_protocol
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.security_protocol: int = security_protocol
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RegisterControllerRecord(Message):
     """RegisterControllerRecord: a metadata, key 27, versions 0 to 0."""
 
-    __slots__ = (
-        "controller_id",
-        "incarnation_id",
-        "zk_migration_ready",
-        "end_points",
-        "features",
-    )
+    __slots__ = ('controller_id', 'incarnation_id', 'zk_migration_ready', 'end_points', 'features')
     NAME = "RegisterControllerRecord"
     API_KEY = 27
     MIN_VERSION = 0
@@ -129,11 +108,6 @@ class RegisterControllerRecord(Message):
         ('end_points', 'endPoints', '[]RegisterControllerRecordControllerEndpoint', (0, 0), (0, -1), None, (0, -1), (), False),
         ('features', 'features', '[]RegisterControllerRecordControllerFeature', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    controller_id: int
-    incarnation_id: bytes
-    zk_migration_ready: bool
-    end_points: list[RegisterControllerRecordControllerEndpoint]
-    features: list[RegisterControllerRecordControllerFeature]
 
     def __init__(
         self,
@@ -144,11 +118,11 @@ class RegisterControllerRecord(Message):
         features: list[RegisterControllerRecordControllerFeature] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.controller_id = controller_id
-        self.incarnation_id = incarnation_id
-        self.zk_migration_ready = zk_migration_ready
-        self.end_points = [] if end_points is EMPTY else end_points
-        self.features = [] if features is EMPTY else features
+        self.controller_id: int = controller_id
+        self.incarnation_id: bytes = incarnation_id
+        self.zk_migration_ready: bool = zk_migration_ready
+        self.end_points: list[RegisterControllerRecordControllerEndpoint] = [] if end_points is EMPTY else end_points
+        self.features: list[RegisterControllerRecordControllerFeature] = [] if features is EMPTY else features
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -254,24 +228,14 @@ def _read_RegisterControllerRecord_0(data: bytes, pos: int, budget: Budget) -> t
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="endPoints")
-    if n * 7 > size - pos:
-        check_length(n * 7, pos, size, what="endPoints")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 7, 292, "endPoints", pos, size, budget)
     o.end_points, pos = _read_RegisterControllerRecordControllerEndpoint_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="features")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="features")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 6, 220, "features", pos, size, budget)
     o.features, pos = _read_RegisterControllerRecordControllerFeature_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -304,9 +268,5 @@ def _write_RegisterControllerRecord_0(o: RegisterControllerRecord, write: Write,
         write(b"\x00")
 
 
-RegisterControllerRecord.READERS = (
-    _read_RegisterControllerRecord_0,
-)
-RegisterControllerRecord.WRITERS = (
-    _write_RegisterControllerRecord_0,
-)
+RegisterControllerRecord.READERS = (_read_RegisterControllerRecord_0,)
+RegisterControllerRecord.WRITERS = (_write_RegisterControllerRecord_0,)

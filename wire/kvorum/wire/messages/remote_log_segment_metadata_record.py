@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -56,19 +57,12 @@ __all__ = ["RemoteLogSegmentMetadataRecord"]
 class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Fields):
     """TopicIdPartitionEntry of RemoteLogSegmentMetadataRecord."""
 
-    __slots__ = (
-        "name",
-        "id",
-        "partition",
-    )
+    __slots__ = ('name', 'id', 'partition')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('id', 'id', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    id: bytes
-    partition: int
 
     def __init__(
         self,
@@ -77,25 +71,20 @@ class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Fields):
         partition: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.id = id
-        self.partition = partition
+        self.name: str = name
+        self.id: bytes = id
+        self.partition: int = partition
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry(Fields):
     """SegmentLeaderEpochEntry of RemoteLogSegmentMetadataRecord."""
 
-    __slots__ = (
-        "leader_epoch",
-        "offset",
-    )
+    __slots__ = ('leader_epoch', 'offset')
     FIELDS = (
         ('leader_epoch', 'leaderEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('offset', 'offset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    leader_epoch: int
-    offset: int
 
     def __init__(
         self,
@@ -103,24 +92,19 @@ class RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry(Fields):
         offset: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.leader_epoch = leader_epoch
-        self.offset = offset
+        self.leader_epoch: int = leader_epoch
+        self.offset: int = offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry(Fields):
     """RemoteLogSegmentIdEntry of RemoteLogSegmentMetadataRecord."""
 
-    __slots__ = (
-        "topic_id_partition",
-        "id",
-    )
+    __slots__ = ('topic_id_partition', 'id')
     FIELDS = (
         ('topic_id_partition', 'topicIdPartition', 'RemoteLogSegmentMetadataRecordTopicIdPartitionEntry', (0, 0), (0, -1), None, (0, -1), (), False),
         ('id', 'id', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
     )
-    topic_id_partition: RemoteLogSegmentMetadataRecordTopicIdPartitionEntry
-    id: bytes
 
     def __init__(
         self,
@@ -128,27 +112,15 @@ class RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry(Fields):
         id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id_partition = RemoteLogSegmentMetadataRecordTopicIdPartitionEntry() if topic_id_partition is None else topic_id_partition
-        self.id = id
+        self.topic_id_partition: RemoteLogSegmentMetadataRecordTopicIdPartitionEntry = RemoteLogSegmentMetadataRecordTopicIdPartitionEntry() if topic_id_partition is None else topic_id_partition
+        self.id: bytes = id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RemoteLogSegmentMetadataRecord(Message):
     """RemoteLogSegmentMetadataRecord: a metadata, key 0, versions 0 to 0."""
 
-    __slots__ = (
-        "remote_log_segment_id",
-        "start_offset",
-        "end_offset",
-        "broker_id",
-        "max_timestamp_ms",
-        "event_timestamp_ms",
-        "segment_leader_epochs",
-        "segment_size_in_bytes",
-        "custom_metadata",
-        "remote_log_segment_state",
-        "txn_index_empty",
-    )
+    __slots__ = ('remote_log_segment_id', 'start_offset', 'end_offset', 'broker_id', 'max_timestamp_ms', 'event_timestamp_ms', 'segment_leader_epochs', 'segment_size_in_bytes', 'custom_metadata', 'remote_log_segment_state', 'txn_index_empty')
     NAME = "RemoteLogSegmentMetadataRecord"
     API_KEY = 0
     MIN_VERSION = 0
@@ -170,17 +142,6 @@ class RemoteLogSegmentMetadataRecord(Message):
         ('remote_log_segment_state', 'remoteLogSegmentState', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('txn_index_empty', 'txnIndexEmpty', 'bool', (0, 0), (0, -1), 0, (0, 32767), False, False),
     )
-    remote_log_segment_id: RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry
-    start_offset: int
-    end_offset: int
-    broker_id: int
-    max_timestamp_ms: int
-    event_timestamp_ms: int
-    segment_leader_epochs: list[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry]
-    segment_size_in_bytes: int
-    custom_metadata: bytes | None
-    remote_log_segment_state: int
-    txn_index_empty: bool
 
     def __init__(
         self,
@@ -197,17 +158,17 @@ class RemoteLogSegmentMetadataRecord(Message):
         txn_index_empty: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.remote_log_segment_id = RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry() if remote_log_segment_id is None else remote_log_segment_id
-        self.start_offset = start_offset
-        self.end_offset = end_offset
-        self.broker_id = broker_id
-        self.max_timestamp_ms = max_timestamp_ms
-        self.event_timestamp_ms = event_timestamp_ms
-        self.segment_leader_epochs = [] if segment_leader_epochs is EMPTY else segment_leader_epochs
-        self.segment_size_in_bytes = segment_size_in_bytes
-        self.custom_metadata = custom_metadata
-        self.remote_log_segment_state = remote_log_segment_state
-        self.txn_index_empty = txn_index_empty
+        self.remote_log_segment_id: RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry = RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry() if remote_log_segment_id is None else remote_log_segment_id
+        self.start_offset: int = start_offset
+        self.end_offset: int = end_offset
+        self.broker_id: int = broker_id
+        self.max_timestamp_ms: int = max_timestamp_ms
+        self.event_timestamp_ms: int = event_timestamp_ms
+        self.segment_leader_epochs: list[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry] = [] if segment_leader_epochs is EMPTY else segment_leader_epochs
+        self.segment_size_in_bytes: int = segment_size_in_bytes
+        self.custom_metadata: bytes | None = custom_metadata
+        self.remote_log_segment_state: int = remote_log_segment_state
+        self.txn_index_empty: bool = txn_index_empty
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -331,12 +292,7 @@ def _read_RemoteLogSegmentMetadataRecord_0(data: bytes, pos: int, budget: Budget
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="segmentLeaderEpochs")
-    if n * 13 > size - pos:
-        check_length(n * 13, pos, size, what="segmentLeaderEpochs")
-    if budget is not None:
-        budget.charge(n * 156, pos)
+    check_array(n, 13, 156, "segmentLeaderEpochs", pos, size, budget)
     o.segment_leader_epochs, pos = _read_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(data, pos, n, budget)
     o.segment_size_in_bytes, n = _read_iB(data, pos)
     pos += 5
@@ -393,9 +349,5 @@ def _write_RemoteLogSegmentMetadataRecord_0(o: RemoteLogSegmentMetadataRecord, w
         write(_pack_bx(o.remote_log_segment_state))
 
 
-RemoteLogSegmentMetadataRecord.READERS = (
-    _read_RemoteLogSegmentMetadataRecord_0,
-)
-RemoteLogSegmentMetadataRecord.WRITERS = (
-    _write_RemoteLogSegmentMetadataRecord_0,
-)
+RemoteLogSegmentMetadataRecord.READERS = (_read_RemoteLogSegmentMetadataRecord_0,)
+RemoteLogSegmentMetadataRecord.WRITERS = (_write_RemoteLogSegmentMetadataRecord_0,)

@@ -14,6 +14,7 @@ from kvorum.wire.primitives import (
     Struct as Fields,
     Tags,
     Write,
+    check_array,
     check_length,
     end_of_tag,
     long_uvarint,
@@ -46,16 +47,11 @@ __all__ = ["RemoteLogSegmentMetadataSnapshotRecord"]
 class RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry(Fields):
     """SegmentLeaderEpochEntry of RemoteLogSegmentMetadataSnapshotRecord."""
 
-    __slots__ = (
-        "leader_epoch",
-        "offset",
-    )
+    __slots__ = ('leader_epoch', 'offset')
     FIELDS = (
         ('leader_epoch', 'leaderEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('offset', 'offset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    leader_epoch: int
-    offset: int
 
     def __init__(
         self,
@@ -63,27 +59,15 @@ class RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry(Fields):
         offset: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.leader_epoch = leader_epoch
-        self.offset = offset
+        self.leader_epoch: int = leader_epoch
+        self.offset: int = offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RemoteLogSegmentMetadataSnapshotRecord(Message):
     """RemoteLogSegmentMetadataSnapshotRecord: a metadata, key 3, versions 0 to 0."""
 
-    __slots__ = (
-        "segment_id",
-        "start_offset",
-        "end_offset",
-        "broker_id",
-        "max_timestamp_ms",
-        "event_timestamp_ms",
-        "segment_leader_epochs",
-        "segment_size_in_bytes",
-        "custom_metadata",
-        "remote_log_segment_state",
-        "txn_index_empty",
-    )
+    __slots__ = ('segment_id', 'start_offset', 'end_offset', 'broker_id', 'max_timestamp_ms', 'event_timestamp_ms', 'segment_leader_epochs', 'segment_size_in_bytes', 'custom_metadata', 'remote_log_segment_state', 'txn_index_empty')
     NAME = "RemoteLogSegmentMetadataSnapshotRecord"
     API_KEY = 3
     MIN_VERSION = 0
@@ -103,17 +87,6 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
         ('remote_log_segment_state', 'remoteLogSegmentState', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('txn_index_empty', 'txnIndexEmpty', 'bool', (0, 0), (0, -1), 0, (0, 32767), False, False),
     )
-    segment_id: bytes
-    start_offset: int
-    end_offset: int
-    broker_id: int
-    max_timestamp_ms: int
-    event_timestamp_ms: int
-    segment_leader_epochs: list[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry]
-    segment_size_in_bytes: int
-    custom_metadata: bytes | None
-    remote_log_segment_state: int
-    txn_index_empty: bool
 
     def __init__(
         self,
@@ -130,17 +103,17 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
         txn_index_empty: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.segment_id = segment_id
-        self.start_offset = start_offset
-        self.end_offset = end_offset
-        self.broker_id = broker_id
-        self.max_timestamp_ms = max_timestamp_ms
-        self.event_timestamp_ms = event_timestamp_ms
-        self.segment_leader_epochs = [] if segment_leader_epochs is EMPTY else segment_leader_epochs
-        self.segment_size_in_bytes = segment_size_in_bytes
-        self.custom_metadata = custom_metadata
-        self.remote_log_segment_state = remote_log_segment_state
-        self.txn_index_empty = txn_index_empty
+        self.segment_id: bytes = segment_id
+        self.start_offset: int = start_offset
+        self.end_offset: int = end_offset
+        self.broker_id: int = broker_id
+        self.max_timestamp_ms: int = max_timestamp_ms
+        self.event_timestamp_ms: int = event_timestamp_ms
+        self.segment_leader_epochs: list[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry] = [] if segment_leader_epochs is EMPTY else segment_leader_epochs
+        self.segment_size_in_bytes: int = segment_size_in_bytes
+        self.custom_metadata: bytes | None = custom_metadata
+        self.remote_log_segment_state: int = remote_log_segment_state
+        self.txn_index_empty: bool = txn_index_empty
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -196,12 +169,7 @@ def _read_RemoteLogSegmentMetadataSnapshotRecord_0(data: bytes, pos: int, budget
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="segmentLeaderEpochs")
-    if n * 13 > size - pos:
-        check_length(n * 13, pos, size, what="segmentLeaderEpochs")
-    if budget is not None:
-        budget.charge(n * 156, pos)
+    check_array(n, 13, 156, "segmentLeaderEpochs", pos, size, budget)
     o.segment_leader_epochs, pos = _read_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(data, pos, n, budget)
     o.segment_size_in_bytes, n = _read_iB(data, pos)
     pos += 5
@@ -259,9 +227,5 @@ def _write_RemoteLogSegmentMetadataSnapshotRecord_0(o: RemoteLogSegmentMetadataS
         write(_pack_bx(o.remote_log_segment_state))
 
 
-RemoteLogSegmentMetadataSnapshotRecord.READERS = (
-    _read_RemoteLogSegmentMetadataSnapshotRecord_0,
-)
-RemoteLogSegmentMetadataSnapshotRecord.WRITERS = (
-    _write_RemoteLogSegmentMetadataSnapshotRecord_0,
-)
+RemoteLogSegmentMetadataSnapshotRecord.READERS = (_read_RemoteLogSegmentMetadataSnapshotRecord_0,)
+RemoteLogSegmentMetadataSnapshotRecord.WRITERS = (_write_RemoteLogSegmentMetadataSnapshotRecord_0,)

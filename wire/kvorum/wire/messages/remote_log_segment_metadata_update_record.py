@@ -45,19 +45,12 @@ __all__ = ["RemoteLogSegmentMetadataUpdateRecord"]
 class RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry(Fields):
     """TopicIdPartitionEntry of RemoteLogSegmentMetadataUpdateRecord."""
 
-    __slots__ = (
-        "name",
-        "id",
-        "partition",
-    )
+    __slots__ = ('name', 'id', 'partition')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('id', 'id', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    id: bytes
-    partition: int
 
     def __init__(
         self,
@@ -66,25 +59,20 @@ class RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry(Fields):
         partition: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.id = id
-        self.partition = partition
+        self.name: str = name
+        self.id: bytes = id
+        self.partition: int = partition
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry(Fields):
     """RemoteLogSegmentIdEntry of RemoteLogSegmentMetadataUpdateRecord."""
 
-    __slots__ = (
-        "topic_id_partition",
-        "id",
-    )
+    __slots__ = ('topic_id_partition', 'id')
     FIELDS = (
         ('topic_id_partition', 'topicIdPartition', 'RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry', (0, 0), (0, -1), None, (0, -1), (), False),
         ('id', 'id', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
     )
-    topic_id_partition: RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry
-    id: bytes
 
     def __init__(
         self,
@@ -92,21 +80,15 @@ class RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry(Fields):
         id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id_partition = RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry() if topic_id_partition is None else topic_id_partition
-        self.id = id
+        self.topic_id_partition: RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry = RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry() if topic_id_partition is None else topic_id_partition
+        self.id: bytes = id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RemoteLogSegmentMetadataUpdateRecord(Message):
     """RemoteLogSegmentMetadataUpdateRecord: a metadata, key 1, versions 0 to 0."""
 
-    __slots__ = (
-        "remote_log_segment_id",
-        "broker_id",
-        "event_timestamp_ms",
-        "custom_metadata",
-        "remote_log_segment_state",
-    )
+    __slots__ = ('remote_log_segment_id', 'broker_id', 'event_timestamp_ms', 'custom_metadata', 'remote_log_segment_state')
     NAME = "RemoteLogSegmentMetadataUpdateRecord"
     API_KEY = 1
     MIN_VERSION = 0
@@ -121,11 +103,6 @@ class RemoteLogSegmentMetadataUpdateRecord(Message):
         ('custom_metadata', 'customMetadata', 'bytes', (0, 0), (0, 32767), None, (0, -1), None, False),
         ('remote_log_segment_state', 'remoteLogSegmentState', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    remote_log_segment_id: RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry
-    broker_id: int
-    event_timestamp_ms: int
-    custom_metadata: bytes | None
-    remote_log_segment_state: int
 
     def __init__(
         self,
@@ -136,11 +113,11 @@ class RemoteLogSegmentMetadataUpdateRecord(Message):
         remote_log_segment_state: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.remote_log_segment_id = RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry() if remote_log_segment_id is None else remote_log_segment_id
-        self.broker_id = broker_id
-        self.event_timestamp_ms = event_timestamp_ms
-        self.custom_metadata = custom_metadata
-        self.remote_log_segment_state = remote_log_segment_state
+        self.remote_log_segment_id: RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry = RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry() if remote_log_segment_id is None else remote_log_segment_id
+        self.broker_id: int = broker_id
+        self.event_timestamp_ms: int = event_timestamp_ms
+        self.custom_metadata: bytes | None = custom_metadata
+        self.remote_log_segment_state: int = remote_log_segment_state
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -253,9 +230,5 @@ def _write_RemoteLogSegmentMetadataUpdateRecord_0(o: RemoteLogSegmentMetadataUpd
         write(_pack_bx(o.remote_log_segment_state))
 
 
-RemoteLogSegmentMetadataUpdateRecord.READERS = (
-    _read_RemoteLogSegmentMetadataUpdateRecord_0,
-)
-RemoteLogSegmentMetadataUpdateRecord.WRITERS = (
-    _write_RemoteLogSegmentMetadataUpdateRecord_0,
-)
+RemoteLogSegmentMetadataUpdateRecord.READERS = (_read_RemoteLogSegmentMetadataUpdateRecord_0,)
+RemoteLogSegmentMetadataUpdateRecord.WRITERS = (_write_RemoteLogSegmentMetadataUpdateRecord_0,)

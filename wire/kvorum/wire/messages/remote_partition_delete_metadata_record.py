@@ -37,19 +37,12 @@ __all__ = ["RemotePartitionDeleteMetadataRecord"]
 class RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry(Fields):
     """TopicIdPartitionEntry of RemotePartitionDeleteMetadataRecord."""
 
-    __slots__ = (
-        "name",
-        "id",
-        "partition",
-    )
+    __slots__ = ('name', 'id', 'partition')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('id', 'id', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    id: bytes
-    partition: int
 
     def __init__(
         self,
@@ -58,21 +51,16 @@ class RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry(Fields):
         partition: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.id = id
-        self.partition = partition
+        self.name: str = name
+        self.id: bytes = id
+        self.partition: int = partition
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RemotePartitionDeleteMetadataRecord(Message):
     """RemotePartitionDeleteMetadataRecord: a metadata, key 2, versions 0 to 0."""
 
-    __slots__ = (
-        "topic_id_partition",
-        "broker_id",
-        "event_timestamp_ms",
-        "remote_partition_delete_state",
-    )
+    __slots__ = ('topic_id_partition', 'broker_id', 'event_timestamp_ms', 'remote_partition_delete_state')
     NAME = "RemotePartitionDeleteMetadataRecord"
     API_KEY = 2
     MIN_VERSION = 0
@@ -85,10 +73,6 @@ class RemotePartitionDeleteMetadataRecord(Message):
         ('event_timestamp_ms', 'eventTimestampMs', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('remote_partition_delete_state', 'remotePartitionDeleteState', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    topic_id_partition: RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry
-    broker_id: int
-    event_timestamp_ms: int
-    remote_partition_delete_state: int
 
     def __init__(
         self,
@@ -98,10 +82,10 @@ class RemotePartitionDeleteMetadataRecord(Message):
         remote_partition_delete_state: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id_partition = RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry() if topic_id_partition is None else topic_id_partition
-        self.broker_id = broker_id
-        self.event_timestamp_ms = event_timestamp_ms
-        self.remote_partition_delete_state = remote_partition_delete_state
+        self.topic_id_partition: RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry = RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry() if topic_id_partition is None else topic_id_partition
+        self.broker_id: int = broker_id
+        self.event_timestamp_ms: int = event_timestamp_ms
+        self.remote_partition_delete_state: int = remote_partition_delete_state
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -166,9 +150,5 @@ def _write_RemotePartitionDeleteMetadataRecord_0(o: RemotePartitionDeleteMetadat
         write(_pack_iqbx(o.broker_id, o.event_timestamp_ms, o.remote_partition_delete_state))
 
 
-RemotePartitionDeleteMetadataRecord.READERS = (
-    _read_RemotePartitionDeleteMetadataRecord_0,
-)
-RemotePartitionDeleteMetadataRecord.WRITERS = (
-    _write_RemotePartitionDeleteMetadataRecord_0,
-)
+RemotePartitionDeleteMetadataRecord.READERS = (_read_RemotePartitionDeleteMetadataRecord_0,)
+RemotePartitionDeleteMetadataRecord.WRITERS = (_write_RemotePartitionDeleteMetadataRecord_0,)

@@ -26,9 +26,7 @@ __all__ = ["RemoveAccessControlEntryRecord"]
 class RemoveAccessControlEntryRecord(Message):
     """RemoveAccessControlEntryRecord: a metadata, key 19, versions 0 to 0."""
 
-    __slots__ = (
-        "id",
-    )
+    __slots__ = ('id',)
     NAME = "RemoveAccessControlEntryRecord"
     API_KEY = 19
     MIN_VERSION = 0
@@ -37,14 +35,13 @@ class RemoveAccessControlEntryRecord(Message):
     FIELDS = (
         ('id', 'id', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
     )
-    id: bytes
 
     def __init__(
         self,
         id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.id = id
+        self.id: bytes = id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -68,9 +65,5 @@ def _write_RemoveAccessControlEntryRecord_0(o: RemoveAccessControlEntryRecord, w
         write(_pack_16sx(o.id))
 
 
-RemoveAccessControlEntryRecord.READERS = (
-    _read_RemoveAccessControlEntryRecord_0,
-)
-RemoveAccessControlEntryRecord.WRITERS = (
-    _write_RemoveAccessControlEntryRecord_0,
-)
+RemoveAccessControlEntryRecord.READERS = (_read_RemoveAccessControlEntryRecord_0,)
+RemoveAccessControlEntryRecord.WRITERS = (_write_RemoveAccessControlEntryRecord_0,)

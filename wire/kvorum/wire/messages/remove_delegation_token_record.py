@@ -25,9 +25,7 @@ __all__ = ["RemoveDelegationTokenRecord"]
 class RemoveDelegationTokenRecord(Message):
     """RemoveDelegationTokenRecord: a metadata, key 26, versions 0 to 0."""
 
-    __slots__ = (
-        "token_id",
-    )
+    __slots__ = ('token_id',)
     NAME = "RemoveDelegationTokenRecord"
     API_KEY = 26
     MIN_VERSION = 0
@@ -36,14 +34,13 @@ class RemoveDelegationTokenRecord(Message):
     FIELDS = (
         ('token_id', 'tokenId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    token_id: str
 
     def __init__(
         self,
         token_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.token_id = token_id
+        self.token_id: str = token_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -81,9 +78,5 @@ def _write_RemoveDelegationTokenRecord_0(o: RemoveDelegationTokenRecord, write: 
         write(b"\x00")
 
 
-RemoveDelegationTokenRecord.READERS = (
-    _read_RemoveDelegationTokenRecord_0,
-)
-RemoveDelegationTokenRecord.WRITERS = (
-    _write_RemoveDelegationTokenRecord_0,
-)
+RemoveDelegationTokenRecord.READERS = (_read_RemoveDelegationTokenRecord_0,)
+RemoveDelegationTokenRecord.WRITERS = (_write_RemoveDelegationTokenRecord_0,)

@@ -34,11 +34,7 @@ __all__ = ["RemoveRaftVoterRequest", "RemoveRaftVoterResponse"]
 class RemoveRaftVoterRequest(Message):
     """RemoveRaftVoterRequest: a request, key 81, versions 0 to 0."""
 
-    __slots__ = (
-        "cluster_id",
-        "voter_id",
-        "voter_directory_id",
-    )
+    __slots__ = ('cluster_id', 'voter_id', 'voter_directory_id')
     NAME = "RemoveRaftVoterRequest"
     API_KEY = 81
     MIN_VERSION = 0
@@ -49,9 +45,6 @@ class RemoveRaftVoterRequest(Message):
         ('voter_id', 'voterId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('voter_directory_id', 'voterDirectoryId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
     )
-    cluster_id: str | None
-    voter_id: int
-    voter_directory_id: bytes
 
     def __init__(
         self,
@@ -60,20 +53,16 @@ class RemoveRaftVoterRequest(Message):
         voter_directory_id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.cluster_id = cluster_id
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
+        self.cluster_id: str | None = cluster_id
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RemoveRaftVoterResponse(Message):
     """RemoveRaftVoterResponse: a response, key 81, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message')
     NAME = "RemoveRaftVoterResponse"
     API_KEY = 81
     MIN_VERSION = 0
@@ -84,9 +73,6 @@ class RemoveRaftVoterResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), '', True),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -95,9 +81,9 @@ class RemoveRaftVoterResponse(Message):
         error_message: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -184,15 +170,7 @@ def _write_RemoveRaftVoterResponse_0(o: RemoveRaftVoterResponse, write: Write, v
         write(b"\x00")
 
 
-RemoveRaftVoterRequest.READERS = (
-    _read_RemoveRaftVoterRequest_0,
-)
-RemoveRaftVoterRequest.WRITERS = (
-    _write_RemoveRaftVoterRequest_0,
-)
-RemoveRaftVoterResponse.READERS = (
-    _read_RemoveRaftVoterResponse_0,
-)
-RemoveRaftVoterResponse.WRITERS = (
-    _write_RemoveRaftVoterResponse_0,
-)
+RemoveRaftVoterRequest.READERS = (_read_RemoveRaftVoterRequest_0,)
+RemoveRaftVoterRequest.WRITERS = (_write_RemoveRaftVoterRequest_0,)
+RemoveRaftVoterResponse.READERS = (_read_RemoveRaftVoterResponse_0,)
+RemoveRaftVoterResponse.WRITERS = (_write_RemoveRaftVoterResponse_0,)

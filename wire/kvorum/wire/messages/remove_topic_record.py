@@ -26,9 +26,7 @@ __all__ = ["RemoveTopicRecord"]
 class RemoveTopicRecord(Message):
     """RemoveTopicRecord: a metadata, key 9, versions 0 to 0."""
 
-    __slots__ = (
-        "topic_id",
-    )
+    __slots__ = ('topic_id',)
     NAME = "RemoveTopicRecord"
     API_KEY = 9
     MIN_VERSION = 0
@@ -37,14 +35,13 @@ class RemoveTopicRecord(Message):
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
     )
-    topic_id: bytes
 
     def __init__(
         self,
         topic_id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
+        self.topic_id: bytes = topic_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -68,9 +65,5 @@ def _write_RemoveTopicRecord_0(o: RemoveTopicRecord, write: Write, version: int)
         write(_pack_16sx(o.topic_id))
 
 
-RemoveTopicRecord.READERS = (
-    _read_RemoveTopicRecord_0,
-)
-RemoveTopicRecord.WRITERS = (
-    _write_RemoveTopicRecord_0,
-)
+RemoveTopicRecord.READERS = (_read_RemoveTopicRecord_0,)
+RemoveTopicRecord.WRITERS = (_write_RemoveTopicRecord_0,)

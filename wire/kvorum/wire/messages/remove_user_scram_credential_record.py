@@ -29,10 +29,7 @@ __all__ = ["RemoveUserScramCredentialRecord"]
 class RemoveUserScramCredentialRecord(Message):
     """RemoveUserScramCredentialRecord: a metadata, key 22, versions 0 to 0."""
 
-    __slots__ = (
-        "name",
-        "mechanism",
-    )
+    __slots__ = ('name', 'mechanism')
     NAME = "RemoveUserScramCredentialRecord"
     API_KEY = 22
     MIN_VERSION = 0
@@ -42,8 +39,6 @@ class RemoveUserScramCredentialRecord(Message):
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('mechanism', 'mechanism', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    mechanism: int
 
     def __init__(
         self,
@@ -51,8 +46,8 @@ class RemoveUserScramCredentialRecord(Message):
         mechanism: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.mechanism = mechanism
+        self.name: str = name
+        self.mechanism: int = mechanism
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -91,9 +86,5 @@ def _write_RemoveUserScramCredentialRecord_0(o: RemoveUserScramCredentialRecord,
         write(_pack_bx(o.mechanism))
 
 
-RemoveUserScramCredentialRecord.READERS = (
-    _read_RemoveUserScramCredentialRecord_0,
-)
-RemoveUserScramCredentialRecord.WRITERS = (
-    _write_RemoveUserScramCredentialRecord_0,
-)
+RemoveUserScramCredentialRecord.READERS = (_read_RemoveUserScramCredentialRecord_0,)
+RemoveUserScramCredentialRecord.WRITERS = (_write_RemoveUserScramCredentialRecord_0,)

@@ -36,10 +36,7 @@ __all__ = ["RenewDelegationTokenRequest", "RenewDelegationTokenResponse"]
 class RenewDelegationTokenRequest(Message):
     """RenewDelegationTokenRequest: a request, key 39, versions 1 to 2."""
 
-    __slots__ = (
-        "hmac",
-        "renew_period_ms",
-    )
+    __slots__ = ('hmac', 'renew_period_ms')
     NAME = "RenewDelegationTokenRequest"
     API_KEY = 39
     MIN_VERSION = 1
@@ -49,8 +46,6 @@ class RenewDelegationTokenRequest(Message):
         ('hmac', 'hmac', 'bytes', (1, 2), (0, -1), None, (0, -1), b"", False),
         ('renew_period_ms', 'renewPeriodMs', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
     )
-    hmac: bytes
-    renew_period_ms: int
 
     def __init__(
         self,
@@ -58,19 +53,15 @@ class RenewDelegationTokenRequest(Message):
         renew_period_ms: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.hmac = hmac
-        self.renew_period_ms = renew_period_ms
+        self.hmac: bytes = hmac
+        self.renew_period_ms: int = renew_period_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class RenewDelegationTokenResponse(Message):
     """RenewDelegationTokenResponse: a response, key 39, versions 1 to 2."""
 
-    __slots__ = (
-        "error_code",
-        "expiry_timestamp_ms",
-        "throttle_time_ms",
-    )
+    __slots__ = ('error_code', 'expiry_timestamp_ms', 'throttle_time_ms')
     NAME = "RenewDelegationTokenResponse"
     API_KEY = 39
     MIN_VERSION = 1
@@ -81,9 +72,6 @@ class RenewDelegationTokenResponse(Message):
         ('expiry_timestamp_ms', 'expiryTimestampMs', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
     )
-    error_code: int
-    expiry_timestamp_ms: int
-    throttle_time_ms: int
 
     def __init__(
         self,
@@ -92,9 +80,9 @@ class RenewDelegationTokenResponse(Message):
         throttle_time_ms: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.expiry_timestamp_ms = expiry_timestamp_ms
-        self.throttle_time_ms = throttle_time_ms
+        self.error_code: int = error_code
+        self.expiry_timestamp_ms: int = expiry_timestamp_ms
+        self.throttle_time_ms: int = throttle_time_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -188,19 +176,7 @@ def _write_RenewDelegationTokenResponse_2(o: RenewDelegationTokenResponse, write
         write(_pack_hqix(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
 
 
-RenewDelegationTokenRequest.READERS = (
-    _read_RenewDelegationTokenRequest_1,
-    _read_RenewDelegationTokenRequest_2,
-)
-RenewDelegationTokenRequest.WRITERS = (
-    _write_RenewDelegationTokenRequest_1,
-    _write_RenewDelegationTokenRequest_2,
-)
-RenewDelegationTokenResponse.READERS = (
-    _read_RenewDelegationTokenResponse_1,
-    _read_RenewDelegationTokenResponse_2,
-)
-RenewDelegationTokenResponse.WRITERS = (
-    _write_RenewDelegationTokenResponse_1,
-    _write_RenewDelegationTokenResponse_2,
-)
+RenewDelegationTokenRequest.READERS = (_read_RenewDelegationTokenRequest_1, _read_RenewDelegationTokenRequest_2,)
+RenewDelegationTokenRequest.WRITERS = (_write_RenewDelegationTokenRequest_1, _write_RenewDelegationTokenRequest_2,)
+RenewDelegationTokenResponse.READERS = (_read_RenewDelegationTokenResponse_1, _read_RenewDelegationTokenResponse_2,)
+RenewDelegationTokenResponse.WRITERS = (_write_RenewDelegationTokenResponse_1, _write_RenewDelegationTokenResponse_2,)

@@ -26,12 +26,7 @@ __all__ = ["RequestHeader"]
 class RequestHeader(Message):
     """RequestHeader: a header, versions 1 to 2."""
 
-    __slots__ = (
-        "request_api_key",
-        "request_api_version",
-        "correlation_id",
-        "client_id",
-    )
+    __slots__ = ('request_api_key', 'request_api_version', 'correlation_id', 'client_id')
     NAME = "RequestHeader"
     API_KEY = None
     MIN_VERSION = 1
@@ -43,10 +38,6 @@ class RequestHeader(Message):
         ('correlation_id', 'correlationId', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('client_id', 'clientId', 'string', (1, 2), (1, 32767), None, (0, -1), '', False),
     )
-    request_api_key: int
-    request_api_version: int
-    correlation_id: int
-    client_id: str | None
 
     def __init__(
         self,
@@ -56,10 +47,10 @@ class RequestHeader(Message):
         client_id: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.request_api_key = request_api_key
-        self.request_api_version = request_api_version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
+        self.request_api_key: int = request_api_key
+        self.request_api_version: int = request_api_version
+        self.correlation_id: int = correlation_id
+        self.client_id: str | None = client_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -129,11 +120,5 @@ def _write_RequestHeader_2(o: RequestHeader, write: Write, version: int) -> None
         write(b"\x00")
 
 
-RequestHeader.READERS = (
-    _read_RequestHeader_1,
-    _read_RequestHeader_2,
-)
-RequestHeader.WRITERS = (
-    _write_RequestHeader_1,
-    _write_RequestHeader_2,
-)
+RequestHeader.READERS = (_read_RequestHeader_1, _read_RequestHeader_2,)
+RequestHeader.WRITERS = (_write_RequestHeader_1, _write_RequestHeader_2,)

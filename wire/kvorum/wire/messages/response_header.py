@@ -26,9 +26,7 @@ __all__ = ["ResponseHeader"]
 class ResponseHeader(Message):
     """ResponseHeader: a header, versions 0 to 1."""
 
-    __slots__ = (
-        "correlation_id",
-    )
+    __slots__ = ('correlation_id',)
     NAME = "ResponseHeader"
     API_KEY = None
     MIN_VERSION = 0
@@ -37,14 +35,13 @@ class ResponseHeader(Message):
     FIELDS = (
         ('correlation_id', 'correlationId', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    correlation_id: int
 
     def __init__(
         self,
         correlation_id: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.correlation_id = correlation_id
+        self.correlation_id: int = correlation_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -80,11 +77,5 @@ def _write_ResponseHeader_1(o: ResponseHeader, write: Write, version: int) -> No
         write(_pack_ix(o.correlation_id))
 
 
-ResponseHeader.READERS = (
-    _read_ResponseHeader_0,
-    _read_ResponseHeader_1,
-)
-ResponseHeader.WRITERS = (
-    _write_ResponseHeader_0,
-    _write_ResponseHeader_1,
-)
+ResponseHeader.READERS = (_read_ResponseHeader_0, _read_ResponseHeader_1,)
+ResponseHeader.WRITERS = (_write_ResponseHeader_0, _write_ResponseHeader_1,)

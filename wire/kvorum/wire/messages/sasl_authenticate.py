@@ -40,9 +40,7 @@ __all__ = ["SaslAuthenticateRequest", "SaslAuthenticateResponse"]
 class SaslAuthenticateRequest(Message):
     """SaslAuthenticateRequest: a request, key 36, versions 0 to 2."""
 
-    __slots__ = (
-        "auth_bytes",
-    )
+    __slots__ = ('auth_bytes',)
     NAME = "SaslAuthenticateRequest"
     API_KEY = 36
     MIN_VERSION = 0
@@ -51,26 +49,20 @@ class SaslAuthenticateRequest(Message):
     FIELDS = (
         ('auth_bytes', 'authBytes', 'bytes', (0, 2), (0, -1), None, (0, -1), b"", False),
     )
-    auth_bytes: bytes
 
     def __init__(
         self,
         auth_bytes: bytes = b"",
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.auth_bytes = auth_bytes
+        self.auth_bytes: bytes = auth_bytes
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class SaslAuthenticateResponse(Message):
     """SaslAuthenticateResponse: a response, key 36, versions 0 to 2."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "auth_bytes",
-        "session_lifetime_ms",
-    )
+    __slots__ = ('error_code', 'error_message', 'auth_bytes', 'session_lifetime_ms')
     NAME = "SaslAuthenticateResponse"
     API_KEY = 36
     MIN_VERSION = 0
@@ -82,10 +74,6 @@ class SaslAuthenticateResponse(Message):
         ('auth_bytes', 'authBytes', 'bytes', (0, 2), (0, -1), None, (0, -1), b"", False),
         ('session_lifetime_ms', 'sessionLifetimeMs', 'int64', (1, 2), (0, -1), None, (0, -1), 0, True),
     )
-    error_code: int
-    error_message: str | None
-    auth_bytes: bytes
-    session_lifetime_ms: int
 
     def __init__(
         self,
@@ -95,10 +83,10 @@ class SaslAuthenticateResponse(Message):
         session_lifetime_ms: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.auth_bytes = auth_bytes
-        self.session_lifetime_ms = session_lifetime_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.auth_bytes: bytes = auth_bytes
+        self.session_lifetime_ms: int = session_lifetime_ms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -298,23 +286,7 @@ def _write_SaslAuthenticateResponse_2(o: SaslAuthenticateResponse, write: Write,
         write(_pack_qx(o.session_lifetime_ms))
 
 
-SaslAuthenticateRequest.READERS = (
-    _read_SaslAuthenticateRequest_0,
-    _read_SaslAuthenticateRequest_0,
-    _read_SaslAuthenticateRequest_2,
-)
-SaslAuthenticateRequest.WRITERS = (
-    _write_SaslAuthenticateRequest_0,
-    _write_SaslAuthenticateRequest_0,
-    _write_SaslAuthenticateRequest_2,
-)
-SaslAuthenticateResponse.READERS = (
-    _read_SaslAuthenticateResponse_0,
-    _read_SaslAuthenticateResponse_1,
-    _read_SaslAuthenticateResponse_2,
-)
-SaslAuthenticateResponse.WRITERS = (
-    _write_SaslAuthenticateResponse_0,
-    _write_SaslAuthenticateResponse_1,
-    _write_SaslAuthenticateResponse_2,
-)
+SaslAuthenticateRequest.READERS = (_read_SaslAuthenticateRequest_0, _read_SaslAuthenticateRequest_0, _read_SaslAuthenticateRequest_2,)
+SaslAuthenticateRequest.WRITERS = (_write_SaslAuthenticateRequest_0, _write_SaslAuthenticateRequest_0, _write_SaslAuthenticateRequest_2,)
+SaslAuthenticateResponse.READERS = (_read_SaslAuthenticateResponse_0, _read_SaslAuthenticateResponse_1, _read_SaslAuthenticateResponse_2,)
+SaslAuthenticateResponse.WRITERS = (_write_SaslAuthenticateResponse_0, _write_SaslAuthenticateResponse_1, _write_SaslAuthenticateResponse_2,)

@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     Message,
     Tags,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     new,
@@ -27,9 +28,7 @@ __all__ = ["SaslHandshakeRequest", "SaslHandshakeResponse"]
 class SaslHandshakeRequest(Message):
     """SaslHandshakeRequest: a request, key 17, versions 0 to 1."""
 
-    __slots__ = (
-        "mechanism",
-    )
+    __slots__ = ('mechanism',)
     NAME = "SaslHandshakeRequest"
     API_KEY = 17
     MIN_VERSION = 0
@@ -38,24 +37,20 @@ class SaslHandshakeRequest(Message):
     FIELDS = (
         ('mechanism', 'mechanism', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
     )
-    mechanism: str
 
     def __init__(
         self,
         mechanism: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.mechanism = mechanism
+        self.mechanism: str = mechanism
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class SaslHandshakeResponse(Message):
     """SaslHandshakeResponse: a response, key 17, versions 0 to 1."""
 
-    __slots__ = (
-        "error_code",
-        "mechanisms",
-    )
+    __slots__ = ('error_code', 'mechanisms')
     NAME = "SaslHandshakeResponse"
     API_KEY = 17
     MIN_VERSION = 0
@@ -65,8 +60,6 @@ class SaslHandshakeResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('mechanisms', 'mechanisms', '[]string', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    error_code: int
-    mechanisms: list[str]
 
     def __init__(
         self,
@@ -74,8 +67,8 @@ class SaslHandshakeResponse(Message):
         mechanisms: list[str] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.mechanisms = [] if mechanisms is EMPTY else mechanisms
+        self.error_code: int = error_code
+        self.mechanisms: list[str] = [] if mechanisms is EMPTY else mechanisms
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -110,12 +103,7 @@ def _read_SaslHandshakeResponse_0(data: bytes, pos: int, budget: Budget) -> tupl
     o = new(SaslHandshakeResponse)
     o.error_code, n = _read_hi(data, pos)
     pos += 6
-    if n < 0:
-        check_length(-1, pos, size, what="mechanisms")
-    if n * 2 > size - pos:
-        check_length(n * 2, pos, size, what="mechanisms")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 2, 84, "mechanisms", pos, size, budget)
     o.mechanisms = []
     for _ in range(n):
         n, = _read_h(data, pos)
@@ -147,19 +135,7 @@ def _write_SaslHandshakeResponse_0(o: SaslHandshakeResponse, write: Write, versi
         no_tags(version)
 
 
-SaslHandshakeRequest.READERS = (
-    _read_SaslHandshakeRequest_0,
-    _read_SaslHandshakeRequest_0,
-)
-SaslHandshakeRequest.WRITERS = (
-    _write_SaslHandshakeRequest_0,
-    _write_SaslHandshakeRequest_0,
-)
-SaslHandshakeResponse.READERS = (
-    _read_SaslHandshakeResponse_0,
-    _read_SaslHandshakeResponse_0,
-)
-SaslHandshakeResponse.WRITERS = (
-    _write_SaslHandshakeResponse_0,
-    _write_SaslHandshakeResponse_0,
-)
+SaslHandshakeRequest.READERS = (_read_SaslHandshakeRequest_0, _read_SaslHandshakeRequest_0,)
+SaslHandshakeRequest.WRITERS = (_write_SaslHandshakeRequest_0, _write_SaslHandshakeRequest_0,)
+SaslHandshakeResponse.READERS = (_read_SaslHandshakeResponse_0, _read_SaslHandshakeResponse_0,)
+SaslHandshakeResponse.WRITERS = (_write_SaslHandshakeResponse_0, _write_SaslHandshakeResponse_0,)

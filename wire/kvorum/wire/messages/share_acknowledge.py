@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -55,19 +56,12 @@ __all__ = ["ShareAcknowledgeRequest", "ShareAcknowledgeResponse"]
 class ShareAcknowledgeRequestAcknowledgementBatch(Fields):
     """AcknowledgementBatch of ShareAcknowledgeRequest."""
 
-    __slots__ = (
-        "first_offset",
-        "last_offset",
-        "acknowledge_types",
-    )
+    __slots__ = ('first_offset', 'last_offset', 'acknowledge_types')
     FIELDS = (
         ('first_offset', 'firstOffset', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('last_offset', 'lastOffset', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('acknowledge_types', 'acknowledgeTypes', '[]int8', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    first_offset: int
-    last_offset: int
-    acknowledge_types: list[int]
 
     def __init__(
         self,
@@ -76,25 +70,20 @@ class ShareAcknowledgeRequestAcknowledgementBatch(Fields):
         acknowledge_types: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.acknowledge_types = [] if acknowledge_types is EMPTY else acknowledge_types
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.acknowledge_types: list[int] = [] if acknowledge_types is EMPTY else acknowledge_types
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareAcknowledgeRequestAcknowledgePartition(Fields):
     """AcknowledgePartition of ShareAcknowledgeRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "acknowledgement_batches",
-    )
+    __slots__ = ('partition_index', 'acknowledgement_batches')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('acknowledgement_batches', 'acknowledgementBatches', '[]ShareAcknowledgeRequestAcknowledgementBatch', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    partition_index: int
-    acknowledgement_batches: list[ShareAcknowledgeRequestAcknowledgementBatch]
 
     def __init__(
         self,
@@ -102,24 +91,19 @@ class ShareAcknowledgeRequestAcknowledgePartition(Fields):
         acknowledgement_batches: list[ShareAcknowledgeRequestAcknowledgementBatch] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.acknowledgement_batches = [] if acknowledgement_batches is EMPTY else acknowledgement_batches
+        self.partition_index: int = partition_index
+        self.acknowledgement_batches: list[ShareAcknowledgeRequestAcknowledgementBatch] = [] if acknowledgement_batches is EMPTY else acknowledgement_batches
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareAcknowledgeRequestAcknowledgeTopic(Fields):
     """AcknowledgeTopic of ShareAcknowledgeRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (1, 2), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]ShareAcknowledgeRequestAcknowledgePartition', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[ShareAcknowledgeRequestAcknowledgePartition]
 
     def __init__(
         self,
@@ -127,21 +111,15 @@ class ShareAcknowledgeRequestAcknowledgeTopic(Fields):
         partitions: list[ShareAcknowledgeRequestAcknowledgePartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[ShareAcknowledgeRequestAcknowledgePartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareAcknowledgeRequest(Message):
     """ShareAcknowledgeRequest: a request, key 79, versions 1 to 2."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-        "share_session_epoch",
-        "is_renew_ack",
-        "topics",
-    )
+    __slots__ = ('group_id', 'member_id', 'share_session_epoch', 'is_renew_ack', 'topics')
     NAME = "ShareAcknowledgeRequest"
     API_KEY = 79
     MIN_VERSION = 1
@@ -157,11 +135,6 @@ class ShareAcknowledgeRequest(Message):
         ('is_renew_ack', 'isRenewAck', 'bool', (2, 2), (0, -1), None, (0, -1), False, False),
         ('topics', 'topics', '[]ShareAcknowledgeRequestAcknowledgeTopic', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str | None
-    member_id: str | None
-    share_session_epoch: int
-    is_renew_ack: bool
-    topics: list[ShareAcknowledgeRequestAcknowledgeTopic]
 
     def __init__(
         self,
@@ -172,27 +145,22 @@ class ShareAcknowledgeRequest(Message):
         topics: list[ShareAcknowledgeRequestAcknowledgeTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.share_session_epoch = share_session_epoch
-        self.is_renew_ack = is_renew_ack
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str | None = group_id
+        self.member_id: str | None = member_id
+        self.share_session_epoch: int = share_session_epoch
+        self.is_renew_ack: bool = is_renew_ack
+        self.topics: list[ShareAcknowledgeRequestAcknowledgeTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareAcknowledgeResponseLeaderIdAndEpoch(Fields):
     """LeaderIdAndEpoch of ShareAcknowledgeResponse."""
 
-    __slots__ = (
-        "leader_id",
-        "leader_epoch",
-    )
+    __slots__ = ('leader_id', 'leader_epoch')
     FIELDS = (
         ('leader_id', 'leaderId', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
     )
-    leader_id: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -200,30 +168,21 @@ class ShareAcknowledgeResponseLeaderIdAndEpoch(Fields):
         leader_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareAcknowledgeResponsePartitionData(Fields):
     """PartitionData of ShareAcknowledgeResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "error_message",
-        "current_leader",
-    )
+    __slots__ = ('partition_index', 'error_code', 'error_message', 'current_leader')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (1, 2), (0, 32767), None, (0, -1), None, False),
         ('current_leader', 'currentLeader', 'ShareAcknowledgeResponseLeaderIdAndEpoch', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    partition_index: int
-    error_code: int
-    error_message: str | None
-    current_leader: ShareAcknowledgeResponseLeaderIdAndEpoch
 
     def __init__(
         self,
@@ -233,32 +192,23 @@ class ShareAcknowledgeResponsePartitionData(Fields):
         current_leader: ShareAcknowledgeResponseLeaderIdAndEpoch | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.current_leader = ShareAcknowledgeResponseLeaderIdAndEpoch() if current_leader is None else current_leader
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.current_leader: ShareAcknowledgeResponseLeaderIdAndEpoch = ShareAcknowledgeResponseLeaderIdAndEpoch() if current_leader is None else current_leader
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareAcknowledgeResponseNodeEndpoint(Fields):
     """NodeEndpoint of ShareAcknowledgeResponse."""
 
-    __slots__ = (
-        "node_id",
-        "host",
-        "port",
-        "rack",
-    )
+    __slots__ = ('node_id', 'host', 'port', 'rack')
     FIELDS = (
         ('node_id', 'nodeId', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('host', 'host', 'string', (1, 2), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('rack', 'rack', 'string', (1, 2), (0, 32767), None, (0, -1), None, False),
     )
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
 
     def __init__(
         self,
@@ -268,26 +218,21 @@ class ShareAcknowledgeResponseNodeEndpoint(Fields):
         rack: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareAcknowledgeResponseShareAcknowledgeTopicResponse(Fields):
     """ShareAcknowledgeTopicResponse of ShareAcknowledgeResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (1, 2), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]ShareAcknowledgeResponsePartitionData', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[ShareAcknowledgeResponsePartitionData]
 
     def __init__(
         self,
@@ -295,22 +240,15 @@ class ShareAcknowledgeResponseShareAcknowledgeTopicResponse(Fields):
         partitions: list[ShareAcknowledgeResponsePartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[ShareAcknowledgeResponsePartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareAcknowledgeResponse(Message):
     """ShareAcknowledgeResponse: a response, key 79, versions 1 to 2."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "acquisition_lock_timeout_ms",
-        "responses",
-        "node_endpoints",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'acquisition_lock_timeout_ms', 'responses', 'node_endpoints')
     NAME = "ShareAcknowledgeResponse"
     API_KEY = 79
     MIN_VERSION = 1
@@ -328,12 +266,6 @@ class ShareAcknowledgeResponse(Message):
         ('responses', 'responses', '[]ShareAcknowledgeResponseShareAcknowledgeTopicResponse', (1, 2), (0, -1), None, (0, -1), (), False),
         ('node_endpoints', 'nodeEndpoints', '[]ShareAcknowledgeResponseNodeEndpoint', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    acquisition_lock_timeout_ms: int
-    responses: list[ShareAcknowledgeResponseShareAcknowledgeTopicResponse]
-    node_endpoints: list[ShareAcknowledgeResponseNodeEndpoint]
 
     def __init__(
         self,
@@ -345,12 +277,12 @@ class ShareAcknowledgeResponse(Message):
         node_endpoints: list[ShareAcknowledgeResponseNodeEndpoint] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acquisition_lock_timeout_ms = acquisition_lock_timeout_ms
-        self.responses = [] if responses is EMPTY else responses
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.acquisition_lock_timeout_ms: int = acquisition_lock_timeout_ms
+        self.responses: list[ShareAcknowledgeResponseShareAcknowledgeTopicResponse] = [] if responses is EMPTY else responses
+        self.node_endpoints: list[ShareAcknowledgeResponseNodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -404,12 +336,7 @@ def _read_ShareAcknowledgeRequestAcknowledgePartition_1(data: bytes, pos: int, c
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="acknowledgementBatches")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="acknowledgementBatches")
-        if budget is not None:
-            budget.charge(n * 244, pos)
+        check_array(n, 18, 244, "acknowledgementBatches", pos, size, budget)
         o.acknowledgement_batches, pos = _read_ShareAcknowledgeRequestAcknowledgementBatch_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -447,12 +374,7 @@ def _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 188, pos)
+        check_array(n, 6, 188, "partitions", pos, size, budget)
         o.partitions, pos = _read_ShareAcknowledgeRequestAcknowledgePartition_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -520,12 +442,7 @@ def _read_ShareAcknowledgeRequest_1(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -602,12 +519,7 @@ def _read_ShareAcknowledgeRequest_2(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -789,12 +701,7 @@ def _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data: bytes, p
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 17 > size - pos:
-            check_length(n * 17, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 376, pos)
+        check_array(n, 17, 376, "partitions", pos, size, budget)
         o.partitions, pos = _read_ShareAcknowledgeResponsePartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -847,24 +754,14 @@ def _read_ShareAcknowledgeResponse_1(data: bytes, pos: int, budget: Budget) -> t
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "responses", pos, size, budget)
     o.responses, pos = _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="nodeEndpoints")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="nodeEndpoints")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 11, 292, "nodeEndpoints", pos, size, budget)
     o.node_endpoints, pos = _read_ShareAcknowledgeResponseNodeEndpoint_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -924,24 +821,14 @@ def _read_ShareAcknowledgeResponse_2(data: bytes, pos: int, budget: Budget) -> t
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "responses", pos, size, budget)
     o.responses, pos = _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="nodeEndpoints")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="nodeEndpoints")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 11, 292, "nodeEndpoints", pos, size, budget)
     o.node_endpoints, pos = _read_ShareAcknowledgeResponseNodeEndpoint_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -981,19 +868,7 @@ def _write_ShareAcknowledgeResponse_2(o: ShareAcknowledgeResponse, write: Write,
         write(b"\x00")
 
 
-ShareAcknowledgeRequest.READERS = (
-    _read_ShareAcknowledgeRequest_1,
-    _read_ShareAcknowledgeRequest_2,
-)
-ShareAcknowledgeRequest.WRITERS = (
-    _write_ShareAcknowledgeRequest_1,
-    _write_ShareAcknowledgeRequest_2,
-)
-ShareAcknowledgeResponse.READERS = (
-    _read_ShareAcknowledgeResponse_1,
-    _read_ShareAcknowledgeResponse_2,
-)
-ShareAcknowledgeResponse.WRITERS = (
-    _write_ShareAcknowledgeResponse_1,
-    _write_ShareAcknowledgeResponse_2,
-)
+ShareAcknowledgeRequest.READERS = (_read_ShareAcknowledgeRequest_1, _read_ShareAcknowledgeRequest_2,)
+ShareAcknowledgeRequest.WRITERS = (_write_ShareAcknowledgeRequest_1, _write_ShareAcknowledgeRequest_2,)
+ShareAcknowledgeResponse.READERS = (_read_ShareAcknowledgeResponse_1, _read_ShareAcknowledgeResponse_2,)
+ShareAcknowledgeResponse.WRITERS = (_write_ShareAcknowledgeResponse_1, _write_ShareAcknowledgeResponse_2,)

@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -69,19 +70,12 @@ __all__ = ["ShareFetchRequest", "ShareFetchResponse"]
 class ShareFetchRequestAcknowledgementBatch(Fields):
     """AcknowledgementBatch of ShareFetchRequest."""
 
-    __slots__ = (
-        "first_offset",
-        "last_offset",
-        "acknowledge_types",
-    )
+    __slots__ = ('first_offset', 'last_offset', 'acknowledge_types')
     FIELDS = (
         ('first_offset', 'firstOffset', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('last_offset', 'lastOffset', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('acknowledge_types', 'acknowledgeTypes', '[]int8', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    first_offset: int
-    last_offset: int
-    acknowledge_types: list[int]
 
     def __init__(
         self,
@@ -90,28 +84,21 @@ class ShareFetchRequestAcknowledgementBatch(Fields):
         acknowledge_types: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.acknowledge_types = [] if acknowledge_types is EMPTY else acknowledge_types
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.acknowledge_types: list[int] = [] if acknowledge_types is EMPTY else acknowledge_types
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareFetchRequestFetchPartition(Fields):
     """FetchPartition of ShareFetchRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "partition_max_bytes",
-        "acknowledgement_batches",
-    )
+    __slots__ = ('partition_index', 'partition_max_bytes', 'acknowledgement_batches')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('partition_max_bytes', 'partitionMaxBytes', 'int32', (0, -1), (0, -1), None, (0, -1), 0, False),
         ('acknowledgement_batches', 'acknowledgementBatches', '[]ShareFetchRequestAcknowledgementBatch', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    partition_index: int
-    partition_max_bytes: int
-    acknowledgement_batches: list[ShareFetchRequestAcknowledgementBatch]
 
     def __init__(
         self,
@@ -120,25 +107,20 @@ class ShareFetchRequestFetchPartition(Fields):
         acknowledgement_batches: list[ShareFetchRequestAcknowledgementBatch] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.partition_max_bytes = partition_max_bytes
-        self.acknowledgement_batches = [] if acknowledgement_batches is EMPTY else acknowledgement_batches
+        self.partition_index: int = partition_index
+        self.partition_max_bytes: int = partition_max_bytes
+        self.acknowledgement_batches: list[ShareFetchRequestAcknowledgementBatch] = [] if acknowledgement_batches is EMPTY else acknowledgement_batches
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareFetchRequestForgottenTopic(Fields):
     """ForgottenTopic of ShareFetchRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (1, 2), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]int32', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[int]
 
     def __init__(
         self,
@@ -146,24 +128,19 @@ class ShareFetchRequestForgottenTopic(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareFetchRequestFetchTopic(Fields):
     """FetchTopic of ShareFetchRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (1, 2), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]ShareFetchRequestFetchPartition', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[ShareFetchRequestFetchPartition]
 
     def __init__(
         self,
@@ -171,28 +148,15 @@ class ShareFetchRequestFetchTopic(Fields):
         partitions: list[ShareFetchRequestFetchPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[ShareFetchRequestFetchPartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareFetchRequest(Message):
     """ShareFetchRequest: a request, key 78, versions 1 to 2."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-        "share_session_epoch",
-        "max_wait_ms",
-        "min_bytes",
-        "max_bytes",
-        "max_records",
-        "batch_size",
-        "share_acquire_mode",
-        "is_renew_ack",
-        "topics",
-        "forgotten_topics_data",
-    )
+    __slots__ = ('group_id', 'member_id', 'share_session_epoch', 'max_wait_ms', 'min_bytes', 'max_bytes', 'max_records', 'batch_size', 'share_acquire_mode', 'is_renew_ack', 'topics', 'forgotten_topics_data')
     NAME = "ShareFetchRequest"
     API_KEY = 78
     MIN_VERSION = 1
@@ -216,18 +180,6 @@ class ShareFetchRequest(Message):
         ('topics', 'topics', '[]ShareFetchRequestFetchTopic', (1, 2), (0, -1), None, (0, -1), (), False),
         ('forgotten_topics_data', 'forgottenTopicsData', '[]ShareFetchRequestForgottenTopic', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str | None
-    member_id: str | None
-    share_session_epoch: int
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
-    max_records: int
-    batch_size: int
-    share_acquire_mode: int
-    is_renew_ack: bool
-    topics: list[ShareFetchRequestFetchTopic]
-    forgotten_topics_data: list[ShareFetchRequestForgottenTopic]
 
     def __init__(
         self,
@@ -245,37 +197,30 @@ class ShareFetchRequest(Message):
         forgotten_topics_data: list[ShareFetchRequestForgottenTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.share_session_epoch = share_session_epoch
-        self.max_wait_ms = max_wait_ms
-        self.min_bytes = min_bytes
-        self.max_bytes = max_bytes
-        self.max_records = max_records
-        self.batch_size = batch_size
-        self.share_acquire_mode = share_acquire_mode
-        self.is_renew_ack = is_renew_ack
-        self.topics = [] if topics is EMPTY else topics
-        self.forgotten_topics_data = [] if forgotten_topics_data is EMPTY else forgotten_topics_data
+        self.group_id: str | None = group_id
+        self.member_id: str | None = member_id
+        self.share_session_epoch: int = share_session_epoch
+        self.max_wait_ms: int = max_wait_ms
+        self.min_bytes: int = min_bytes
+        self.max_bytes: int = max_bytes
+        self.max_records: int = max_records
+        self.batch_size: int = batch_size
+        self.share_acquire_mode: int = share_acquire_mode
+        self.is_renew_ack: bool = is_renew_ack
+        self.topics: list[ShareFetchRequestFetchTopic] = [] if topics is EMPTY else topics
+        self.forgotten_topics_data: list[ShareFetchRequestForgottenTopic] = [] if forgotten_topics_data is EMPTY else forgotten_topics_data
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareFetchResponseAcquiredRecords(Fields):
     """AcquiredRecords of ShareFetchResponse."""
 
-    __slots__ = (
-        "first_offset",
-        "last_offset",
-        "delivery_count",
-    )
+    __slots__ = ('first_offset', 'last_offset', 'delivery_count')
     FIELDS = (
         ('first_offset', 'firstOffset', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('last_offset', 'lastOffset', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('delivery_count', 'deliveryCount', 'int16', (1, 2), (0, -1), None, (0, -1), 0, False),
     )
-    first_offset: int
-    last_offset: int
-    delivery_count: int
 
     def __init__(
         self,
@@ -284,25 +229,20 @@ class ShareFetchResponseAcquiredRecords(Fields):
         delivery_count: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_count = delivery_count
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.delivery_count: int = delivery_count
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareFetchResponseLeaderIdAndEpoch(Fields):
     """LeaderIdAndEpoch of ShareFetchResponse."""
 
-    __slots__ = (
-        "leader_id",
-        "leader_epoch",
-    )
+    __slots__ = ('leader_id', 'leader_epoch')
     FIELDS = (
         ('leader_id', 'leaderId', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
     )
-    leader_id: int
-    leader_epoch: int
 
     def __init__(
         self,
@@ -310,24 +250,15 @@ class ShareFetchResponseLeaderIdAndEpoch(Fields):
         leader_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareFetchResponsePartitionData(Fields):
     """PartitionData of ShareFetchResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "error_message",
-        "acknowledge_error_code",
-        "acknowledge_error_message",
-        "current_leader",
-        "records",
-        "acquired_records",
-    )
+    __slots__ = ('partition_index', 'error_code', 'error_message', 'acknowledge_error_code', 'acknowledge_error_message', 'current_leader', 'records', 'acquired_records')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (1, 2), (0, -1), None, (0, -1), 0, False),
@@ -338,14 +269,6 @@ class ShareFetchResponsePartitionData(Fields):
         ('records', 'records', 'records', (1, 2), (0, 0), None, (0, -1), None, False),
         ('acquired_records', 'acquiredRecords', '[]ShareFetchResponseAcquiredRecords', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    partition_index: int
-    error_code: int
-    error_message: str | None
-    acknowledge_error_code: int
-    acknowledge_error_message: str | None
-    current_leader: ShareFetchResponseLeaderIdAndEpoch
-    records: bytes | memoryview | None
-    acquired_records: list[ShareFetchResponseAcquiredRecords]
 
     def __init__(
         self,
@@ -359,36 +282,27 @@ class ShareFetchResponsePartitionData(Fields):
         acquired_records: list[ShareFetchResponseAcquiredRecords] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acknowledge_error_code = acknowledge_error_code
-        self.acknowledge_error_message = acknowledge_error_message
-        self.current_leader = ShareFetchResponseLeaderIdAndEpoch() if current_leader is None else current_leader
-        self.records = records
-        self.acquired_records = [] if acquired_records is EMPTY else acquired_records
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.acknowledge_error_code: int = acknowledge_error_code
+        self.acknowledge_error_message: str | None = acknowledge_error_message
+        self.current_leader: ShareFetchResponseLeaderIdAndEpoch = ShareFetchResponseLeaderIdAndEpoch() if current_leader is None else current_leader
+        self.records: bytes | memoryview | None = records
+        self.acquired_records: list[ShareFetchResponseAcquiredRecords] = [] if acquired_records is EMPTY else acquired_records
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareFetchResponseNodeEndpoint(Fields):
     """NodeEndpoint of ShareFetchResponse."""
 
-    __slots__ = (
-        "node_id",
-        "host",
-        "port",
-        "rack",
-    )
+    __slots__ = ('node_id', 'host', 'port', 'rack')
     FIELDS = (
         ('node_id', 'nodeId', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('host', 'host', 'string', (1, 2), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('rack', 'rack', 'string', (1, 2), (0, 32767), None, (0, -1), None, False),
     )
-    node_id: int
-    host: str
-    port: int
-    rack: str | None
 
     def __init__(
         self,
@@ -398,26 +312,21 @@ class ShareFetchResponseNodeEndpoint(Fields):
         rack: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareFetchResponseShareFetchableTopicResponse(Fields):
     """ShareFetchableTopicResponse of ShareFetchResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (1, 2), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]ShareFetchResponsePartitionData', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[ShareFetchResponsePartitionData]
 
     def __init__(
         self,
@@ -425,22 +334,15 @@ class ShareFetchResponseShareFetchableTopicResponse(Fields):
         partitions: list[ShareFetchResponsePartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[ShareFetchResponsePartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareFetchResponse(Message):
     """ShareFetchResponse: a response, key 78, versions 1 to 2."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "acquisition_lock_timeout_ms",
-        "responses",
-        "node_endpoints",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'acquisition_lock_timeout_ms', 'responses', 'node_endpoints')
     NAME = "ShareFetchResponse"
     API_KEY = 78
     MIN_VERSION = 1
@@ -459,12 +361,6 @@ class ShareFetchResponse(Message):
         ('responses', 'responses', '[]ShareFetchResponseShareFetchableTopicResponse', (1, 2), (0, -1), None, (0, -1), (), False),
         ('node_endpoints', 'nodeEndpoints', '[]ShareFetchResponseNodeEndpoint', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    acquisition_lock_timeout_ms: int
-    responses: list[ShareFetchResponseShareFetchableTopicResponse]
-    node_endpoints: list[ShareFetchResponseNodeEndpoint]
 
     def __init__(
         self,
@@ -476,12 +372,12 @@ class ShareFetchResponse(Message):
         node_endpoints: list[ShareFetchResponseNodeEndpoint] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acquisition_lock_timeout_ms = acquisition_lock_timeout_ms
-        self.responses = [] if responses is EMPTY else responses
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.acquisition_lock_timeout_ms: int = acquisition_lock_timeout_ms
+        self.responses: list[ShareFetchResponseShareFetchableTopicResponse] = [] if responses is EMPTY else responses
+        self.node_endpoints: list[ShareFetchResponseNodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -535,12 +431,7 @@ def _read_ShareFetchRequestFetchPartition_1(data: bytes, pos: int, count: int, b
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="acknowledgementBatches")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="acknowledgementBatches")
-        if budget is not None:
-            budget.charge(n * 244, pos)
+        check_array(n, 18, 244, "acknowledgementBatches", pos, size, budget)
         o.acknowledgement_batches, pos = _read_ShareFetchRequestAcknowledgementBatch_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -623,12 +514,7 @@ def _read_ShareFetchRequestFetchTopic_1(data: bytes, pos: int, count: int, budge
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 196, pos)
+        check_array(n, 6, 196, "partitions", pos, size, budget)
         o.partitions, pos = _read_ShareFetchRequestFetchPartition_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -696,24 +582,14 @@ def _read_ShareFetchRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[Sh
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ShareFetchRequestFetchTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="forgottenTopicsData")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="forgottenTopicsData")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "forgottenTopicsData", pos, size, budget)
     o.forgotten_topics_data, pos = _read_ShareFetchRequestForgottenTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -796,24 +672,14 @@ def _read_ShareFetchRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[Sh
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_ShareFetchRequestFetchTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="forgottenTopicsData")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="forgottenTopicsData")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "forgottenTopicsData", pos, size, budget)
     o.forgotten_topics_data, pos = _read_ShareFetchRequestForgottenTopic_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -949,12 +815,7 @@ def _read_ShareFetchResponsePartitionData_1(data: bytes, pos: int, count: int, b
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="acquiredRecords")
-        if n * 19 > size - pos:
-            check_length(n * 19, pos, size, what="acquiredRecords")
-        if budget is not None:
-            budget.charge(n * 204, pos)
+        check_array(n, 19, 204, "acquiredRecords", pos, size, budget)
         o.acquired_records, pos = _read_ShareFetchResponseAcquiredRecords_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1079,12 +940,7 @@ def _read_ShareFetchResponseShareFetchableTopicResponse_1(data: bytes, pos: int,
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 22 > size - pos:
-            check_length(n * 22, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 784, pos)
+        check_array(n, 22, 784, "partitions", pos, size, budget)
         o.partitions, pos = _read_ShareFetchResponsePartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1137,24 +993,14 @@ def _read_ShareFetchResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[S
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="responses")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="responses")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "responses", pos, size, budget)
     o.responses, pos = _read_ShareFetchResponseShareFetchableTopicResponse_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="nodeEndpoints")
-    if n * 11 > size - pos:
-        check_length(n * 11, pos, size, what="nodeEndpoints")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 11, 292, "nodeEndpoints", pos, size, budget)
     o.node_endpoints, pos = _read_ShareFetchResponseNodeEndpoint_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1194,19 +1040,7 @@ def _write_ShareFetchResponse_1(o: ShareFetchResponse, write: Write, version: in
         write(b"\x00")
 
 
-ShareFetchRequest.READERS = (
-    _read_ShareFetchRequest_1,
-    _read_ShareFetchRequest_2,
-)
-ShareFetchRequest.WRITERS = (
-    _write_ShareFetchRequest_1,
-    _write_ShareFetchRequest_2,
-)
-ShareFetchResponse.READERS = (
-    _read_ShareFetchResponse_1,
-    _read_ShareFetchResponse_1,
-)
-ShareFetchResponse.WRITERS = (
-    _write_ShareFetchResponse_1,
-    _write_ShareFetchResponse_1,
-)
+ShareFetchRequest.READERS = (_read_ShareFetchRequest_1, _read_ShareFetchRequest_2,)
+ShareFetchRequest.WRITERS = (_write_ShareFetchRequest_1, _write_ShareFetchRequest_2,)
+ShareFetchResponse.READERS = (_read_ShareFetchResponse_1, _read_ShareFetchResponse_1,)
+ShareFetchResponse.WRITERS = (_write_ShareFetchResponse_1, _write_ShareFetchResponse_1,)

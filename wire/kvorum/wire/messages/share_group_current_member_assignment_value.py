@@ -17,7 +17,7 @@ from kvorum.wire.primitives import (
     Struct as Fields,
     Tags,
     Write,
-    check_length,
+    check_array,
     long_int32s,
     long_uvarint,
     new,
@@ -40,16 +40,11 @@ __all__ = ["ShareGroupCurrentMemberAssignmentValue"]
 class ShareGroupCurrentMemberAssignmentValueTopicPartitions(Fields):
     """TopicPartitions of ShareGroupCurrentMemberAssignmentValue."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[int]
 
     def __init__(
         self,
@@ -57,20 +52,15 @@ class ShareGroupCurrentMemberAssignmentValueTopicPartitions(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
     """ShareGroupCurrentMemberAssignmentValue: a coordinator-value, key 14, versions 0 to 0."""
 
-    __slots__ = (
-        "member_epoch",
-        "previous_member_epoch",
-        "state",
-        "assigned_partitions",
-    )
+    __slots__ = ('member_epoch', 'previous_member_epoch', 'state', 'assigned_partitions')
     NAME = "ShareGroupCurrentMemberAssignmentValue"
     API_KEY = 14
     MIN_VERSION = 0
@@ -83,10 +73,6 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
         ('state', 'state', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('assigned_partitions', 'assignedPartitions', '[]ShareGroupCurrentMemberAssignmentValueTopicPartitions', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    member_epoch: int
-    previous_member_epoch: int
-    state: int
-    assigned_partitions: list[ShareGroupCurrentMemberAssignmentValueTopicPartitions]
 
     def __init__(
         self,
@@ -96,10 +82,10 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
         assigned_partitions: list[ShareGroupCurrentMemberAssignmentValueTopicPartitions] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_epoch = member_epoch
-        self.previous_member_epoch = previous_member_epoch
-        self.state = state
-        self.assigned_partitions = [] if assigned_partitions is EMPTY else assigned_partitions
+        self.member_epoch: int = member_epoch
+        self.previous_member_epoch: int = previous_member_epoch
+        self.state: int = state
+        self.assigned_partitions: list[ShareGroupCurrentMemberAssignmentValueTopicPartitions] = [] if assigned_partitions is EMPTY else assigned_partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -153,12 +139,7 @@ def _read_ShareGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int, budget
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="assignedPartitions")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="assignedPartitions")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "assignedPartitions", pos, size, budget)
     o.assigned_partitions, pos = _read_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -184,9 +165,5 @@ def _write_ShareGroupCurrentMemberAssignmentValue_0(o: ShareGroupCurrentMemberAs
         write(b"\x00")
 
 
-ShareGroupCurrentMemberAssignmentValue.READERS = (
-    _read_ShareGroupCurrentMemberAssignmentValue_0,
-)
-ShareGroupCurrentMemberAssignmentValue.WRITERS = (
-    _write_ShareGroupCurrentMemberAssignmentValue_0,
-)
+ShareGroupCurrentMemberAssignmentValue.READERS = (_read_ShareGroupCurrentMemberAssignmentValue_0,)
+ShareGroupCurrentMemberAssignmentValue.WRITERS = (_write_ShareGroupCurrentMemberAssignmentValue_0,)

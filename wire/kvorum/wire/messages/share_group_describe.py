@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -55,10 +56,7 @@ __all__ = ["ShareGroupDescribeRequest", "ShareGroupDescribeResponse"]
 class ShareGroupDescribeRequest(Message):
     """ShareGroupDescribeRequest: a request, key 77, versions 1 to 1."""
 
-    __slots__ = (
-        "group_ids",
-        "include_authorized_operations",
-    )
+    __slots__ = ('group_ids', 'include_authorized_operations')
     NAME = "ShareGroupDescribeRequest"
     API_KEY = 77
     MIN_VERSION = 1
@@ -68,8 +66,6 @@ class ShareGroupDescribeRequest(Message):
         ('group_ids', 'groupIds', '[]string', (1, 1), (0, -1), None, (0, -1), (), False),
         ('include_authorized_operations', 'includeAuthorizedOperations', 'bool', (1, 1), (0, -1), None, (0, -1), False, False),
     )
-    group_ids: list[str]
-    include_authorized_operations: bool
 
     def __init__(
         self,
@@ -77,27 +73,20 @@ class ShareGroupDescribeRequest(Message):
         include_authorized_operations: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_ids = [] if group_ids is EMPTY else group_ids
-        self.include_authorized_operations = include_authorized_operations
+        self.group_ids: list[str] = [] if group_ids is EMPTY else group_ids
+        self.include_authorized_operations: bool = include_authorized_operations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupDescribeResponseTopicPartitions(Fields):
     """TopicPartitions of ShareGroupDescribeResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'topic_name', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (1, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('topic_name', 'topicName', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    topic_name: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -106,44 +95,33 @@ class ShareGroupDescribeResponseTopicPartitions(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.topic_name: str = topic_name
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupDescribeResponseAssignment(Fields):
     """Assignment of ShareGroupDescribeResponse."""
 
-    __slots__ = (
-        "topic_partitions",
-    )
+    __slots__ = ('topic_partitions',)
     FIELDS = (
         ('topic_partitions', 'topicPartitions', '[]ShareGroupDescribeResponseTopicPartitions', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_partitions: list[ShareGroupDescribeResponseTopicPartitions]
 
     def __init__(
         self,
         topic_partitions: list[ShareGroupDescribeResponseTopicPartitions] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
+        self.topic_partitions: list[ShareGroupDescribeResponseTopicPartitions] = [] if topic_partitions is EMPTY else topic_partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupDescribeResponseMember(Fields):
     """Member of ShareGroupDescribeResponse."""
 
-    __slots__ = (
-        "member_id",
-        "rack_id",
-        "member_epoch",
-        "client_id",
-        "client_host",
-        "subscribed_topic_names",
-        "assignment",
-    )
+    __slots__ = ('member_id', 'rack_id', 'member_epoch', 'client_id', 'client_host', 'subscribed_topic_names', 'assignment')
     FIELDS = (
         ('member_id', 'memberId', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
         ('rack_id', 'rackId', 'string', (1, 1), (0, 32767), None, (0, -1), None, False),
@@ -153,13 +131,6 @@ class ShareGroupDescribeResponseMember(Fields):
         ('subscribed_topic_names', 'subscribedTopicNames', '[]string', (1, 1), (0, -1), None, (0, -1), (), False),
         ('assignment', 'assignment', 'ShareGroupDescribeResponseAssignment', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    member_id: str
-    rack_id: str | None
-    member_epoch: int
-    client_id: str
-    client_host: str
-    subscribed_topic_names: list[str]
-    assignment: ShareGroupDescribeResponseAssignment
 
     def __init__(
         self,
@@ -172,30 +143,20 @@ class ShareGroupDescribeResponseMember(Fields):
         assignment: ShareGroupDescribeResponseAssignment | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_id = member_id
-        self.rack_id = rack_id
-        self.member_epoch = member_epoch
-        self.client_id = client_id
-        self.client_host = client_host
-        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
-        self.assignment = ShareGroupDescribeResponseAssignment() if assignment is None else assignment
+        self.member_id: str = member_id
+        self.rack_id: str | None = rack_id
+        self.member_epoch: int = member_epoch
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.subscribed_topic_names: list[str] = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
+        self.assignment: ShareGroupDescribeResponseAssignment = ShareGroupDescribeResponseAssignment() if assignment is None else assignment
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupDescribeResponseDescribedGroup(Fields):
     """DescribedGroup of ShareGroupDescribeResponse."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "group_id",
-        "group_state",
-        "group_epoch",
-        "assignment_epoch",
-        "assignor_name",
-        "members",
-        "authorized_operations",
-    )
+    __slots__ = ('error_code', 'error_message', 'group_id', 'group_state', 'group_epoch', 'assignment_epoch', 'assignor_name', 'members', 'authorized_operations')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (1, 1), (0, 32767), None, (0, -1), None, False),
@@ -207,15 +168,6 @@ class ShareGroupDescribeResponseDescribedGroup(Fields):
         ('members', 'members', '[]ShareGroupDescribeResponseMember', (1, 1), (0, -1), None, (0, -1), (), False),
         ('authorized_operations', 'authorizedOperations', 'int32', (1, 1), (0, -1), None, (0, -1), -2147483648, False),
     )
-    error_code: int
-    error_message: str | None
-    group_id: str
-    group_state: str
-    group_epoch: int
-    assignment_epoch: int
-    assignor_name: str
-    members: list[ShareGroupDescribeResponseMember]
-    authorized_operations: int
 
     def __init__(
         self,
@@ -230,25 +182,22 @@ class ShareGroupDescribeResponseDescribedGroup(Fields):
         authorized_operations: int = -2147483648,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.group_epoch = group_epoch
-        self.assignment_epoch = assignment_epoch
-        self.assignor_name = assignor_name
-        self.members = [] if members is EMPTY else members
-        self.authorized_operations = authorized_operations
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.group_id: str = group_id
+        self.group_state: str = group_state
+        self.group_epoch: int = group_epoch
+        self.assignment_epoch: int = assignment_epoch
+        self.assignor_name: str = assignor_name
+        self.members: list[ShareGroupDescribeResponseMember] = [] if members is EMPTY else members
+        self.authorized_operations: int = authorized_operations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupDescribeResponse(Message):
     """ShareGroupDescribeResponse: a response, key 77, versions 1 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "groups",
-    )
+    __slots__ = ('throttle_time_ms', 'groups')
     NAME = "ShareGroupDescribeResponse"
     API_KEY = 77
     MIN_VERSION = 1
@@ -262,8 +211,6 @@ class ShareGroupDescribeResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('groups', 'groups', '[]ShareGroupDescribeResponseDescribedGroup', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    groups: list[ShareGroupDescribeResponseDescribedGroup]
 
     def __init__(
         self,
@@ -271,8 +218,8 @@ class ShareGroupDescribeResponse(Message):
         groups: list[ShareGroupDescribeResponseDescribedGroup] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[ShareGroupDescribeResponseDescribedGroup] = [] if groups is EMPTY else groups
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -284,12 +231,7 @@ def _read_ShareGroupDescribeRequest_1(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groupIds")
-    if n > size - pos:
-        check_length(n, pos, size, what="groupIds")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "groupIds", pos, size, budget)
     o.group_ids = []
     for _ in range(n):
         n = data[pos]
@@ -402,12 +344,7 @@ def _read_ShareGroupDescribeResponseAssignment_1(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topicPartitions")
-        if n * 19 > size - pos:
-            check_length(n * 19, pos, size, what="topicPartitions")
-        if budget is not None:
-            budget.charge(n * 292, pos)
+        check_array(n, 19, 292, "topicPartitions", pos, size, budget)
         o.topic_partitions, pos = _read_ShareGroupDescribeResponseTopicPartitions_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -492,12 +429,7 @@ def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="subscribedTopicNames")
-        if n > size - pos:
-            check_length(n, pos, size, what="subscribedTopicNames")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "subscribedTopicNames", pos, size, budget)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -623,12 +555,7 @@ def _read_ShareGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, coun
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="members")
-        if n * 12 > size - pos:
-            check_length(n * 12, pos, size, what="members")
-        if budget is not None:
-            budget.charge(n * 632, pos)
+        check_array(n, 12, 632, "members", pos, size, budget)
         o.members, pos = _read_ShareGroupDescribeResponseMember_1(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
@@ -686,12 +613,7 @@ def _read_ShareGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget) ->
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 20 > size - pos:
-        check_length(n * 20, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 596, pos)
+    check_array(n, 20, 596, "groups", pos, size, budget)
     o.groups, pos = _read_ShareGroupDescribeResponseDescribedGroup_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -717,15 +639,7 @@ def _write_ShareGroupDescribeResponse_1(o: ShareGroupDescribeResponse, write: Wr
         write(b"\x00")
 
 
-ShareGroupDescribeRequest.READERS = (
-    _read_ShareGroupDescribeRequest_1,
-)
-ShareGroupDescribeRequest.WRITERS = (
-    _write_ShareGroupDescribeRequest_1,
-)
-ShareGroupDescribeResponse.READERS = (
-    _read_ShareGroupDescribeResponse_1,
-)
-ShareGroupDescribeResponse.WRITERS = (
-    _write_ShareGroupDescribeResponse_1,
-)
+ShareGroupDescribeRequest.READERS = (_read_ShareGroupDescribeRequest_1,)
+ShareGroupDescribeRequest.WRITERS = (_write_ShareGroupDescribeRequest_1,)
+ShareGroupDescribeResponse.READERS = (_read_ShareGroupDescribeResponse_1,)
+ShareGroupDescribeResponse.WRITERS = (_write_ShareGroupDescribeResponse_1,)

@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -49,13 +50,7 @@ __all__ = ["ShareGroupHeartbeatRequest", "ShareGroupHeartbeatResponse"]
 class ShareGroupHeartbeatRequest(Message):
     """ShareGroupHeartbeatRequest: a request, key 76, versions 1 to 1."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-        "member_epoch",
-        "rack_id",
-        "subscribed_topic_names",
-    )
+    __slots__ = ('group_id', 'member_id', 'member_epoch', 'rack_id', 'subscribed_topic_names')
     NAME = "ShareGroupHeartbeatRequest"
     API_KEY = 76
     MIN_VERSION = 1
@@ -68,11 +63,6 @@ class ShareGroupHeartbeatRequest(Message):
         ('rack_id', 'rackId', 'string', (1, 1), (0, 32767), None, (0, -1), None, False),
         ('subscribed_topic_names', 'subscribedTopicNames', '[]string', (1, 1), (0, 32767), None, (0, -1), None, False),
     )
-    group_id: str
-    member_id: str
-    member_epoch: int
-    rack_id: str | None
-    subscribed_topic_names: list[str] | None
 
     def __init__(
         self,
@@ -83,27 +73,22 @@ class ShareGroupHeartbeatRequest(Message):
         subscribed_topic_names: list[str] | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.rack_id = rack_id
-        self.subscribed_topic_names = subscribed_topic_names
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.rack_id: str | None = rack_id
+        self.subscribed_topic_names: list[str] | None = subscribed_topic_names
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupHeartbeatResponseTopicPartitions(Fields):
     """TopicPartitions of ShareGroupHeartbeatResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (1, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]int32', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[int]
 
     def __init__(
         self,
@@ -111,43 +96,32 @@ class ShareGroupHeartbeatResponseTopicPartitions(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupHeartbeatResponseAssignment(Fields):
     """Assignment of ShareGroupHeartbeatResponse."""
 
-    __slots__ = (
-        "topic_partitions",
-    )
+    __slots__ = ('topic_partitions',)
     FIELDS = (
         ('topic_partitions', 'topicPartitions', '[]ShareGroupHeartbeatResponseTopicPartitions', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_partitions: list[ShareGroupHeartbeatResponseTopicPartitions]
 
     def __init__(
         self,
         topic_partitions: list[ShareGroupHeartbeatResponseTopicPartitions] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
+        self.topic_partitions: list[ShareGroupHeartbeatResponseTopicPartitions] = [] if topic_partitions is EMPTY else topic_partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupHeartbeatResponse(Message):
     """ShareGroupHeartbeatResponse: a response, key 76, versions 1 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "member_id",
-        "member_epoch",
-        "heartbeat_interval_ms",
-        "assignment",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'member_id', 'member_epoch', 'heartbeat_interval_ms', 'assignment')
     NAME = "ShareGroupHeartbeatResponse"
     API_KEY = 76
     MIN_VERSION = 1
@@ -164,13 +138,6 @@ class ShareGroupHeartbeatResponse(Message):
         ('heartbeat_interval_ms', 'heartbeatIntervalMs', 'int32', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('assignment', 'assignment', 'ShareGroupHeartbeatResponseAssignment', (1, 1), (0, 32767), None, (0, -1), None, False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    member_id: str | None
-    member_epoch: int
-    heartbeat_interval_ms: int
-    assignment: ShareGroupHeartbeatResponseAssignment | None
 
     def __init__(
         self,
@@ -183,13 +150,13 @@ class ShareGroupHeartbeatResponse(Message):
         assignment: ShareGroupHeartbeatResponseAssignment | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.assignment = assignment
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.member_id: str | None = member_id
+        self.member_epoch: int = member_epoch
+        self.heartbeat_interval_ms: int = heartbeat_interval_ms
+        self.assignment: ShareGroupHeartbeatResponseAssignment | None = assignment
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -243,10 +210,7 @@ def _read_ShareGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget) ->
     if n < 0:
         o.subscribed_topic_names = None
     else:
-        if n > size - pos:
-            check_length(n, pos, size, what="subscribedTopicNames")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "subscribedTopicNames", pos, size, budget)
         o.subscribed_topic_names = []
         for _ in range(n):
             n = data[pos]
@@ -355,12 +319,7 @@ def _read_ShareGroupHeartbeatResponseAssignment_1(data: bytes, pos: int, count: 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topicPartitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="topicPartitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 18, 220, "topicPartitions", pos, size, budget)
         o.topic_partitions, pos = _read_ShareGroupHeartbeatResponseTopicPartitions_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -458,15 +417,7 @@ def _write_ShareGroupHeartbeatResponse_1(o: ShareGroupHeartbeatResponse, write: 
         write(b"\x00")
 
 
-ShareGroupHeartbeatRequest.READERS = (
-    _read_ShareGroupHeartbeatRequest_1,
-)
-ShareGroupHeartbeatRequest.WRITERS = (
-    _write_ShareGroupHeartbeatRequest_1,
-)
-ShareGroupHeartbeatResponse.READERS = (
-    _read_ShareGroupHeartbeatResponse_1,
-)
-ShareGroupHeartbeatResponse.WRITERS = (
-    _write_ShareGroupHeartbeatResponse_1,
-)
+ShareGroupHeartbeatRequest.READERS = (_read_ShareGroupHeartbeatRequest_1,)
+ShareGroupHeartbeatRequest.WRITERS = (_write_ShareGroupHeartbeatRequest_1,)
+ShareGroupHeartbeatResponse.READERS = (_read_ShareGroupHeartbeatResponse_1,)
+ShareGroupHeartbeatResponse.WRITERS = (_write_ShareGroupHeartbeatResponse_1,)

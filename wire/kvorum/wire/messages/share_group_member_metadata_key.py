@@ -24,10 +24,7 @@ __all__ = ["ShareGroupMemberMetadataKey"]
 class ShareGroupMemberMetadataKey(Message):
     """ShareGroupMemberMetadataKey: a coordinator-key, key 10, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-    )
+    __slots__ = ('group_id', 'member_id')
     NAME = "ShareGroupMemberMetadataKey"
     API_KEY = 10
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class ShareGroupMemberMetadataKey(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('member_id', 'memberId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
-    member_id: str
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class ShareGroupMemberMetadataKey(Message):
         member_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
+        self.group_id: str = group_id
+        self.member_id: str = member_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -91,9 +86,5 @@ def _write_ShareGroupMemberMetadataKey_0(o: ShareGroupMemberMetadataKey, write: 
         no_tags(version)
 
 
-ShareGroupMemberMetadataKey.READERS = (
-    _read_ShareGroupMemberMetadataKey_0,
-)
-ShareGroupMemberMetadataKey.WRITERS = (
-    _write_ShareGroupMemberMetadataKey_0,
-)
+ShareGroupMemberMetadataKey.READERS = (_read_ShareGroupMemberMetadataKey_0,)
+ShareGroupMemberMetadataKey.WRITERS = (_write_ShareGroupMemberMetadataKey_0,)

@@ -11,6 +11,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -28,12 +29,7 @@ __all__ = ["ShareGroupMemberMetadataValue"]
 class ShareGroupMemberMetadataValue(Message):
     """ShareGroupMemberMetadataValue: a coordinator-value, key 10, versions 0 to 0."""
 
-    __slots__ = (
-        "rack_id",
-        "client_id",
-        "client_host",
-        "subscribed_topic_names",
-    )
+    __slots__ = ('rack_id', 'client_id', 'client_host', 'subscribed_topic_names')
     NAME = "ShareGroupMemberMetadataValue"
     API_KEY = 10
     MIN_VERSION = 0
@@ -45,10 +41,6 @@ class ShareGroupMemberMetadataValue(Message):
         ('client_host', 'clientHost', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('subscribed_topic_names', 'subscribedTopicNames', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    subscribed_topic_names: list[str]
 
     def __init__(
         self,
@@ -58,10 +50,10 @@ class ShareGroupMemberMetadataValue(Message):
         subscribed_topic_names: list[str] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.rack_id = rack_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
+        self.rack_id: str | None = rack_id
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.subscribed_topic_names: list[str] = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -112,12 +104,7 @@ def _read_ShareGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budget)
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="subscribedTopicNames")
-    if n > size - pos:
-        check_length(n, pos, size, what="subscribedTopicNames")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "subscribedTopicNames", pos, size, budget)
     o.subscribed_topic_names = []
     for _ in range(n):
         n = data[pos]
@@ -170,9 +157,5 @@ def _write_ShareGroupMemberMetadataValue_0(o: ShareGroupMemberMetadataValue, wri
         write(b"\x00")
 
 
-ShareGroupMemberMetadataValue.READERS = (
-    _read_ShareGroupMemberMetadataValue_0,
-)
-ShareGroupMemberMetadataValue.WRITERS = (
-    _write_ShareGroupMemberMetadataValue_0,
-)
+ShareGroupMemberMetadataValue.READERS = (_read_ShareGroupMemberMetadataValue_0,)
+ShareGroupMemberMetadataValue.WRITERS = (_write_ShareGroupMemberMetadataValue_0,)

@@ -24,9 +24,7 @@ __all__ = ["ShareGroupMetadataKey"]
 class ShareGroupMetadataKey(Message):
     """ShareGroupMetadataKey: a coordinator-key, key 11, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-    )
+    __slots__ = ('group_id',)
     NAME = "ShareGroupMetadataKey"
     API_KEY = 11
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class ShareGroupMetadataKey(Message):
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
 
     def __init__(
         self,
         group_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
+        self.group_id: str = group_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,9 +69,5 @@ def _write_ShareGroupMetadataKey_0(o: ShareGroupMetadataKey, write: Write, versi
         no_tags(version)
 
 
-ShareGroupMetadataKey.READERS = (
-    _read_ShareGroupMetadataKey_0,
-)
-ShareGroupMetadataKey.WRITERS = (
-    _write_ShareGroupMetadataKey_0,
-)
+ShareGroupMetadataKey.READERS = (_read_ShareGroupMetadataKey_0,)
+ShareGroupMetadataKey.WRITERS = (_write_ShareGroupMetadataKey_0,)

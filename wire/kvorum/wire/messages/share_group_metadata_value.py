@@ -24,10 +24,7 @@ __all__ = ["ShareGroupMetadataValue"]
 class ShareGroupMetadataValue(Message):
     """ShareGroupMetadataValue: a coordinator-value, key 11, versions 0 to 0."""
 
-    __slots__ = (
-        "epoch",
-        "metadata_hash",
-    )
+    __slots__ = ('epoch', 'metadata_hash')
     NAME = "ShareGroupMetadataValue"
     API_KEY = 11
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class ShareGroupMetadataValue(Message):
         ('epoch', 'epoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('metadata_hash', 'metadataHash', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    epoch: int
-    metadata_hash: int
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class ShareGroupMetadataValue(Message):
         metadata_hash: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.epoch = epoch
-        self.metadata_hash = metadata_hash
+        self.epoch: int = epoch
+        self.metadata_hash: int = metadata_hash
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -69,9 +64,5 @@ def _write_ShareGroupMetadataValue_0(o: ShareGroupMetadataValue, write: Write, v
         write(_pack_iqx(o.epoch, o.metadata_hash))
 
 
-ShareGroupMetadataValue.READERS = (
-    _read_ShareGroupMetadataValue_0,
-)
-ShareGroupMetadataValue.WRITERS = (
-    _write_ShareGroupMetadataValue_0,
-)
+ShareGroupMetadataValue.READERS = (_read_ShareGroupMetadataValue_0,)
+ShareGroupMetadataValue.WRITERS = (_write_ShareGroupMetadataValue_0,)

@@ -24,9 +24,7 @@ __all__ = ["ShareGroupStatePartitionMetadataKey"]
 class ShareGroupStatePartitionMetadataKey(Message):
     """ShareGroupStatePartitionMetadataKey: a coordinator-key, key 15, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-    )
+    __slots__ = ('group_id',)
     NAME = "ShareGroupStatePartitionMetadataKey"
     API_KEY = 15
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class ShareGroupStatePartitionMetadataKey(Message):
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
 
     def __init__(
         self,
         group_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
+        self.group_id: str = group_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,9 +69,5 @@ def _write_ShareGroupStatePartitionMetadataKey_0(o: ShareGroupStatePartitionMeta
         no_tags(version)
 
 
-ShareGroupStatePartitionMetadataKey.READERS = (
-    _read_ShareGroupStatePartitionMetadataKey_0,
-)
-ShareGroupStatePartitionMetadataKey.WRITERS = (
-    _write_ShareGroupStatePartitionMetadataKey_0,
-)
+ShareGroupStatePartitionMetadataKey.READERS = (_read_ShareGroupStatePartitionMetadataKey_0,)
+ShareGroupStatePartitionMetadataKey.WRITERS = (_write_ShareGroupStatePartitionMetadataKey_0,)

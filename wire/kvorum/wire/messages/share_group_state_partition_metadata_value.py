@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -42,16 +43,11 @@ __all__ = ["ShareGroupStatePartitionMetadataValue"]
 class ShareGroupStatePartitionMetadataValueTopicInfo(Fields):
     """TopicInfo of ShareGroupStatePartitionMetadataValue."""
 
-    __slots__ = (
-        "topic_id",
-        "topic_name",
-    )
+    __slots__ = ('topic_id', 'topic_name')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('topic_name', 'topicName', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    topic_id: bytes
-    topic_name: str
 
     def __init__(
         self,
@@ -59,27 +55,20 @@ class ShareGroupStatePartitionMetadataValueTopicInfo(Fields):
         topic_name: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
+        self.topic_id: bytes = topic_id
+        self.topic_name: str = topic_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupStatePartitionMetadataValueTopicPartitionsInfo(Fields):
     """TopicPartitionsInfo of ShareGroupStatePartitionMetadataValue."""
 
-    __slots__ = (
-        "topic_id",
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'topic_name', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('topic_name', 'topicName', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    topic_name: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -88,20 +77,16 @@ class ShareGroupStatePartitionMetadataValueTopicPartitionsInfo(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.topic_name: str = topic_name
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupStatePartitionMetadataValue(Message):
     """ShareGroupStatePartitionMetadataValue: a coordinator-value, key 15, versions 0 to 0."""
 
-    __slots__ = (
-        "initializing_topics",
-        "initialized_topics",
-        "deleting_topics",
-    )
+    __slots__ = ('initializing_topics', 'initialized_topics', 'deleting_topics')
     NAME = "ShareGroupStatePartitionMetadataValue"
     API_KEY = 15
     MIN_VERSION = 0
@@ -114,9 +99,6 @@ class ShareGroupStatePartitionMetadataValue(Message):
         ('initialized_topics', 'initializedTopics', '[]ShareGroupStatePartitionMetadataValueTopicPartitionsInfo', (0, 0), (0, -1), None, (0, -1), (), False),
         ('deleting_topics', 'deletingTopics', '[]ShareGroupStatePartitionMetadataValueTopicInfo', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    initializing_topics: list[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo]
-    initialized_topics: list[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo]
-    deleting_topics: list[ShareGroupStatePartitionMetadataValueTopicInfo]
 
     def __init__(
         self,
@@ -125,9 +107,9 @@ class ShareGroupStatePartitionMetadataValue(Message):
         deleting_topics: list[ShareGroupStatePartitionMetadataValueTopicInfo] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.initializing_topics = [] if initializing_topics is EMPTY else initializing_topics
-        self.initialized_topics = [] if initialized_topics is EMPTY else initialized_topics
-        self.deleting_topics = [] if deleting_topics is EMPTY else deleting_topics
+        self.initializing_topics: list[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo] = [] if initializing_topics is EMPTY else initializing_topics
+        self.initialized_topics: list[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo] = [] if initialized_topics is EMPTY else initialized_topics
+        self.deleting_topics: list[ShareGroupStatePartitionMetadataValueTopicInfo] = [] if deleting_topics is EMPTY else deleting_topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -245,36 +227,21 @@ def _read_ShareGroupStatePartitionMetadataValue_0(data: bytes, pos: int, budget:
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="initializingTopics")
-    if n * 19 > size - pos:
-        check_length(n * 19, pos, size, what="initializingTopics")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 19, 292, "initializingTopics", pos, size, budget)
     o.initializing_topics, pos = _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="initializedTopics")
-    if n * 19 > size - pos:
-        check_length(n * 19, pos, size, what="initializedTopics")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 19, 292, "initializedTopics", pos, size, budget)
     o.initialized_topics, pos = _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="deletingTopics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="deletingTopics")
-    if budget is not None:
-        budget.charge(n * 212, pos)
+    check_array(n, 18, 212, "deletingTopics", pos, size, budget)
     o.deleting_topics, pos = _read_ShareGroupStatePartitionMetadataValueTopicInfo_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -306,9 +273,5 @@ def _write_ShareGroupStatePartitionMetadataValue_0(o: ShareGroupStatePartitionMe
         write(b"\x00")
 
 
-ShareGroupStatePartitionMetadataValue.READERS = (
-    _read_ShareGroupStatePartitionMetadataValue_0,
-)
-ShareGroupStatePartitionMetadataValue.WRITERS = (
-    _write_ShareGroupStatePartitionMetadataValue_0,
-)
+ShareGroupStatePartitionMetadataValue.READERS = (_read_ShareGroupStatePartitionMetadataValue_0,)
+ShareGroupStatePartitionMetadataValue.WRITERS = (_write_ShareGroupStatePartitionMetadataValue_0,)

@@ -24,10 +24,7 @@ __all__ = ["ShareGroupTargetAssignmentMemberKey"]
 class ShareGroupTargetAssignmentMemberKey(Message):
     """ShareGroupTargetAssignmentMemberKey: a coordinator-key, key 13, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-    )
+    __slots__ = ('group_id', 'member_id')
     NAME = "ShareGroupTargetAssignmentMemberKey"
     API_KEY = 13
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class ShareGroupTargetAssignmentMemberKey(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('member_id', 'memberId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
-    member_id: str
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class ShareGroupTargetAssignmentMemberKey(Message):
         member_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
+        self.group_id: str = group_id
+        self.member_id: str = member_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -91,9 +86,5 @@ def _write_ShareGroupTargetAssignmentMemberKey_0(o: ShareGroupTargetAssignmentMe
         no_tags(version)
 
 
-ShareGroupTargetAssignmentMemberKey.READERS = (
-    _read_ShareGroupTargetAssignmentMemberKey_0,
-)
-ShareGroupTargetAssignmentMemberKey.WRITERS = (
-    _write_ShareGroupTargetAssignmentMemberKey_0,
-)
+ShareGroupTargetAssignmentMemberKey.READERS = (_read_ShareGroupTargetAssignmentMemberKey_0,)
+ShareGroupTargetAssignmentMemberKey.WRITERS = (_write_ShareGroupTargetAssignmentMemberKey_0,)

@@ -18,7 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
-    check_length,
+    check_array,
     long_int32s,
     long_uvarint,
     new,
@@ -38,16 +38,11 @@ __all__ = ["ShareGroupTargetAssignmentMemberValue"]
 class ShareGroupTargetAssignmentMemberValueTopicPartition(Fields):
     """TopicPartition of ShareGroupTargetAssignmentMemberValue."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[int]
 
     def __init__(
         self,
@@ -55,17 +50,15 @@ class ShareGroupTargetAssignmentMemberValueTopicPartition(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareGroupTargetAssignmentMemberValue(Message):
     """ShareGroupTargetAssignmentMemberValue: a coordinator-value, key 13, versions 0 to 0."""
 
-    __slots__ = (
-        "topic_partitions",
-    )
+    __slots__ = ('topic_partitions',)
     NAME = "ShareGroupTargetAssignmentMemberValue"
     API_KEY = 13
     MIN_VERSION = 0
@@ -75,14 +68,13 @@ class ShareGroupTargetAssignmentMemberValue(Message):
     FIELDS = (
         ('topic_partitions', 'topicPartitions', '[]ShareGroupTargetAssignmentMemberValueTopicPartition', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    topic_partitions: list[ShareGroupTargetAssignmentMemberValueTopicPartition]
 
     def __init__(
         self,
         topic_partitions: list[ShareGroupTargetAssignmentMemberValueTopicPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
+        self.topic_partitions: list[ShareGroupTargetAssignmentMemberValueTopicPartition] = [] if topic_partitions is EMPTY else topic_partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -136,12 +128,7 @@ def _read_ShareGroupTargetAssignmentMemberValue_0(data: bytes, pos: int, budget:
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topicPartitions")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topicPartitions")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topicPartitions", pos, size, budget)
     o.topic_partitions, pos = _read_ShareGroupTargetAssignmentMemberValueTopicPartition_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -163,9 +150,5 @@ def _write_ShareGroupTargetAssignmentMemberValue_0(o: ShareGroupTargetAssignment
         write(b"\x00")
 
 
-ShareGroupTargetAssignmentMemberValue.READERS = (
-    _read_ShareGroupTargetAssignmentMemberValue_0,
-)
-ShareGroupTargetAssignmentMemberValue.WRITERS = (
-    _write_ShareGroupTargetAssignmentMemberValue_0,
-)
+ShareGroupTargetAssignmentMemberValue.READERS = (_read_ShareGroupTargetAssignmentMemberValue_0,)
+ShareGroupTargetAssignmentMemberValue.WRITERS = (_write_ShareGroupTargetAssignmentMemberValue_0,)

@@ -24,9 +24,7 @@ __all__ = ["ShareGroupTargetAssignmentMetadataKey"]
 class ShareGroupTargetAssignmentMetadataKey(Message):
     """ShareGroupTargetAssignmentMetadataKey: a coordinator-key, key 12, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-    )
+    __slots__ = ('group_id',)
     NAME = "ShareGroupTargetAssignmentMetadataKey"
     API_KEY = 12
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class ShareGroupTargetAssignmentMetadataKey(Message):
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
 
     def __init__(
         self,
         group_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
+        self.group_id: str = group_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,9 +69,5 @@ def _write_ShareGroupTargetAssignmentMetadataKey_0(o: ShareGroupTargetAssignment
         no_tags(version)
 
 
-ShareGroupTargetAssignmentMetadataKey.READERS = (
-    _read_ShareGroupTargetAssignmentMetadataKey_0,
-)
-ShareGroupTargetAssignmentMetadataKey.WRITERS = (
-    _write_ShareGroupTargetAssignmentMetadataKey_0,
-)
+ShareGroupTargetAssignmentMetadataKey.READERS = (_read_ShareGroupTargetAssignmentMetadataKey_0,)
+ShareGroupTargetAssignmentMetadataKey.WRITERS = (_write_ShareGroupTargetAssignmentMetadataKey_0,)

@@ -28,11 +28,7 @@ __all__ = ["ShareSnapshotKey"]
 class ShareSnapshotKey(Message):
     """ShareSnapshotKey: a coordinator-key, key 0, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "topic_id",
-        "partition",
-    )
+    __slots__ = ('group_id', 'topic_id', 'partition')
     NAME = "ShareSnapshotKey"
     API_KEY = 0
     MIN_VERSION = 0
@@ -43,9 +39,6 @@ class ShareSnapshotKey(Message):
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partition', 'partition', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    group_id: str
-    topic_id: bytes
-    partition: int
 
     def __init__(
         self,
@@ -54,9 +47,9 @@ class ShareSnapshotKey(Message):
         partition: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topic_id = topic_id
-        self.partition = partition
+        self.group_id: str = group_id
+        self.topic_id: bytes = topic_id
+        self.partition: int = partition
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -91,9 +84,5 @@ def _write_ShareSnapshotKey_0(o: ShareSnapshotKey, write: Write, version: int) -
     write(_pack_16si(o.topic_id, o.partition))
 
 
-ShareSnapshotKey.READERS = (
-    _read_ShareSnapshotKey_0,
-)
-ShareSnapshotKey.WRITERS = (
-    _write_ShareSnapshotKey_0,
-)
+ShareSnapshotKey.READERS = (_read_ShareSnapshotKey_0,)
+ShareSnapshotKey.WRITERS = (_write_ShareSnapshotKey_0,)

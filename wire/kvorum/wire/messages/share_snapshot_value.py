@@ -14,7 +14,7 @@ from kvorum.wire.primitives import (
     Struct as Fields,
     Tags,
     Write,
-    check_length,
+    check_array,
     end_of_tag,
     long_uvarint,
     new,
@@ -38,22 +38,13 @@ __all__ = ["ShareSnapshotValue"]
 class ShareSnapshotValueStateBatch(Fields):
     """StateBatch of ShareSnapshotValue."""
 
-    __slots__ = (
-        "first_offset",
-        "last_offset",
-        "delivery_state",
-        "delivery_count",
-    )
+    __slots__ = ('first_offset', 'last_offset', 'delivery_state', 'delivery_count')
     FIELDS = (
         ('first_offset', 'firstOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('last_offset', 'lastOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('delivery_state', 'deliveryState', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('delivery_count', 'deliveryCount', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
 
     def __init__(
         self,
@@ -63,26 +54,17 @@ class ShareSnapshotValueStateBatch(Fields):
         delivery_count: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_state = delivery_state
-        self.delivery_count = delivery_count
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.delivery_state: int = delivery_state
+        self.delivery_count: int = delivery_count
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareSnapshotValue(Message):
     """ShareSnapshotValue: a coordinator-value, key 0, versions 0 to 0."""
 
-    __slots__ = (
-        "snapshot_epoch",
-        "state_epoch",
-        "leader_epoch",
-        "start_offset",
-        "delivery_complete_count",
-        "create_timestamp",
-        "write_timestamp",
-        "state_batches",
-    )
+    __slots__ = ('snapshot_epoch', 'state_epoch', 'leader_epoch', 'start_offset', 'delivery_complete_count', 'create_timestamp', 'write_timestamp', 'state_batches')
     NAME = "ShareSnapshotValue"
     API_KEY = 0
     MIN_VERSION = 0
@@ -99,14 +81,6 @@ class ShareSnapshotValue(Message):
         ('write_timestamp', 'writeTimestamp', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('state_batches', 'stateBatches', '[]ShareSnapshotValueStateBatch', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    snapshot_epoch: int
-    state_epoch: int
-    leader_epoch: int
-    start_offset: int
-    delivery_complete_count: int
-    create_timestamp: int
-    write_timestamp: int
-    state_batches: list[ShareSnapshotValueStateBatch]
 
     def __init__(
         self,
@@ -120,14 +94,14 @@ class ShareSnapshotValue(Message):
         state_batches: list[ShareSnapshotValueStateBatch] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.snapshot_epoch = snapshot_epoch
-        self.state_epoch = state_epoch
-        self.leader_epoch = leader_epoch
-        self.start_offset = start_offset
-        self.delivery_complete_count = delivery_complete_count
-        self.create_timestamp = create_timestamp
-        self.write_timestamp = write_timestamp
-        self.state_batches = [] if state_batches is EMPTY else state_batches
+        self.snapshot_epoch: int = snapshot_epoch
+        self.state_epoch: int = state_epoch
+        self.leader_epoch: int = leader_epoch
+        self.start_offset: int = start_offset
+        self.delivery_complete_count: int = delivery_complete_count
+        self.create_timestamp: int = create_timestamp
+        self.write_timestamp: int = write_timestamp
+        self.state_batches: list[ShareSnapshotValueStateBatch] = [] if state_batches is EMPTY else state_batches
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -183,12 +157,7 @@ def _read_ShareSnapshotValue_0(data: bytes, pos: int, budget: Budget) -> tuple[S
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="stateBatches")
-    if n * 20 > size - pos:
-        check_length(n * 20, pos, size, what="stateBatches")
-    if budget is not None:
-        budget.charge(n * 244, pos)
+    check_array(n, 20, 244, "stateBatches", pos, size, budget)
     o.state_batches, pos = _read_ShareSnapshotValueStateBatch_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -222,9 +191,5 @@ def _write_ShareSnapshotValue_0(o: ShareSnapshotValue, write: Write, version: in
         write(b"\x00")
 
 
-ShareSnapshotValue.READERS = (
-    _read_ShareSnapshotValue_0,
-)
-ShareSnapshotValue.WRITERS = (
-    _write_ShareSnapshotValue_0,
-)
+ShareSnapshotValue.READERS = (_read_ShareSnapshotValue_0,)
+ShareSnapshotValue.WRITERS = (_write_ShareSnapshotValue_0,)

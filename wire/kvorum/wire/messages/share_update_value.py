@@ -14,7 +14,7 @@ from kvorum.wire.primitives import (
     Struct as Fields,
     Tags,
     Write,
-    check_length,
+    check_array,
     end_of_tag,
     long_uvarint,
     new,
@@ -38,22 +38,13 @@ __all__ = ["ShareUpdateValue"]
 class ShareUpdateValueStateBatch(Fields):
     """StateBatch of ShareUpdateValue."""
 
-    __slots__ = (
-        "first_offset",
-        "last_offset",
-        "delivery_state",
-        "delivery_count",
-    )
+    __slots__ = ('first_offset', 'last_offset', 'delivery_state', 'delivery_count')
     FIELDS = (
         ('first_offset', 'firstOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('last_offset', 'lastOffset', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('delivery_state', 'deliveryState', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('delivery_count', 'deliveryCount', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
 
     def __init__(
         self,
@@ -63,23 +54,17 @@ class ShareUpdateValueStateBatch(Fields):
         delivery_count: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_state = delivery_state
-        self.delivery_count = delivery_count
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.delivery_state: int = delivery_state
+        self.delivery_count: int = delivery_count
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class ShareUpdateValue(Message):
     """ShareUpdateValue: a coordinator-value, key 1, versions 0 to 0."""
 
-    __slots__ = (
-        "snapshot_epoch",
-        "leader_epoch",
-        "start_offset",
-        "delivery_complete_count",
-        "state_batches",
-    )
+    __slots__ = ('snapshot_epoch', 'leader_epoch', 'start_offset', 'delivery_complete_count', 'state_batches')
     NAME = "ShareUpdateValue"
     API_KEY = 1
     MIN_VERSION = 0
@@ -93,11 +78,6 @@ class ShareUpdateValue(Message):
         ('delivery_complete_count', 'deliveryCompleteCount', 'int32', (0, 0), (0, -1), 0, (0, 32767), -1, False),
         ('state_batches', 'stateBatches', '[]ShareUpdateValueStateBatch', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    snapshot_epoch: int
-    leader_epoch: int
-    start_offset: int
-    delivery_complete_count: int
-    state_batches: list[ShareUpdateValueStateBatch]
 
     def __init__(
         self,
@@ -108,11 +88,11 @@ class ShareUpdateValue(Message):
         state_batches: list[ShareUpdateValueStateBatch] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.snapshot_epoch = snapshot_epoch
-        self.leader_epoch = leader_epoch
-        self.start_offset = start_offset
-        self.delivery_complete_count = delivery_complete_count
-        self.state_batches = [] if state_batches is EMPTY else state_batches
+        self.snapshot_epoch: int = snapshot_epoch
+        self.leader_epoch: int = leader_epoch
+        self.start_offset: int = start_offset
+        self.delivery_complete_count: int = delivery_complete_count
+        self.state_batches: list[ShareUpdateValueStateBatch] = [] if state_batches is EMPTY else state_batches
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -168,12 +148,7 @@ def _read_ShareUpdateValue_0(data: bytes, pos: int, budget: Budget) -> tuple[Sha
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="stateBatches")
-    if n * 20 > size - pos:
-        check_length(n * 20, pos, size, what="stateBatches")
-    if budget is not None:
-        budget.charge(n * 244, pos)
+    check_array(n, 20, 244, "stateBatches", pos, size, budget)
     o.state_batches, pos = _read_ShareUpdateValueStateBatch_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -207,9 +182,5 @@ def _write_ShareUpdateValue_0(o: ShareUpdateValue, write: Write, version: int) -
         write(b"\x00")
 
 
-ShareUpdateValue.READERS = (
-    _read_ShareUpdateValue_0,
-)
-ShareUpdateValue.WRITERS = (
-    _write_ShareUpdateValue_0,
-)
+ShareUpdateValue.READERS = (_read_ShareUpdateValue_0,)
+ShareUpdateValue.WRITERS = (_write_ShareUpdateValue_0,)

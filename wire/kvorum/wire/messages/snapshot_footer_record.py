@@ -24,9 +24,7 @@ __all__ = ["SnapshotFooterRecord"]
 class SnapshotFooterRecord(Message):
     """SnapshotFooterRecord: a data, versions 0 to 0."""
 
-    __slots__ = (
-        "version",
-    )
+    __slots__ = ('version',)
     NAME = "SnapshotFooterRecord"
     API_KEY = None
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class SnapshotFooterRecord(Message):
     FIELDS = (
         ('version', 'version', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    version: int
 
     def __init__(
         self,
         version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.version = version
+        self.version: int = version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -64,9 +61,5 @@ def _write_SnapshotFooterRecord_0(o: SnapshotFooterRecord, write: Write, version
         write(_pack_hx(o.version))
 
 
-SnapshotFooterRecord.READERS = (
-    _read_SnapshotFooterRecord_0,
-)
-SnapshotFooterRecord.WRITERS = (
-    _write_SnapshotFooterRecord_0,
-)
+SnapshotFooterRecord.READERS = (_read_SnapshotFooterRecord_0,)
+SnapshotFooterRecord.WRITERS = (_write_SnapshotFooterRecord_0,)

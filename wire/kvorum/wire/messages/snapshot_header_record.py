@@ -24,10 +24,7 @@ __all__ = ["SnapshotHeaderRecord"]
 class SnapshotHeaderRecord(Message):
     """SnapshotHeaderRecord: a data, versions 0 to 0."""
 
-    __slots__ = (
-        "version",
-        "last_contained_log_timestamp",
-    )
+    __slots__ = ('version', 'last_contained_log_timestamp')
     NAME = "SnapshotHeaderRecord"
     API_KEY = None
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class SnapshotHeaderRecord(Message):
         ('version', 'version', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('last_contained_log_timestamp', 'lastContainedLogTimestamp', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    version: int
-    last_contained_log_timestamp: int
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class SnapshotHeaderRecord(Message):
         last_contained_log_timestamp: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.version = version
-        self.last_contained_log_timestamp = last_contained_log_timestamp
+        self.version: int = version
+        self.last_contained_log_timestamp: int = last_contained_log_timestamp
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -69,9 +64,5 @@ def _write_SnapshotHeaderRecord_0(o: SnapshotHeaderRecord, write: Write, version
         write(_pack_hqx(o.version, o.last_contained_log_timestamp))
 
 
-SnapshotHeaderRecord.READERS = (
-    _read_SnapshotHeaderRecord_0,
-)
-SnapshotHeaderRecord.WRITERS = (
-    _write_SnapshotHeaderRecord_0,
-)
+SnapshotHeaderRecord.READERS = (_read_SnapshotHeaderRecord_0,)
+SnapshotHeaderRecord.WRITERS = (_write_SnapshotHeaderRecord_0,)

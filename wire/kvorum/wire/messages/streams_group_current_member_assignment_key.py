@@ -24,10 +24,7 @@ __all__ = ["StreamsGroupCurrentMemberAssignmentKey"]
 class StreamsGroupCurrentMemberAssignmentKey(Message):
     """StreamsGroupCurrentMemberAssignmentKey: a coordinator-key, key 22, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-    )
+    __slots__ = ('group_id', 'member_id')
     NAME = "StreamsGroupCurrentMemberAssignmentKey"
     API_KEY = 22
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class StreamsGroupCurrentMemberAssignmentKey(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('member_id', 'memberId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
-    member_id: str
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class StreamsGroupCurrentMemberAssignmentKey(Message):
         member_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
+        self.group_id: str = group_id
+        self.member_id: str = member_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -91,9 +86,5 @@ def _write_StreamsGroupCurrentMemberAssignmentKey_0(o: StreamsGroupCurrentMember
         no_tags(version)
 
 
-StreamsGroupCurrentMemberAssignmentKey.READERS = (
-    _read_StreamsGroupCurrentMemberAssignmentKey_0,
-)
-StreamsGroupCurrentMemberAssignmentKey.WRITERS = (
-    _write_StreamsGroupCurrentMemberAssignmentKey_0,
-)
+StreamsGroupCurrentMemberAssignmentKey.READERS = (_read_StreamsGroupCurrentMemberAssignmentKey_0,)
+StreamsGroupCurrentMemberAssignmentKey.WRITERS = (_write_StreamsGroupCurrentMemberAssignmentKey_0,)

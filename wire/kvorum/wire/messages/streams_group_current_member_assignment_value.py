@@ -19,6 +19,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -44,19 +45,12 @@ __all__ = ["StreamsGroupCurrentMemberAssignmentValue"]
 class StreamsGroupCurrentMemberAssignmentValueTaskIds(Fields):
     """TaskIds of StreamsGroupCurrentMemberAssignmentValue."""
 
-    __slots__ = (
-        "subtopology_id",
-        "partitions",
-        "assignment_epochs",
-    )
+    __slots__ = ('subtopology_id', 'partitions', 'assignment_epochs')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
         ('assignment_epochs', 'assignmentEpochs', '[]int32', (0, 0), (0, 32767), 0, (0, 32767), (), False),
     )
-    subtopology_id: str
-    partitions: list[int]
-    assignment_epochs: list[int] | None
 
     def __init__(
         self,
@@ -65,26 +59,16 @@ class StreamsGroupCurrentMemberAssignmentValueTaskIds(Fields):
         assignment_epochs: list[int] | None = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is EMPTY else partitions
-        self.assignment_epochs = [] if assignment_epochs is EMPTY else assignment_epochs
+        self.subtopology_id: str = subtopology_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
+        self.assignment_epochs: list[int] | None = [] if assignment_epochs is EMPTY else assignment_epochs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Message):
     """StreamsGroupCurrentMemberAssignmentValue: a coordinator-value, key 22, versions 0 to 0."""
 
-    __slots__ = (
-        "member_epoch",
-        "previous_member_epoch",
-        "state",
-        "active_tasks",
-        "standby_tasks",
-        "warmup_tasks",
-        "active_tasks_pending_revocation",
-        "standby_tasks_pending_revocation",
-        "warmup_tasks_pending_revocation",
-    )
+    __slots__ = ('member_epoch', 'previous_member_epoch', 'state', 'active_tasks', 'standby_tasks', 'warmup_tasks', 'active_tasks_pending_revocation', 'standby_tasks_pending_revocation', 'warmup_tasks_pending_revocation')
     NAME = "StreamsGroupCurrentMemberAssignmentValue"
     API_KEY = 22
     MIN_VERSION = 0
@@ -102,15 +86,6 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
         ('standby_tasks_pending_revocation', 'standbyTasksPendingRevocation', '[]StreamsGroupCurrentMemberAssignmentValueTaskIds', (0, 0), (0, -1), None, (0, -1), (), False),
         ('warmup_tasks_pending_revocation', 'warmupTasksPendingRevocation', '[]StreamsGroupCurrentMemberAssignmentValueTaskIds', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    member_epoch: int
-    previous_member_epoch: int
-    state: int
-    active_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
-    standby_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
-    warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
-    active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
-    standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
-    warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds]
 
     def __init__(
         self,
@@ -125,15 +100,15 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
         warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_epoch = member_epoch
-        self.previous_member_epoch = previous_member_epoch
-        self.state = state
-        self.active_tasks = [] if active_tasks is EMPTY else active_tasks
-        self.standby_tasks = [] if standby_tasks is EMPTY else standby_tasks
-        self.warmup_tasks = [] if warmup_tasks is EMPTY else warmup_tasks
-        self.active_tasks_pending_revocation = [] if active_tasks_pending_revocation is EMPTY else active_tasks_pending_revocation
-        self.standby_tasks_pending_revocation = [] if standby_tasks_pending_revocation is EMPTY else standby_tasks_pending_revocation
-        self.warmup_tasks_pending_revocation = [] if warmup_tasks_pending_revocation is EMPTY else warmup_tasks_pending_revocation
+        self.member_epoch: int = member_epoch
+        self.previous_member_epoch: int = previous_member_epoch
+        self.state: int = state
+        self.active_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = [] if active_tasks is EMPTY else active_tasks
+        self.standby_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = [] if standby_tasks is EMPTY else standby_tasks
+        self.warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = [] if warmup_tasks is EMPTY else warmup_tasks
+        self.active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = [] if active_tasks_pending_revocation is EMPTY else active_tasks_pending_revocation
+        self.standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = [] if standby_tasks_pending_revocation is EMPTY else standby_tasks_pending_revocation
+        self.warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValueTaskIds] = [] if warmup_tasks_pending_revocation is EMPTY else warmup_tasks_pending_revocation
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -260,72 +235,42 @@ def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int, budg
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="activeTasks")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="activeTasks")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "activeTasks", pos, size, budget)
     o.active_tasks, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="standbyTasks")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="standbyTasks")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "standbyTasks", pos, size, budget)
     o.standby_tasks, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="warmupTasks")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="warmupTasks")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "warmupTasks", pos, size, budget)
     o.warmup_tasks, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="activeTasksPendingRevocation")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="activeTasksPendingRevocation")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "activeTasksPendingRevocation", pos, size, budget)
     o.active_tasks_pending_revocation, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="standbyTasksPendingRevocation")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="standbyTasksPendingRevocation")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "standbyTasksPendingRevocation", pos, size, budget)
     o.standby_tasks_pending_revocation, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="warmupTasksPendingRevocation")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="warmupTasksPendingRevocation")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "warmupTasksPendingRevocation", pos, size, budget)
     o.warmup_tasks_pending_revocation, pos = _read_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -376,9 +321,5 @@ def _write_StreamsGroupCurrentMemberAssignmentValue_0(o: StreamsGroupCurrentMemb
         write(b"\x00")
 
 
-StreamsGroupCurrentMemberAssignmentValue.READERS = (
-    _read_StreamsGroupCurrentMemberAssignmentValue_0,
-)
-StreamsGroupCurrentMemberAssignmentValue.WRITERS = (
-    _write_StreamsGroupCurrentMemberAssignmentValue_0,
-)
+StreamsGroupCurrentMemberAssignmentValue.READERS = (_read_StreamsGroupCurrentMemberAssignmentValue_0,)
+StreamsGroupCurrentMemberAssignmentValue.WRITERS = (_write_StreamsGroupCurrentMemberAssignmentValue_0,)

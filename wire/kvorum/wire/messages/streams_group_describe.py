@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -67,11 +68,7 @@ __all__ = ["StreamsGroupDescribeRequest", "StreamsGroupDescribeResponse"]
 class StreamsGroupDescribeRequest(Message):
     """StreamsGroupDescribeRequest: a request, key 89, versions 0 to 1."""
 
-    __slots__ = (
-        "group_ids",
-        "include_authorized_operations",
-        "include_topology_description",
-    )
+    __slots__ = ('group_ids', 'include_authorized_operations', 'include_topology_description')
     NAME = "StreamsGroupDescribeRequest"
     API_KEY = 89
     MIN_VERSION = 0
@@ -82,9 +79,6 @@ class StreamsGroupDescribeRequest(Message):
         ('include_authorized_operations', 'includeAuthorizedOperations', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
         ('include_topology_description', 'includeTopologyDescription', 'bool', (1, 1), (0, -1), None, (0, -1), False, False),
     )
-    group_ids: list[str]
-    include_authorized_operations: bool
-    include_topology_description: bool
 
     def __init__(
         self,
@@ -93,23 +87,16 @@ class StreamsGroupDescribeRequest(Message):
         include_topology_description: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_ids = [] if group_ids is EMPTY else group_ids
-        self.include_authorized_operations = include_authorized_operations
-        self.include_topology_description = include_topology_description
+        self.group_ids: list[str] = [] if group_ids is EMPTY else group_ids
+        self.include_authorized_operations: bool = include_authorized_operations
+        self.include_topology_description: bool = include_topology_description
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseTopologyDescriptionNode(Fields):
     """TopologyDescriptionNode of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "name",
-        "node_type",
-        "source_topics",
-        "sink_topic",
-        "stores",
-        "successors",
-    )
+    __slots__ = ('name', 'node_type', 'source_topics', 'sink_topic', 'stores', 'successors')
     FIELDS = (
         ('name', 'name', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
         ('node_type', 'nodeType', 'int8', (1, 1), (0, -1), None, (0, -1), 0, False),
@@ -118,12 +105,6 @@ class StreamsGroupDescribeResponseTopologyDescriptionNode(Fields):
         ('stores', 'stores', '[]string', (1, 1), (0, -1), None, (0, -1), (), False),
         ('successors', 'successors', '[]string', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    node_type: int
-    source_topics: list[str]
-    sink_topic: str | None
-    stores: list[str]
-    successors: list[str]
 
     def __init__(
         self,
@@ -135,28 +116,23 @@ class StreamsGroupDescribeResponseTopologyDescriptionNode(Fields):
         successors: list[str] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.node_type = node_type
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.sink_topic = sink_topic
-        self.stores = [] if stores is EMPTY else stores
-        self.successors = [] if successors is EMPTY else successors
+        self.name: str = name
+        self.node_type: int = node_type
+        self.source_topics: list[str] = [] if source_topics is EMPTY else source_topics
+        self.sink_topic: str | None = sink_topic
+        self.stores: list[str] = [] if stores is EMPTY else stores
+        self.successors: list[str] = [] if successors is EMPTY else successors
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseTaskIds(Fields):
     """TaskIds of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "subtopology_id",
-        "partitions",
-    )
+    __slots__ = ('subtopology_id', 'partitions')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    subtopology_id: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -164,30 +140,21 @@ class StreamsGroupDescribeResponseTaskIds(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.subtopology_id: str = subtopology_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseTopicInfo(Fields):
     """TopicInfo of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-        "replication_factor",
-        "topic_configs",
-    )
+    __slots__ = ('name', 'partitions', 'replication_factor', 'topic_configs')
     FIELDS = (
         ('name', 'name', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('replication_factor', 'replicationFactor', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('topic_configs', 'topicConfigs', '[]StreamsGroupDescribeResponseKeyValue', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: int
-    replication_factor: int
-    topic_configs: list[StreamsGroupDescribeResponseKeyValue]
 
     def __init__(
         self,
@@ -197,26 +164,21 @@ class StreamsGroupDescribeResponseTopicInfo(Fields):
         topic_configs: list[StreamsGroupDescribeResponseKeyValue] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = partitions
-        self.replication_factor = replication_factor
-        self.topic_configs = [] if topic_configs is EMPTY else topic_configs
+        self.name: str = name
+        self.partitions: int = partitions
+        self.replication_factor: int = replication_factor
+        self.topic_configs: list[StreamsGroupDescribeResponseKeyValue] = [] if topic_configs is EMPTY else topic_configs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Fields):
     """TopologyDescriptionGlobalStore of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "source",
-        "processor",
-    )
+    __slots__ = ('source', 'processor')
     FIELDS = (
         ('source', 'source', 'StreamsGroupDescribeResponseTopologyDescriptionNode', (1, 1), (0, -1), None, (0, -1), (), False),
         ('processor', 'processor', 'StreamsGroupDescribeResponseTopologyDescriptionNode', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    source: StreamsGroupDescribeResponseTopologyDescriptionNode
-    processor: StreamsGroupDescribeResponseTopologyDescriptionNode
 
     def __init__(
         self,
@@ -224,24 +186,19 @@ class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Fields):
         processor: StreamsGroupDescribeResponseTopologyDescriptionNode | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.source = StreamsGroupDescribeResponseTopologyDescriptionNode() if source is None else source
-        self.processor = StreamsGroupDescribeResponseTopologyDescriptionNode() if processor is None else processor
+        self.source: StreamsGroupDescribeResponseTopologyDescriptionNode = StreamsGroupDescribeResponseTopologyDescriptionNode() if source is None else source
+        self.processor: StreamsGroupDescribeResponseTopologyDescriptionNode = StreamsGroupDescribeResponseTopologyDescriptionNode() if processor is None else processor
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Fields):
     """TopologyDescriptionSubtopology of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "subtopology_id",
-        "nodes",
-    )
+    __slots__ = ('subtopology_id', 'nodes')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (1, 1), (0, -1), None, (0, -1), '', False),
         ('nodes', 'nodes', '[]StreamsGroupDescribeResponseTopologyDescriptionNode', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    subtopology_id: str
-    nodes: list[StreamsGroupDescribeResponseTopologyDescriptionNode]
 
     def __init__(
         self,
@@ -249,27 +206,20 @@ class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Fields):
         nodes: list[StreamsGroupDescribeResponseTopologyDescriptionNode] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.nodes = [] if nodes is EMPTY else nodes
+        self.subtopology_id: str = subtopology_id
+        self.nodes: list[StreamsGroupDescribeResponseTopologyDescriptionNode] = [] if nodes is EMPTY else nodes
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseAssignment(Fields):
     """Assignment of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "active_tasks",
-        "standby_tasks",
-        "warmup_tasks",
-    )
+    __slots__ = ('active_tasks', 'standby_tasks', 'warmup_tasks')
     FIELDS = (
         ('active_tasks', 'activeTasks', '[]StreamsGroupDescribeResponseTaskIds', (0, 1), (0, -1), None, (0, -1), (), False),
         ('standby_tasks', 'standbyTasks', '[]StreamsGroupDescribeResponseTaskIds', (0, 1), (0, -1), None, (0, -1), (), False),
         ('warmup_tasks', 'warmupTasks', '[]StreamsGroupDescribeResponseTaskIds', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    active_tasks: list[StreamsGroupDescribeResponseTaskIds]
-    standby_tasks: list[StreamsGroupDescribeResponseTaskIds]
-    warmup_tasks: list[StreamsGroupDescribeResponseTaskIds]
 
     def __init__(
         self,
@@ -278,28 +228,21 @@ class StreamsGroupDescribeResponseAssignment(Fields):
         warmup_tasks: list[StreamsGroupDescribeResponseTaskIds] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.active_tasks = [] if active_tasks is EMPTY else active_tasks
-        self.standby_tasks = [] if standby_tasks is EMPTY else standby_tasks
-        self.warmup_tasks = [] if warmup_tasks is EMPTY else warmup_tasks
+        self.active_tasks: list[StreamsGroupDescribeResponseTaskIds] = [] if active_tasks is EMPTY else active_tasks
+        self.standby_tasks: list[StreamsGroupDescribeResponseTaskIds] = [] if standby_tasks is EMPTY else standby_tasks
+        self.warmup_tasks: list[StreamsGroupDescribeResponseTaskIds] = [] if warmup_tasks is EMPTY else warmup_tasks
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseTaskOffset(Fields):
     """TaskOffset of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "subtopology_id",
-        "partition",
-        "offset",
-    )
+    __slots__ = ('subtopology_id', 'partition', 'offset')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partition', 'partition', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('offset', 'offset', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    subtopology_id: str
-    partition: int
-    offset: int
 
     def __init__(
         self,
@@ -308,25 +251,20 @@ class StreamsGroupDescribeResponseTaskOffset(Fields):
         offset: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partition = partition
-        self.offset = offset
+        self.subtopology_id: str = subtopology_id
+        self.partition: int = partition
+        self.offset: int = offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseKeyValue(Fields):
     """KeyValue of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "key",
-        "value",
-    )
+    __slots__ = ('key', 'value')
     FIELDS = (
         ('key', 'key', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
     )
-    key: str
-    value: str
 
     def __init__(
         self,
@@ -334,24 +272,19 @@ class StreamsGroupDescribeResponseKeyValue(Fields):
         value: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.key = key
-        self.value = value
+        self.key: str = key
+        self.value: str = value
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseEndpoint(Fields):
     """Endpoint of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "host",
-        "port",
-    )
+    __slots__ = ('host', 'port')
     FIELDS = (
         ('host', 'host', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -359,21 +292,15 @@ class StreamsGroupDescribeResponseEndpoint(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.host = host
-        self.port = port
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseSubtopology(Fields):
     """Subtopology of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "subtopology_id",
-        "source_topics",
-        "repartition_sink_topics",
-        "state_changelog_topics",
-        "repartition_source_topics",
-    )
+    __slots__ = ('subtopology_id', 'source_topics', 'repartition_sink_topics', 'state_changelog_topics', 'repartition_source_topics')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('source_topics', 'sourceTopics', '[]string', (0, 1), (0, -1), None, (0, -1), (), False),
@@ -381,11 +308,6 @@ class StreamsGroupDescribeResponseSubtopology(Fields):
         ('state_changelog_topics', 'stateChangelogTopics', '[]StreamsGroupDescribeResponseTopicInfo', (0, 1), (0, -1), None, (0, -1), (), False),
         ('repartition_source_topics', 'repartitionSourceTopics', '[]StreamsGroupDescribeResponseTopicInfo', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    subtopology_id: str
-    source_topics: list[str]
-    repartition_sink_topics: list[str]
-    state_changelog_topics: list[StreamsGroupDescribeResponseTopicInfo]
-    repartition_source_topics: list[StreamsGroupDescribeResponseTopicInfo]
 
     def __init__(
         self,
@@ -396,27 +318,22 @@ class StreamsGroupDescribeResponseSubtopology(Fields):
         repartition_source_topics: list[StreamsGroupDescribeResponseTopicInfo] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.repartition_sink_topics = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
-        self.state_changelog_topics = [] if state_changelog_topics is EMPTY else state_changelog_topics
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
+        self.subtopology_id: str = subtopology_id
+        self.source_topics: list[str] = [] if source_topics is EMPTY else source_topics
+        self.repartition_sink_topics: list[str] = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
+        self.state_changelog_topics: list[StreamsGroupDescribeResponseTopicInfo] = [] if state_changelog_topics is EMPTY else state_changelog_topics
+        self.repartition_source_topics: list[StreamsGroupDescribeResponseTopicInfo] = [] if repartition_source_topics is EMPTY else repartition_source_topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseTopologyDescription(Fields):
     """TopologyDescription of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "subtopologies",
-        "global_stores",
-    )
+    __slots__ = ('subtopologies', 'global_stores')
     FIELDS = (
         ('subtopologies', 'subtopologies', '[]StreamsGroupDescribeResponseTopologyDescriptionSubtopology', (1, 1), (0, -1), None, (0, -1), (), False),
         ('global_stores', 'globalStores', '[]StreamsGroupDescribeResponseTopologyDescriptionGlobalStore', (1, 1), (0, -1), None, (0, -1), (), False),
     )
-    subtopologies: list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology]
-    global_stores: list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore]
 
     def __init__(
         self,
@@ -424,31 +341,15 @@ class StreamsGroupDescribeResponseTopologyDescription(Fields):
         global_stores: list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopologies = [] if subtopologies is EMPTY else subtopologies
-        self.global_stores = [] if global_stores is EMPTY else global_stores
+        self.subtopologies: list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology] = [] if subtopologies is EMPTY else subtopologies
+        self.global_stores: list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore] = [] if global_stores is EMPTY else global_stores
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseMember(Fields):
     """Member of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "member_id",
-        "member_epoch",
-        "instance_id",
-        "rack_id",
-        "client_id",
-        "client_host",
-        "topology_epoch",
-        "process_id",
-        "user_endpoint",
-        "client_tags",
-        "task_offsets",
-        "task_end_offsets",
-        "assignment",
-        "target_assignment",
-        "is_classic",
-    )
+    __slots__ = ('member_id', 'member_epoch', 'instance_id', 'rack_id', 'client_id', 'client_host', 'topology_epoch', 'process_id', 'user_endpoint', 'client_tags', 'task_offsets', 'task_end_offsets', 'assignment', 'target_assignment', 'is_classic')
     FIELDS = (
         ('member_id', 'memberId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('member_epoch', 'memberEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -466,21 +367,6 @@ class StreamsGroupDescribeResponseMember(Fields):
         ('target_assignment', 'targetAssignment', 'StreamsGroupDescribeResponseAssignment', (0, 1), (0, -1), None, (0, -1), (), False),
         ('is_classic', 'isClassic', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
     )
-    member_id: str
-    member_epoch: int
-    instance_id: str | None
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    topology_epoch: int
-    process_id: str
-    user_endpoint: StreamsGroupDescribeResponseEndpoint | None
-    client_tags: list[StreamsGroupDescribeResponseKeyValue]
-    task_offsets: list[StreamsGroupDescribeResponseTaskOffset]
-    task_end_offsets: list[StreamsGroupDescribeResponseTaskOffset]
-    assignment: StreamsGroupDescribeResponseAssignment
-    target_assignment: StreamsGroupDescribeResponseAssignment
-    is_classic: bool
 
     def __init__(
         self,
@@ -501,37 +387,32 @@ class StreamsGroupDescribeResponseMember(Fields):
         is_classic: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.topology_epoch = topology_epoch
-        self.process_id = process_id
-        self.user_endpoint = user_endpoint
-        self.client_tags = [] if client_tags is EMPTY else client_tags
-        self.task_offsets = [] if task_offsets is EMPTY else task_offsets
-        self.task_end_offsets = [] if task_end_offsets is EMPTY else task_end_offsets
-        self.assignment = StreamsGroupDescribeResponseAssignment() if assignment is None else assignment
-        self.target_assignment = StreamsGroupDescribeResponseAssignment() if target_assignment is None else target_assignment
-        self.is_classic = is_classic
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.topology_epoch: int = topology_epoch
+        self.process_id: str = process_id
+        self.user_endpoint: StreamsGroupDescribeResponseEndpoint | None = user_endpoint
+        self.client_tags: list[StreamsGroupDescribeResponseKeyValue] = [] if client_tags is EMPTY else client_tags
+        self.task_offsets: list[StreamsGroupDescribeResponseTaskOffset] = [] if task_offsets is EMPTY else task_offsets
+        self.task_end_offsets: list[StreamsGroupDescribeResponseTaskOffset] = [] if task_end_offsets is EMPTY else task_end_offsets
+        self.assignment: StreamsGroupDescribeResponseAssignment = StreamsGroupDescribeResponseAssignment() if assignment is None else assignment
+        self.target_assignment: StreamsGroupDescribeResponseAssignment = StreamsGroupDescribeResponseAssignment() if target_assignment is None else target_assignment
+        self.is_classic: bool = is_classic
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseTopology(Fields):
     """Topology of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "epoch",
-        "subtopologies",
-    )
+    __slots__ = ('epoch', 'subtopologies')
     FIELDS = (
         ('epoch', 'epoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('subtopologies', 'subtopologies', '[]StreamsGroupDescribeResponseSubtopology', (0, 1), (0, 32767), None, (0, -1), None, False),
     )
-    epoch: int
-    subtopologies: list[StreamsGroupDescribeResponseSubtopology] | None
 
     def __init__(
         self,
@@ -539,28 +420,15 @@ class StreamsGroupDescribeResponseTopology(Fields):
         subtopologies: list[StreamsGroupDescribeResponseSubtopology] | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.epoch = epoch
-        self.subtopologies = subtopologies
+        self.epoch: int = epoch
+        self.subtopologies: list[StreamsGroupDescribeResponseSubtopology] | None = subtopologies
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponseDescribedGroup(Fields):
     """DescribedGroup of StreamsGroupDescribeResponse."""
 
-    __slots__ = (
-        "error_code",
-        "error_message",
-        "group_id",
-        "group_state",
-        "group_epoch",
-        "assignment_epoch",
-        "topology",
-        "members",
-        "authorized_operations",
-        "topology_description",
-        "topology_description_status",
-        "assignor_name",
-    )
+    __slots__ = ('error_code', 'error_message', 'group_id', 'group_state', 'group_epoch', 'assignment_epoch', 'topology', 'members', 'authorized_operations', 'topology_description', 'topology_description_status', 'assignor_name')
     FIELDS = (
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
@@ -575,18 +443,6 @@ class StreamsGroupDescribeResponseDescribedGroup(Fields):
         ('topology_description_status', 'topologyDescriptionStatus', 'int8', (1, 1), (0, -1), None, (0, -1), 0, False),
         ('assignor_name', 'assignorName', 'string', (1, 1), (1, 32767), None, (0, -1), None, True),
     )
-    error_code: int
-    error_message: str | None
-    group_id: str
-    group_state: str
-    group_epoch: int
-    assignment_epoch: int
-    topology: StreamsGroupDescribeResponseTopology | None
-    members: list[StreamsGroupDescribeResponseMember]
-    authorized_operations: int
-    topology_description: StreamsGroupDescribeResponseTopologyDescription | None
-    topology_description_status: int
-    assignor_name: str | None
 
     def __init__(
         self,
@@ -604,28 +460,25 @@ class StreamsGroupDescribeResponseDescribedGroup(Fields):
         assignor_name: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.group_epoch = group_epoch
-        self.assignment_epoch = assignment_epoch
-        self.topology = topology
-        self.members = [] if members is EMPTY else members
-        self.authorized_operations = authorized_operations
-        self.topology_description = topology_description
-        self.topology_description_status = topology_description_status
-        self.assignor_name = assignor_name
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.group_id: str = group_id
+        self.group_state: str = group_state
+        self.group_epoch: int = group_epoch
+        self.assignment_epoch: int = assignment_epoch
+        self.topology: StreamsGroupDescribeResponseTopology | None = topology
+        self.members: list[StreamsGroupDescribeResponseMember] = [] if members is EMPTY else members
+        self.authorized_operations: int = authorized_operations
+        self.topology_description: StreamsGroupDescribeResponseTopologyDescription | None = topology_description
+        self.topology_description_status: int = topology_description_status
+        self.assignor_name: str | None = assignor_name
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupDescribeResponse(Message):
     """StreamsGroupDescribeResponse: a response, key 89, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "groups",
-    )
+    __slots__ = ('throttle_time_ms', 'groups')
     NAME = "StreamsGroupDescribeResponse"
     API_KEY = 89
     MIN_VERSION = 0
@@ -649,8 +502,6 @@ class StreamsGroupDescribeResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('groups', 'groups', '[]StreamsGroupDescribeResponseDescribedGroup', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    groups: list[StreamsGroupDescribeResponseDescribedGroup]
 
     def __init__(
         self,
@@ -658,8 +509,8 @@ class StreamsGroupDescribeResponse(Message):
         groups: list[StreamsGroupDescribeResponseDescribedGroup] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is EMPTY else groups
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[StreamsGroupDescribeResponseDescribedGroup] = [] if groups is EMPTY else groups
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -671,12 +522,7 @@ def _read_StreamsGroupDescribeRequest_0(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groupIds")
-    if n > size - pos:
-        check_length(n, pos, size, what="groupIds")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "groupIds", pos, size, budget)
     o.group_ids = []
     for _ in range(n):
         n = data[pos]
@@ -728,12 +574,7 @@ def _read_StreamsGroupDescribeRequest_1(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groupIds")
-    if n > size - pos:
-        check_length(n, pos, size, what="groupIds")
-    if budget is not None:
-        budget.charge(n * 84, pos)
+    check_array(n, 1, 84, "groupIds", pos, size, budget)
     o.group_ids = []
     for _ in range(n):
         n = data[pos]
@@ -796,12 +637,7 @@ def _read_StreamsGroupDescribeResponseTopologyDescriptionNode_1(data: bytes, pos
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="sourceTopics")
-        if n > size - pos:
-            check_length(n, pos, size, what="sourceTopics")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "sourceTopics", pos, size, budget)
         o.source_topics = []
         for _ in range(n):
             n = data[pos]
@@ -837,12 +673,7 @@ def _read_StreamsGroupDescribeResponseTopologyDescriptionNode_1(data: bytes, pos
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="stores")
-        if n > size - pos:
-            check_length(n, pos, size, what="stores")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "stores", pos, size, budget)
         o.stores = []
         for _ in range(n):
             n = data[pos]
@@ -863,12 +694,7 @@ def _read_StreamsGroupDescribeResponseTopologyDescriptionNode_1(data: bytes, pos
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="successors")
-        if n > size - pos:
-            check_length(n, pos, size, what="successors")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "successors", pos, size, budget)
         o.successors = []
         for _ in range(n):
             n = data[pos]
@@ -1019,12 +845,7 @@ def _read_StreamsGroupDescribeResponseTopicInfo_0(data: bytes, pos: int, count: 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topicConfigs")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topicConfigs")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "topicConfigs", pos, size, budget)
         o.topic_configs, pos = _read_StreamsGroupDescribeResponseKeyValue_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1103,12 +924,7 @@ def _read_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_1(data: byt
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="nodes")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="nodes")
-        if budget is not None:
-            budget.charge(n * 492, pos)
+        check_array(n, 7, 492, "nodes", pos, size, budget)
         o.nodes, pos = _read_StreamsGroupDescribeResponseTopologyDescriptionNode_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1146,36 +962,21 @@ def _read_StreamsGroupDescribeResponseAssignment_0(data: bytes, pos: int, count:
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="activeTasks")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="activeTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "activeTasks", pos, size, budget)
         o.active_tasks, pos = _read_StreamsGroupDescribeResponseTaskIds_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="standbyTasks")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="standbyTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "standbyTasks", pos, size, budget)
         o.standby_tasks, pos = _read_StreamsGroupDescribeResponseTaskIds_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="warmupTasks")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="warmupTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "warmupTasks", pos, size, budget)
         o.warmup_tasks, pos = _read_StreamsGroupDescribeResponseTaskIds_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1363,12 +1164,7 @@ def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="sourceTopics")
-        if n > size - pos:
-            check_length(n, pos, size, what="sourceTopics")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "sourceTopics", pos, size, budget)
         o.source_topics = []
         for _ in range(n):
             n = data[pos]
@@ -1389,12 +1185,7 @@ def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="repartitionSinkTopics")
-        if n > size - pos:
-            check_length(n, pos, size, what="repartitionSinkTopics")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "repartitionSinkTopics", pos, size, budget)
         o.repartition_sink_topics = []
         for _ in range(n):
             n = data[pos]
@@ -1415,24 +1206,14 @@ def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="stateChangelogTopics")
-        if n * 9 > size - pos:
-            check_length(n * 9, pos, size, what="stateChangelogTopics")
-        if budget is not None:
-            budget.charge(n * 300, pos)
+        check_array(n, 9, 300, "stateChangelogTopics", pos, size, budget)
         o.state_changelog_topics, pos = _read_StreamsGroupDescribeResponseTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="repartitionSourceTopics")
-        if n * 9 > size - pos:
-            check_length(n * 9, pos, size, what="repartitionSourceTopics")
-        if budget is not None:
-            budget.charge(n * 300, pos)
+        check_array(n, 9, 300, "repartitionSourceTopics", pos, size, budget)
         o.repartition_source_topics, pos = _read_StreamsGroupDescribeResponseTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1493,24 +1274,14 @@ def _read_StreamsGroupDescribeResponseTopologyDescription_1(data: bytes, pos: in
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="subtopologies")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="subtopologies")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "subtopologies", pos, size, budget)
         o.subtopologies, pos = _read_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="globalStores")
-        if n * 15 > size - pos:
-            check_length(n * 15, pos, size, what="globalStores")
-        if budget is not None:
-            budget.charge(n * 1068, pos)
+        check_array(n, 15, 1068, "globalStores", pos, size, budget)
         o.global_stores, pos = _read_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1633,36 +1404,21 @@ def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="clientTags")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="clientTags")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "clientTags", pos, size, budget)
         o.client_tags, pos = _read_StreamsGroupDescribeResponseKeyValue_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="taskOffsets")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="taskOffsets")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 14, 228, "taskOffsets", pos, size, budget)
         o.task_offsets, pos = _read_StreamsGroupDescribeResponseTaskOffset_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="taskEndOffsets")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="taskEndOffsets")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 14, 228, "taskEndOffsets", pos, size, budget)
         o.task_end_offsets, pos = _read_StreamsGroupDescribeResponseTaskOffset_0(data, pos, n, budget)
         (o.assignment,), pos = _read_StreamsGroupDescribeResponseAssignment_0(data, pos, 1, budget)
         (o.target_assignment,), pos = _read_StreamsGroupDescribeResponseAssignment_0(data, pos, 1, budget)
@@ -1753,10 +1509,7 @@ def _read_StreamsGroupDescribeResponseTopology_0(data: bytes, pos: int, count: i
         if n < 0:
             o.subtopologies = None
         else:
-            if n * 6 > size - pos:
-                check_length(n * 6, pos, size, what="subtopologies")
-            if budget is not None:
-                budget.charge(n * 460, pos)
+            check_array(n, 6, 460, "subtopologies", pos, size, budget)
             o.subtopologies, pos = _read_StreamsGroupDescribeResponseSubtopology_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1839,12 +1592,7 @@ def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, co
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="members")
-        if n * 28 > size - pos:
-            check_length(n * 28, pos, size, what="members")
-        if budget is not None:
-            budget.charge(n * 1648, pos)
+        check_array(n, 28, 1648, "members", pos, size, budget)
         o.members, pos = _read_StreamsGroupDescribeResponseMember_0(data, pos, n, budget)
         o.authorized_operations, n = _read_iB(data, pos)
         pos += 5
@@ -1954,12 +1702,7 @@ def _read_StreamsGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, co
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="members")
-        if n * 28 > size - pos:
-            check_length(n * 28, pos, size, what="members")
-        if budget is not None:
-            budget.charge(n * 1648, pos)
+        check_array(n, 28, 1648, "members", pos, size, budget)
         o.members, pos = _read_StreamsGroupDescribeResponseMember_0(data, pos, n, budget)
         o.authorized_operations, n = _read_ib(data, pos)
         pos += 5
@@ -2050,12 +1793,7 @@ def _read_StreamsGroupDescribeResponse_0(data: bytes, pos: int, budget: Budget) 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 20 > size - pos:
-        check_length(n * 20, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 744, pos)
+    check_array(n, 20, 744, "groups", pos, size, budget)
     o.groups, pos = _read_StreamsGroupDescribeResponseDescribedGroup_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2089,12 +1827,7 @@ def _read_StreamsGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget) 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="groups")
-    if n * 23 > size - pos:
-        check_length(n * 23, pos, size, what="groups")
-    if budget is not None:
-        budget.charge(n * 1068, pos)
+    check_array(n, 23, 1068, "groups", pos, size, budget)
     o.groups, pos = _read_StreamsGroupDescribeResponseDescribedGroup_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2120,19 +1853,7 @@ def _write_StreamsGroupDescribeResponse_1(o: StreamsGroupDescribeResponse, write
         write(b"\x00")
 
 
-StreamsGroupDescribeRequest.READERS = (
-    _read_StreamsGroupDescribeRequest_0,
-    _read_StreamsGroupDescribeRequest_1,
-)
-StreamsGroupDescribeRequest.WRITERS = (
-    _write_StreamsGroupDescribeRequest_0,
-    _write_StreamsGroupDescribeRequest_1,
-)
-StreamsGroupDescribeResponse.READERS = (
-    _read_StreamsGroupDescribeResponse_0,
-    _read_StreamsGroupDescribeResponse_1,
-)
-StreamsGroupDescribeResponse.WRITERS = (
-    _write_StreamsGroupDescribeResponse_0,
-    _write_StreamsGroupDescribeResponse_1,
-)
+StreamsGroupDescribeRequest.READERS = (_read_StreamsGroupDescribeRequest_0, _read_StreamsGroupDescribeRequest_1,)
+StreamsGroupDescribeRequest.WRITERS = (_write_StreamsGroupDescribeRequest_0, _write_StreamsGroupDescribeRequest_1,)
+StreamsGroupDescribeResponse.READERS = (_read_StreamsGroupDescribeResponse_0, _read_StreamsGroupDescribeResponse_1,)
+StreamsGroupDescribeResponse.WRITERS = (_write_StreamsGroupDescribeResponse_0, _write_StreamsGroupDescribeResponse_1,)

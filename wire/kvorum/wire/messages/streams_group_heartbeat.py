@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -71,19 +72,12 @@ __all__ = ["StreamsGroupHeartbeatRequest", "StreamsGroupHeartbeatResponse"]
 class StreamsGroupHeartbeatRequestCopartitionGroup(Fields):
     """CopartitionGroup of StreamsGroupHeartbeatRequest."""
 
-    __slots__ = (
-        "source_topics",
-        "source_topic_regex",
-        "repartition_source_topics",
-    )
+    __slots__ = ('source_topics', 'source_topic_regex', 'repartition_source_topics')
     FIELDS = (
         ('source_topics', 'sourceTopics', '[]int16', (0, 1), (0, -1), None, (0, -1), (), False),
         ('source_topic_regex', 'sourceTopicRegex', '[]int16', (0, 1), (0, -1), None, (0, -1), (), False),
         ('repartition_source_topics', 'repartitionSourceTopics', '[]int16', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    source_topics: list[int]
-    source_topic_regex: list[int]
-    repartition_source_topics: list[int]
 
     def __init__(
         self,
@@ -92,31 +86,22 @@ class StreamsGroupHeartbeatRequestCopartitionGroup(Fields):
         repartition_source_topics: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
+        self.source_topics: list[int] = [] if source_topics is EMPTY else source_topics
+        self.source_topic_regex: list[int] = [] if source_topic_regex is EMPTY else source_topic_regex
+        self.repartition_source_topics: list[int] = [] if repartition_source_topics is EMPTY else repartition_source_topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatRequestTopicInfo(Fields):
     """TopicInfo of StreamsGroupHeartbeatRequest."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-        "replication_factor",
-        "topic_configs",
-    )
+    __slots__ = ('name', 'partitions', 'replication_factor', 'topic_configs')
     FIELDS = (
         ('name', 'name', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('replication_factor', 'replicationFactor', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('topic_configs', 'topicConfigs', '[]StreamsGroupHeartbeatRequestKeyValue', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: int
-    replication_factor: int
-    topic_configs: list[StreamsGroupHeartbeatRequestKeyValue]
 
     def __init__(
         self,
@@ -126,25 +111,17 @@ class StreamsGroupHeartbeatRequestTopicInfo(Fields):
         topic_configs: list[StreamsGroupHeartbeatRequestKeyValue] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = partitions
-        self.replication_factor = replication_factor
-        self.topic_configs = [] if topic_configs is EMPTY else topic_configs
+        self.name: str = name
+        self.partitions: int = partitions
+        self.replication_factor: int = replication_factor
+        self.topic_configs: list[StreamsGroupHeartbeatRequestKeyValue] = [] if topic_configs is EMPTY else topic_configs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatRequestSubtopology(Fields):
     """Subtopology of StreamsGroupHeartbeatRequest."""
 
-    __slots__ = (
-        "subtopology_id",
-        "source_topics",
-        "source_topic_regex",
-        "state_changelog_topics",
-        "repartition_sink_topics",
-        "repartition_source_topics",
-        "copartition_groups",
-    )
+    __slots__ = ('subtopology_id', 'source_topics', 'source_topic_regex', 'state_changelog_topics', 'repartition_sink_topics', 'repartition_source_topics', 'copartition_groups')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('source_topics', 'sourceTopics', '[]string', (0, 1), (0, -1), None, (0, -1), (), False),
@@ -154,13 +131,6 @@ class StreamsGroupHeartbeatRequestSubtopology(Fields):
         ('repartition_source_topics', 'repartitionSourceTopics', '[]StreamsGroupHeartbeatRequestTopicInfo', (0, 1), (0, -1), None, (0, -1), (), False),
         ('copartition_groups', 'copartitionGroups', '[]StreamsGroupHeartbeatRequestCopartitionGroup', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    subtopology_id: str
-    source_topics: list[str]
-    source_topic_regex: list[str]
-    state_changelog_topics: list[StreamsGroupHeartbeatRequestTopicInfo]
-    repartition_sink_topics: list[str]
-    repartition_source_topics: list[StreamsGroupHeartbeatRequestTopicInfo]
-    copartition_groups: list[StreamsGroupHeartbeatRequestCopartitionGroup]
 
     def __init__(
         self,
@@ -173,32 +143,25 @@ class StreamsGroupHeartbeatRequestSubtopology(Fields):
         copartition_groups: list[StreamsGroupHeartbeatRequestCopartitionGroup] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
-        self.state_changelog_topics = [] if state_changelog_topics is EMPTY else state_changelog_topics
-        self.repartition_sink_topics = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
-        self.copartition_groups = [] if copartition_groups is EMPTY else copartition_groups
+        self.subtopology_id: str = subtopology_id
+        self.source_topics: list[str] = [] if source_topics is EMPTY else source_topics
+        self.source_topic_regex: list[str] = [] if source_topic_regex is EMPTY else source_topic_regex
+        self.state_changelog_topics: list[StreamsGroupHeartbeatRequestTopicInfo] = [] if state_changelog_topics is EMPTY else state_changelog_topics
+        self.repartition_sink_topics: list[str] = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
+        self.repartition_source_topics: list[StreamsGroupHeartbeatRequestTopicInfo] = [] if repartition_source_topics is EMPTY else repartition_source_topics
+        self.copartition_groups: list[StreamsGroupHeartbeatRequestCopartitionGroup] = [] if copartition_groups is EMPTY else copartition_groups
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatRequestTaskOffset(Fields):
     """TaskOffset of StreamsGroupHeartbeatRequest."""
 
-    __slots__ = (
-        "subtopology_id",
-        "partition",
-        "offset",
-    )
+    __slots__ = ('subtopology_id', 'partition', 'offset')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partition', 'partition', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('offset', 'offset', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    subtopology_id: str
-    partition: int
-    offset: int
 
     def __init__(
         self,
@@ -207,25 +170,20 @@ class StreamsGroupHeartbeatRequestTaskOffset(Fields):
         offset: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partition = partition
-        self.offset = offset
+        self.subtopology_id: str = subtopology_id
+        self.partition: int = partition
+        self.offset: int = offset
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatRequestKeyValue(Fields):
     """KeyValue of StreamsGroupHeartbeatRequest."""
 
-    __slots__ = (
-        "key",
-        "value",
-    )
+    __slots__ = ('key', 'value')
     FIELDS = (
         ('key', 'key', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
     )
-    key: str
-    value: str
 
     def __init__(
         self,
@@ -233,24 +191,19 @@ class StreamsGroupHeartbeatRequestKeyValue(Fields):
         value: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.key = key
-        self.value = value
+        self.key: str = key
+        self.value: str = value
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatRequestEndpoint(Fields):
     """Endpoint of StreamsGroupHeartbeatRequest."""
 
-    __slots__ = (
-        "host",
-        "port",
-    )
+    __slots__ = ('host', 'port')
     FIELDS = (
         ('host', 'host', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -258,24 +211,19 @@ class StreamsGroupHeartbeatRequestEndpoint(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.host = host
-        self.port = port
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatRequestTaskIds(Fields):
     """TaskIds of StreamsGroupHeartbeatRequest."""
 
-    __slots__ = (
-        "subtopology_id",
-        "partitions",
-    )
+    __slots__ = ('subtopology_id', 'partitions')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    subtopology_id: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -283,24 +231,19 @@ class StreamsGroupHeartbeatRequestTaskIds(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.subtopology_id: str = subtopology_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatRequestTopology(Fields):
     """Topology of StreamsGroupHeartbeatRequest."""
 
-    __slots__ = (
-        "epoch",
-        "subtopologies",
-    )
+    __slots__ = ('epoch', 'subtopologies')
     FIELDS = (
         ('epoch', 'epoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('subtopologies', 'subtopologies', '[]StreamsGroupHeartbeatRequestSubtopology', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    epoch: int
-    subtopologies: list[StreamsGroupHeartbeatRequestSubtopology]
 
     def __init__(
         self,
@@ -308,33 +251,15 @@ class StreamsGroupHeartbeatRequestTopology(Fields):
         subtopologies: list[StreamsGroupHeartbeatRequestSubtopology] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.epoch = epoch
-        self.subtopologies = [] if subtopologies is EMPTY else subtopologies
+        self.epoch: int = epoch
+        self.subtopologies: list[StreamsGroupHeartbeatRequestSubtopology] = [] if subtopologies is EMPTY else subtopologies
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatRequest(Message):
     """StreamsGroupHeartbeatRequest: a request, key 88, versions 0 to 1."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-        "member_epoch",
-        "endpoint_information_epoch",
-        "instance_id",
-        "rack_id",
-        "rebalance_timeout_ms",
-        "topology",
-        "active_tasks",
-        "standby_tasks",
-        "warmup_tasks",
-        "process_id",
-        "user_endpoint",
-        "client_tags",
-        "task_offsets",
-        "task_end_offsets",
-        "shutdown_application",
-    )
+    __slots__ = ('group_id', 'member_id', 'member_epoch', 'endpoint_information_epoch', 'instance_id', 'rack_id', 'rebalance_timeout_ms', 'topology', 'active_tasks', 'standby_tasks', 'warmup_tasks', 'process_id', 'user_endpoint', 'client_tags', 'task_offsets', 'task_end_offsets', 'shutdown_application')
     NAME = "StreamsGroupHeartbeatRequest"
     API_KEY = 88
     MIN_VERSION = 0
@@ -367,23 +292,6 @@ class StreamsGroupHeartbeatRequest(Message):
         ('task_end_offsets', 'taskEndOffsets', '[]StreamsGroupHeartbeatRequestTaskOffset', (0, 1), (0, 32767), None, (0, -1), None, False),
         ('shutdown_application', 'shutdownApplication', 'bool', (0, 1), (0, -1), None, (0, -1), False, False),
     )
-    group_id: str
-    member_id: str
-    member_epoch: int
-    endpoint_information_epoch: int
-    instance_id: str | None
-    rack_id: str | None
-    rebalance_timeout_ms: int
-    topology: StreamsGroupHeartbeatRequestTopology | None
-    active_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None
-    standby_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None
-    warmup_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None
-    process_id: str | None
-    user_endpoint: StreamsGroupHeartbeatRequestEndpoint | None
-    client_tags: list[StreamsGroupHeartbeatRequestKeyValue] | None
-    task_offsets: list[StreamsGroupHeartbeatRequestTaskOffset] | None
-    task_end_offsets: list[StreamsGroupHeartbeatRequestTaskOffset] | None
-    shutdown_application: bool
 
     def __init__(
         self,
@@ -406,39 +314,34 @@ class StreamsGroupHeartbeatRequest(Message):
         shutdown_application: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.endpoint_information_epoch = endpoint_information_epoch
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.topology = topology
-        self.active_tasks = active_tasks
-        self.standby_tasks = standby_tasks
-        self.warmup_tasks = warmup_tasks
-        self.process_id = process_id
-        self.user_endpoint = user_endpoint
-        self.client_tags = client_tags
-        self.task_offsets = task_offsets
-        self.task_end_offsets = task_end_offsets
-        self.shutdown_application = shutdown_application
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.endpoint_information_epoch: int = endpoint_information_epoch
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.topology: StreamsGroupHeartbeatRequestTopology | None = topology
+        self.active_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = active_tasks
+        self.standby_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = standby_tasks
+        self.warmup_tasks: list[StreamsGroupHeartbeatRequestTaskIds] | None = warmup_tasks
+        self.process_id: str | None = process_id
+        self.user_endpoint: StreamsGroupHeartbeatRequestEndpoint | None = user_endpoint
+        self.client_tags: list[StreamsGroupHeartbeatRequestKeyValue] | None = client_tags
+        self.task_offsets: list[StreamsGroupHeartbeatRequestTaskOffset] | None = task_offsets
+        self.task_end_offsets: list[StreamsGroupHeartbeatRequestTaskOffset] | None = task_end_offsets
+        self.shutdown_application: bool = shutdown_application
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatResponseTopicPartition(Fields):
     """TopicPartition of StreamsGroupHeartbeatResponse."""
 
-    __slots__ = (
-        "topic",
-        "partitions",
-    )
+    __slots__ = ('topic', 'partitions')
     FIELDS = (
         ('topic', 'topic', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -446,24 +349,19 @@ class StreamsGroupHeartbeatResponseTopicPartition(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatResponseEndpoint(Fields):
     """Endpoint of StreamsGroupHeartbeatResponse."""
 
-    __slots__ = (
-        "host",
-        "port",
-    )
+    __slots__ = ('host', 'port')
     FIELDS = (
         ('host', 'host', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -471,27 +369,20 @@ class StreamsGroupHeartbeatResponseEndpoint(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.host = host
-        self.port = port
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatResponseEndpointToPartitions(Fields):
     """EndpointToPartitions of StreamsGroupHeartbeatResponse."""
 
-    __slots__ = (
-        "user_endpoint",
-        "active_partitions",
-        "standby_partitions",
-    )
+    __slots__ = ('user_endpoint', 'active_partitions', 'standby_partitions')
     FIELDS = (
         ('user_endpoint', 'userEndpoint', 'StreamsGroupHeartbeatResponseEndpoint', (0, 1), (0, -1), None, (0, -1), (), False),
         ('active_partitions', 'activePartitions', '[]StreamsGroupHeartbeatResponseTopicPartition', (0, 1), (0, -1), None, (0, -1), (), False),
         ('standby_partitions', 'standbyPartitions', '[]StreamsGroupHeartbeatResponseTopicPartition', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    user_endpoint: StreamsGroupHeartbeatResponseEndpoint
-    active_partitions: list[StreamsGroupHeartbeatResponseTopicPartition]
-    standby_partitions: list[StreamsGroupHeartbeatResponseTopicPartition]
 
     def __init__(
         self,
@@ -500,25 +391,20 @@ class StreamsGroupHeartbeatResponseEndpointToPartitions(Fields):
         standby_partitions: list[StreamsGroupHeartbeatResponseTopicPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.user_endpoint = StreamsGroupHeartbeatResponseEndpoint() if user_endpoint is None else user_endpoint
-        self.active_partitions = [] if active_partitions is EMPTY else active_partitions
-        self.standby_partitions = [] if standby_partitions is EMPTY else standby_partitions
+        self.user_endpoint: StreamsGroupHeartbeatResponseEndpoint = StreamsGroupHeartbeatResponseEndpoint() if user_endpoint is None else user_endpoint
+        self.active_partitions: list[StreamsGroupHeartbeatResponseTopicPartition] = [] if active_partitions is EMPTY else active_partitions
+        self.standby_partitions: list[StreamsGroupHeartbeatResponseTopicPartition] = [] if standby_partitions is EMPTY else standby_partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatResponseTaskIds(Fields):
     """TaskIds of StreamsGroupHeartbeatResponse."""
 
-    __slots__ = (
-        "subtopology_id",
-        "partitions",
-    )
+    __slots__ = ('subtopology_id', 'partitions')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    subtopology_id: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -526,24 +412,19 @@ class StreamsGroupHeartbeatResponseTaskIds(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.subtopology_id: str = subtopology_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatResponseStatus(Fields):
     """Status of StreamsGroupHeartbeatResponse."""
 
-    __slots__ = (
-        "status_code",
-        "status_detail",
-    )
+    __slots__ = ('status_code', 'status_detail')
     FIELDS = (
         ('status_code', 'statusCode', 'int8', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('status_detail', 'statusDetail', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
     )
-    status_code: int
-    status_detail: str
 
     def __init__(
         self,
@@ -551,32 +432,15 @@ class StreamsGroupHeartbeatResponseStatus(Fields):
         status_detail: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.status_code = status_code
-        self.status_detail = status_detail
+        self.status_code: int = status_code
+        self.status_detail: str = status_detail
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupHeartbeatResponse(Message):
     """StreamsGroupHeartbeatResponse: a response, key 88, versions 0 to 1."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "member_id",
-        "member_epoch",
-        "heartbeat_interval_ms",
-        "acceptable_recovery_lag_legacy",
-        "task_offset_interval_ms",
-        "acceptable_recovery_lag",
-        "status",
-        "active_tasks",
-        "standby_tasks",
-        "warmup_tasks",
-        "topology_description_required",
-        "endpoint_information_epoch",
-        "partitions_by_user_endpoint",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'member_id', 'member_epoch', 'heartbeat_interval_ms', 'acceptable_recovery_lag_legacy', 'task_offset_interval_ms', 'acceptable_recovery_lag', 'status', 'active_tasks', 'standby_tasks', 'warmup_tasks', 'topology_description_required', 'endpoint_information_epoch', 'partitions_by_user_endpoint')
     NAME = "StreamsGroupHeartbeatResponse"
     API_KEY = 88
     MIN_VERSION = 0
@@ -605,22 +469,6 @@ class StreamsGroupHeartbeatResponse(Message):
         ('endpoint_information_epoch', 'endpointInformationEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('partitions_by_user_endpoint', 'partitionsByUserEndpoint', '[]StreamsGroupHeartbeatResponseEndpointToPartitions', (0, 1), (0, 32767), None, (0, -1), None, False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    member_id: str
-    member_epoch: int
-    heartbeat_interval_ms: int
-    acceptable_recovery_lag_legacy: int
-    task_offset_interval_ms: int
-    acceptable_recovery_lag: int
-    status: list[StreamsGroupHeartbeatResponseStatus] | None
-    active_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None
-    standby_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None
-    warmup_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None
-    topology_description_required: bool
-    endpoint_information_epoch: int
-    partitions_by_user_endpoint: list[StreamsGroupHeartbeatResponseEndpointToPartitions] | None
 
     def __init__(
         self,
@@ -642,22 +490,22 @@ class StreamsGroupHeartbeatResponse(Message):
         partitions_by_user_endpoint: list[StreamsGroupHeartbeatResponseEndpointToPartitions] | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.acceptable_recovery_lag_legacy = acceptable_recovery_lag_legacy
-        self.task_offset_interval_ms = task_offset_interval_ms
-        self.acceptable_recovery_lag = acceptable_recovery_lag
-        self.status = [] if status is EMPTY else status
-        self.active_tasks = active_tasks
-        self.standby_tasks = standby_tasks
-        self.warmup_tasks = warmup_tasks
-        self.topology_description_required = topology_description_required
-        self.endpoint_information_epoch = endpoint_information_epoch
-        self.partitions_by_user_endpoint = partitions_by_user_endpoint
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.heartbeat_interval_ms: int = heartbeat_interval_ms
+        self.acceptable_recovery_lag_legacy: int = acceptable_recovery_lag_legacy
+        self.task_offset_interval_ms: int = task_offset_interval_ms
+        self.acceptable_recovery_lag: int = acceptable_recovery_lag
+        self.status: list[StreamsGroupHeartbeatResponseStatus] | None = [] if status is EMPTY else status
+        self.active_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = active_tasks
+        self.standby_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = standby_tasks
+        self.warmup_tasks: list[StreamsGroupHeartbeatResponseTaskIds] | None = warmup_tasks
+        self.topology_description_required: bool = topology_description_required
+        self.endpoint_information_epoch: int = endpoint_information_epoch
+        self.partitions_by_user_endpoint: list[StreamsGroupHeartbeatResponseEndpointToPartitions] | None = partitions_by_user_endpoint
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -747,12 +595,7 @@ def _read_StreamsGroupHeartbeatRequestTopicInfo_0(data: bytes, pos: int, count: 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topicConfigs")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topicConfigs")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "topicConfigs", pos, size, budget)
         o.topic_configs, pos = _read_StreamsGroupHeartbeatRequestKeyValue_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -806,12 +649,7 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="sourceTopics")
-        if n > size - pos:
-            check_length(n, pos, size, what="sourceTopics")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "sourceTopics", pos, size, budget)
         o.source_topics = []
         for _ in range(n):
             n = data[pos]
@@ -832,12 +670,7 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="sourceTopicRegex")
-        if n > size - pos:
-            check_length(n, pos, size, what="sourceTopicRegex")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "sourceTopicRegex", pos, size, budget)
         o.source_topic_regex = []
         for _ in range(n):
             n = data[pos]
@@ -858,24 +691,14 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="stateChangelogTopics")
-        if n * 9 > size - pos:
-            check_length(n * 9, pos, size, what="stateChangelogTopics")
-        if budget is not None:
-            budget.charge(n * 300, pos)
+        check_array(n, 9, 300, "stateChangelogTopics", pos, size, budget)
         o.state_changelog_topics, pos = _read_StreamsGroupHeartbeatRequestTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="repartitionSinkTopics")
-        if n > size - pos:
-            check_length(n, pos, size, what="repartitionSinkTopics")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "repartitionSinkTopics", pos, size, budget)
         o.repartition_sink_topics = []
         for _ in range(n):
             n = data[pos]
@@ -896,24 +719,14 @@ def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="repartitionSourceTopics")
-        if n * 9 > size - pos:
-            check_length(n * 9, pos, size, what="repartitionSourceTopics")
-        if budget is not None:
-            budget.charge(n * 300, pos)
+        check_array(n, 9, 300, "repartitionSourceTopics", pos, size, budget)
         o.repartition_source_topics, pos = _read_StreamsGroupHeartbeatRequestTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="copartitionGroups")
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="copartitionGroups")
-        if budget is not None:
-            budget.charge(n * 308, pos)
+        check_array(n, 4, 308, "copartitionGroups", pos, size, budget)
         o.copartition_groups, pos = _read_StreamsGroupHeartbeatRequestCopartitionGroup_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1176,12 +989,7 @@ def _read_StreamsGroupHeartbeatRequestTopology_0(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="subtopologies")
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="subtopologies")
-        if budget is not None:
-            budget.charge(n * 620, pos)
+        check_array(n, 8, 620, "subtopologies", pos, size, budget)
         o.subtopologies, pos = _read_StreamsGroupHeartbeatRequestSubtopology_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1280,10 +1088,7 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) 
     if n < 0:
         o.active_tasks = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="activeTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "activeTasks", pos, size, budget)
         o.active_tasks, pos = _read_StreamsGroupHeartbeatRequestTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1293,10 +1098,7 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) 
     if n < 0:
         o.standby_tasks = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="standbyTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "standbyTasks", pos, size, budget)
         o.standby_tasks, pos = _read_StreamsGroupHeartbeatRequestTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1306,10 +1108,7 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) 
     if n < 0:
         o.warmup_tasks = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="warmupTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "warmupTasks", pos, size, budget)
         o.warmup_tasks, pos = _read_StreamsGroupHeartbeatRequestTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1340,10 +1139,7 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) 
     if n < 0:
         o.client_tags = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="clientTags")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "clientTags", pos, size, budget)
         o.client_tags, pos = _read_StreamsGroupHeartbeatRequestKeyValue_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1353,10 +1149,7 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) 
     if n < 0:
         o.task_offsets = None
     else:
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="taskOffsets")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 14, 228, "taskOffsets", pos, size, budget)
         o.task_offsets, pos = _read_StreamsGroupHeartbeatRequestTaskOffset_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1366,10 +1159,7 @@ def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) 
     if n < 0:
         o.task_end_offsets = None
     else:
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="taskEndOffsets")
-        if budget is not None:
-            budget.charge(n * 228, pos)
+        check_array(n, 14, 228, "taskEndOffsets", pos, size, budget)
         o.task_end_offsets, pos = _read_StreamsGroupHeartbeatRequestTaskOffset_0(data, pos, n, budget)
     o.shutdown_application, n = _read_tB(data, pos)
     pos += 2
@@ -1561,24 +1351,14 @@ def _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data: bytes, pos: 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="activePartitions")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="activePartitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "activePartitions", pos, size, budget)
         o.active_partitions, pos = _read_StreamsGroupHeartbeatResponseTopicPartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="standbyPartitions")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="standbyPartitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "standbyPartitions", pos, size, budget)
         o.standby_partitions, pos = _read_StreamsGroupHeartbeatResponseTopicPartition_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1744,10 +1524,7 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.status = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="status")
-        if budget is not None:
-            budget.charge(n * 180, pos)
+        check_array(n, 3, 180, "status", pos, size, budget)
         o.status, pos = _read_StreamsGroupHeartbeatResponseStatus_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1757,10 +1534,7 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.active_tasks = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="activeTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "activeTasks", pos, size, budget)
         o.active_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1770,10 +1544,7 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.standby_tasks = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="standbyTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "standbyTasks", pos, size, budget)
         o.standby_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1783,10 +1554,7 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.warmup_tasks = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="warmupTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "warmupTasks", pos, size, budget)
         o.warmup_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
     o.endpoint_information_epoch, n = _read_iB(data, pos)
     pos += 5
@@ -1796,10 +1564,7 @@ def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.partitions_by_user_endpoint = None
     else:
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="partitionsByUserEndpoint")
-        if budget is not None:
-            budget.charge(n * 416, pos)
+        check_array(n, 7, 416, "partitionsByUserEndpoint", pos, size, budget)
         o.partitions_by_user_endpoint, pos = _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1904,10 +1669,7 @@ def _read_StreamsGroupHeartbeatResponse_1(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.status = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="status")
-        if budget is not None:
-            budget.charge(n * 180, pos)
+        check_array(n, 3, 180, "status", pos, size, budget)
         o.status, pos = _read_StreamsGroupHeartbeatResponseStatus_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1917,10 +1679,7 @@ def _read_StreamsGroupHeartbeatResponse_1(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.active_tasks = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="activeTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "activeTasks", pos, size, budget)
         o.active_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1930,10 +1689,7 @@ def _read_StreamsGroupHeartbeatResponse_1(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.standby_tasks = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="standbyTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "standbyTasks", pos, size, budget)
         o.standby_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1943,10 +1699,7 @@ def _read_StreamsGroupHeartbeatResponse_1(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.warmup_tasks = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="warmupTasks")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "warmupTasks", pos, size, budget)
         o.warmup_tasks, pos = _read_StreamsGroupHeartbeatResponseTaskIds_0(data, pos, n, budget)
     o.topology_description_required, o.endpoint_information_epoch, n = _read_tiB(data, pos)
     pos += 6
@@ -1956,10 +1709,7 @@ def _read_StreamsGroupHeartbeatResponse_1(data: bytes, pos: int, budget: Budget)
     if n < 0:
         o.partitions_by_user_endpoint = None
     else:
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="partitionsByUserEndpoint")
-        if budget is not None:
-            budget.charge(n * 416, pos)
+        check_array(n, 7, 416, "partitionsByUserEndpoint", pos, size, budget)
         o.partitions_by_user_endpoint, pos = _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -2025,19 +1775,7 @@ def _write_StreamsGroupHeartbeatResponse_1(o: StreamsGroupHeartbeatResponse, wri
         write(b"\x00")
 
 
-StreamsGroupHeartbeatRequest.READERS = (
-    _read_StreamsGroupHeartbeatRequest_0,
-    _read_StreamsGroupHeartbeatRequest_0,
-)
-StreamsGroupHeartbeatRequest.WRITERS = (
-    _write_StreamsGroupHeartbeatRequest_0,
-    _write_StreamsGroupHeartbeatRequest_0,
-)
-StreamsGroupHeartbeatResponse.READERS = (
-    _read_StreamsGroupHeartbeatResponse_0,
-    _read_StreamsGroupHeartbeatResponse_1,
-)
-StreamsGroupHeartbeatResponse.WRITERS = (
-    _write_StreamsGroupHeartbeatResponse_0,
-    _write_StreamsGroupHeartbeatResponse_1,
-)
+StreamsGroupHeartbeatRequest.READERS = (_read_StreamsGroupHeartbeatRequest_0, _read_StreamsGroupHeartbeatRequest_0,)
+StreamsGroupHeartbeatRequest.WRITERS = (_write_StreamsGroupHeartbeatRequest_0, _write_StreamsGroupHeartbeatRequest_0,)
+StreamsGroupHeartbeatResponse.READERS = (_read_StreamsGroupHeartbeatResponse_0, _read_StreamsGroupHeartbeatResponse_1,)
+StreamsGroupHeartbeatResponse.WRITERS = (_write_StreamsGroupHeartbeatResponse_0, _write_StreamsGroupHeartbeatResponse_1,)

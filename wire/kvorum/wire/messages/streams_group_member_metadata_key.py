@@ -24,10 +24,7 @@ __all__ = ["StreamsGroupMemberMetadataKey"]
 class StreamsGroupMemberMetadataKey(Message):
     """StreamsGroupMemberMetadataKey: a coordinator-key, key 19, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-    )
+    __slots__ = ('group_id', 'member_id')
     NAME = "StreamsGroupMemberMetadataKey"
     API_KEY = 19
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class StreamsGroupMemberMetadataKey(Message):
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('member_id', 'memberId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
-    member_id: str
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class StreamsGroupMemberMetadataKey(Message):
         member_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
+        self.group_id: str = group_id
+        self.member_id: str = member_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -91,9 +86,5 @@ def _write_StreamsGroupMemberMetadataKey_0(o: StreamsGroupMemberMetadataKey, wri
         no_tags(version)
 
 
-StreamsGroupMemberMetadataKey.READERS = (
-    _read_StreamsGroupMemberMetadataKey_0,
-)
-StreamsGroupMemberMetadataKey.WRITERS = (
-    _write_StreamsGroupMemberMetadataKey_0,
-)
+StreamsGroupMemberMetadataKey.READERS = (_read_StreamsGroupMemberMetadataKey_0,)
+StreamsGroupMemberMetadataKey.WRITERS = (_write_StreamsGroupMemberMetadataKey_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -39,16 +40,11 @@ __all__ = ["StreamsGroupMemberMetadataValue"]
 class StreamsGroupMemberMetadataValueKeyValue(Fields):
     """KeyValue of StreamsGroupMemberMetadataValue."""
 
-    __slots__ = (
-        "key",
-        "value",
-    )
+    __slots__ = ('key', 'value')
     FIELDS = (
         ('key', 'key', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    key: str
-    value: str
 
     def __init__(
         self,
@@ -56,24 +52,19 @@ class StreamsGroupMemberMetadataValueKeyValue(Fields):
         value: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.key = key
-        self.value = value
+        self.key: str = key
+        self.value: str = value
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupMemberMetadataValueEndpoint(Fields):
     """Endpoint of StreamsGroupMemberMetadataValue."""
 
-    __slots__ = (
-        "host",
-        "port",
-    )
+    __slots__ = ('host', 'port')
     FIELDS = (
         ('host', 'host', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -81,25 +72,15 @@ class StreamsGroupMemberMetadataValueEndpoint(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.host = host
-        self.port = port
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupMemberMetadataValue(Message):
     """StreamsGroupMemberMetadataValue: a coordinator-value, key 19, versions 0 to 0."""
 
-    __slots__ = (
-        "instance_id",
-        "rack_id",
-        "client_id",
-        "client_host",
-        "rebalance_timeout_ms",
-        "topology_epoch",
-        "process_id",
-        "user_endpoint",
-        "client_tags",
-    )
+    __slots__ = ('instance_id', 'rack_id', 'client_id', 'client_host', 'rebalance_timeout_ms', 'topology_epoch', 'process_id', 'user_endpoint', 'client_tags')
     NAME = "StreamsGroupMemberMetadataValue"
     API_KEY = 19
     MIN_VERSION = 0
@@ -118,15 +99,6 @@ class StreamsGroupMemberMetadataValue(Message):
         ('user_endpoint', 'userEndpoint', 'StreamsGroupMemberMetadataValueEndpoint', (0, 0), (0, 32767), None, (0, -1), None, False),
         ('client_tags', 'clientTags', '[]StreamsGroupMemberMetadataValueKeyValue', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    instance_id: str | None
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    topology_epoch: int
-    process_id: str
-    user_endpoint: StreamsGroupMemberMetadataValueEndpoint | None
-    client_tags: list[StreamsGroupMemberMetadataValueKeyValue]
 
     def __init__(
         self,
@@ -141,15 +113,15 @@ class StreamsGroupMemberMetadataValue(Message):
         client_tags: list[StreamsGroupMemberMetadataValueKeyValue] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.topology_epoch = topology_epoch
-        self.process_id = process_id
-        self.user_endpoint = user_endpoint
-        self.client_tags = [] if client_tags is EMPTY else client_tags
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.topology_epoch: int = topology_epoch
+        self.process_id: str = process_id
+        self.user_endpoint: StreamsGroupMemberMetadataValueEndpoint | None = user_endpoint
+        self.client_tags: list[StreamsGroupMemberMetadataValueKeyValue] = [] if client_tags is EMPTY else client_tags
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -326,12 +298,7 @@ def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budge
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="clientTags")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="clientTags")
-    if budget is not None:
-        budget.charge(n * 212, pos)
+    check_array(n, 3, 212, "clientTags", pos, size, budget)
     o.client_tags, pos = _read_StreamsGroupMemberMetadataValueKeyValue_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -384,9 +351,5 @@ def _write_StreamsGroupMemberMetadataValue_0(o: StreamsGroupMemberMetadataValue,
         write(b"\x00")
 
 
-StreamsGroupMemberMetadataValue.READERS = (
-    _read_StreamsGroupMemberMetadataValue_0,
-)
-StreamsGroupMemberMetadataValue.WRITERS = (
-    _write_StreamsGroupMemberMetadataValue_0,
-)
+StreamsGroupMemberMetadataValue.READERS = (_read_StreamsGroupMemberMetadataValue_0,)
+StreamsGroupMemberMetadataValue.WRITERS = (_write_StreamsGroupMemberMetadataValue_0,)

@@ -24,9 +24,7 @@ __all__ = ["StreamsGroupMetadataKey"]
 class StreamsGroupMetadataKey(Message):
     """StreamsGroupMetadataKey: a coordinator-key, key 17, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-    )
+    __slots__ = ('group_id',)
     NAME = "StreamsGroupMetadataKey"
     API_KEY = 17
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class StreamsGroupMetadataKey(Message):
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
 
     def __init__(
         self,
         group_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
+        self.group_id: str = group_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,9 +69,5 @@ def _write_StreamsGroupMetadataKey_0(o: StreamsGroupMetadataKey, write: Write, v
         no_tags(version)
 
 
-StreamsGroupMetadataKey.READERS = (
-    _read_StreamsGroupMetadataKey_0,
-)
-StreamsGroupMetadataKey.WRITERS = (
-    _write_StreamsGroupMetadataKey_0,
-)
+StreamsGroupMetadataKey.READERS = (_read_StreamsGroupMetadataKey_0,)
+StreamsGroupMetadataKey.WRITERS = (_write_StreamsGroupMetadataKey_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -39,16 +40,11 @@ __all__ = ["StreamsGroupMetadataValue"]
 class StreamsGroupMetadataValueLastAssignmentConfig(Fields):
     """LastAssignmentConfig of StreamsGroupMetadataValue."""
 
-    __slots__ = (
-        "key",
-        "value",
-    )
+    __slots__ = ('key', 'value')
     FIELDS = (
         ('key', 'key', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    key: str
-    value: str
 
     def __init__(
         self,
@@ -56,22 +52,15 @@ class StreamsGroupMetadataValueLastAssignmentConfig(Fields):
         value: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.key = key
-        self.value = value
+        self.key: str = key
+        self.value: str = value
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupMetadataValue(Message):
     """StreamsGroupMetadataValue: a coordinator-value, key 17, versions 0 to 0."""
 
-    __slots__ = (
-        "epoch",
-        "metadata_hash",
-        "validated_topology_epoch",
-        "last_assignment_configs",
-        "stored_description_topology_epoch",
-        "failed_description_topology_epoch",
-    )
+    __slots__ = ('epoch', 'metadata_hash', 'validated_topology_epoch', 'last_assignment_configs', 'stored_description_topology_epoch', 'failed_description_topology_epoch')
     NAME = "StreamsGroupMetadataValue"
     API_KEY = 17
     MIN_VERSION = 0
@@ -86,12 +75,6 @@ class StreamsGroupMetadataValue(Message):
         ('stored_description_topology_epoch', 'storedDescriptionTopologyEpoch', 'int32', (0, 0), (0, -1), 2, (0, 32767), -1, False),
         ('failed_description_topology_epoch', 'failedDescriptionTopologyEpoch', 'int32', (0, 0), (0, -1), 3, (0, 32767), -1, False),
     )
-    epoch: int
-    metadata_hash: int
-    validated_topology_epoch: int
-    last_assignment_configs: list[StreamsGroupMetadataValueLastAssignmentConfig] | None
-    stored_description_topology_epoch: int
-    failed_description_topology_epoch: int
 
     def __init__(
         self,
@@ -103,12 +86,12 @@ class StreamsGroupMetadataValue(Message):
         failed_description_topology_epoch: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.epoch = epoch
-        self.metadata_hash = metadata_hash
-        self.validated_topology_epoch = validated_topology_epoch
-        self.last_assignment_configs = [] if last_assignment_configs is EMPTY else last_assignment_configs
-        self.stored_description_topology_epoch = stored_description_topology_epoch
-        self.failed_description_topology_epoch = failed_description_topology_epoch
+        self.epoch: int = epoch
+        self.metadata_hash: int = metadata_hash
+        self.validated_topology_epoch: int = validated_topology_epoch
+        self.last_assignment_configs: list[StreamsGroupMetadataValueLastAssignmentConfig] | None = [] if last_assignment_configs is EMPTY else last_assignment_configs
+        self.stored_description_topology_epoch: int = stored_description_topology_epoch
+        self.failed_description_topology_epoch: int = failed_description_topology_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -190,10 +173,7 @@ def _tags_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, data: bytes,
             if n < 0:
                 o.last_assignment_configs = None
             else:
-                if n * 3 > size - pos:
-                    check_length(n * 3, pos, size, what="lastAssignmentConfigs")
-                if budget is not None:
-                    budget.charge(n * 212, pos)
+                check_array(n, 3, 212, "lastAssignmentConfigs", pos, size, budget)
                 o.last_assignment_configs, pos = _read_StreamsGroupMetadataValueLastAssignmentConfig_0(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         elif tag == 2:
@@ -260,9 +240,5 @@ def _write_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, write: Writ
         write(_pack_iqx(o.epoch, o.metadata_hash))
 
 
-StreamsGroupMetadataValue.READERS = (
-    _read_StreamsGroupMetadataValue_0,
-)
-StreamsGroupMetadataValue.WRITERS = (
-    _write_StreamsGroupMetadataValue_0,
-)
+StreamsGroupMetadataValue.READERS = (_read_StreamsGroupMetadataValue_0,)
+StreamsGroupMetadataValue.WRITERS = (_write_StreamsGroupMetadataValue_0,)

@@ -17,6 +17,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -36,16 +37,11 @@ __all__ = ["StreamsGroupTargetAssignmentMemberValue"]
 class StreamsGroupTargetAssignmentMemberValueTaskIds(Fields):
     """TaskIds of StreamsGroupTargetAssignmentMemberValue."""
 
-    __slots__ = (
-        "subtopology_id",
-        "partitions",
-    )
+    __slots__ = ('subtopology_id', 'partitions')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]int32', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    subtopology_id: str
-    partitions: list[int]
 
     def __init__(
         self,
@@ -53,19 +49,15 @@ class StreamsGroupTargetAssignmentMemberValueTaskIds(Fields):
         partitions: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.subtopology_id: str = subtopology_id
+        self.partitions: list[int] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupTargetAssignmentMemberValue(Message):
     """StreamsGroupTargetAssignmentMemberValue: a coordinator-value, key 21, versions 0 to 0."""
 
-    __slots__ = (
-        "active_tasks",
-        "standby_tasks",
-        "warmup_tasks",
-    )
+    __slots__ = ('active_tasks', 'standby_tasks', 'warmup_tasks')
     NAME = "StreamsGroupTargetAssignmentMemberValue"
     API_KEY = 21
     MIN_VERSION = 0
@@ -77,9 +69,6 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
         ('standby_tasks', 'standbyTasks', '[]StreamsGroupTargetAssignmentMemberValueTaskIds', (0, 0), (0, -1), None, (0, -1), (), False),
         ('warmup_tasks', 'warmupTasks', '[]StreamsGroupTargetAssignmentMemberValueTaskIds', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    active_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds]
-    standby_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds]
-    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds]
 
     def __init__(
         self,
@@ -88,9 +77,9 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
         warmup_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.active_tasks = [] if active_tasks is EMPTY else active_tasks
-        self.standby_tasks = [] if standby_tasks is EMPTY else standby_tasks
-        self.warmup_tasks = [] if warmup_tasks is EMPTY else warmup_tasks
+        self.active_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = [] if active_tasks is EMPTY else active_tasks
+        self.standby_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = [] if standby_tasks is EMPTY else standby_tasks
+        self.warmup_tasks: list[StreamsGroupTargetAssignmentMemberValueTaskIds] = [] if warmup_tasks is EMPTY else warmup_tasks
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -158,36 +147,21 @@ def _read_StreamsGroupTargetAssignmentMemberValue_0(data: bytes, pos: int, budge
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="activeTasks")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="activeTasks")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "activeTasks", pos, size, budget)
     o.active_tasks, pos = _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="standbyTasks")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="standbyTasks")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "standbyTasks", pos, size, budget)
     o.standby_tasks, pos = _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="warmupTasks")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="warmupTasks")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "warmupTasks", pos, size, budget)
     o.warmup_tasks, pos = _read_StreamsGroupTargetAssignmentMemberValueTaskIds_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -219,9 +193,5 @@ def _write_StreamsGroupTargetAssignmentMemberValue_0(o: StreamsGroupTargetAssign
         write(b"\x00")
 
 
-StreamsGroupTargetAssignmentMemberValue.READERS = (
-    _read_StreamsGroupTargetAssignmentMemberValue_0,
-)
-StreamsGroupTargetAssignmentMemberValue.WRITERS = (
-    _write_StreamsGroupTargetAssignmentMemberValue_0,
-)
+StreamsGroupTargetAssignmentMemberValue.READERS = (_read_StreamsGroupTargetAssignmentMemberValue_0,)
+StreamsGroupTargetAssignmentMemberValue.WRITERS = (_write_StreamsGroupTargetAssignmentMemberValue_0,)

@@ -24,9 +24,7 @@ __all__ = ["StreamsGroupTargetAssignmentMetadataKey"]
 class StreamsGroupTargetAssignmentMetadataKey(Message):
     """StreamsGroupTargetAssignmentMetadataKey: a coordinator-key, key 20, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-    )
+    __slots__ = ('group_id',)
     NAME = "StreamsGroupTargetAssignmentMetadataKey"
     API_KEY = 20
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class StreamsGroupTargetAssignmentMetadataKey(Message):
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
 
     def __init__(
         self,
         group_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
+        self.group_id: str = group_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,9 +69,5 @@ def _write_StreamsGroupTargetAssignmentMetadataKey_0(o: StreamsGroupTargetAssign
         no_tags(version)
 
 
-StreamsGroupTargetAssignmentMetadataKey.READERS = (
-    _read_StreamsGroupTargetAssignmentMetadataKey_0,
-)
-StreamsGroupTargetAssignmentMetadataKey.WRITERS = (
-    _write_StreamsGroupTargetAssignmentMetadataKey_0,
-)
+StreamsGroupTargetAssignmentMetadataKey.READERS = (_read_StreamsGroupTargetAssignmentMetadataKey_0,)
+StreamsGroupTargetAssignmentMetadataKey.WRITERS = (_write_StreamsGroupTargetAssignmentMetadataKey_0,)

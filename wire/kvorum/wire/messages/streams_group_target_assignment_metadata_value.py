@@ -28,10 +28,7 @@ __all__ = ["StreamsGroupTargetAssignmentMetadataValue"]
 class StreamsGroupTargetAssignmentMetadataValue(Message):
     """StreamsGroupTargetAssignmentMetadataValue: a coordinator-value, key 20, versions 0 to 0."""
 
-    __slots__ = (
-        "assignment_epoch",
-        "assignment_timestamp",
-    )
+    __slots__ = ('assignment_epoch', 'assignment_timestamp')
     NAME = "StreamsGroupTargetAssignmentMetadataValue"
     API_KEY = 20
     MIN_VERSION = 0
@@ -41,8 +38,6 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
         ('assignment_epoch', 'assignmentEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('assignment_timestamp', 'assignmentTimestamp', 'int64', (0, 0), (0, -1), 0, (0, 32767), 0, True),
     )
-    assignment_epoch: int
-    assignment_timestamp: int
 
     def __init__(
         self,
@@ -50,8 +45,8 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
         assignment_timestamp: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.assignment_epoch = assignment_epoch
-        self.assignment_timestamp = assignment_timestamp
+        self.assignment_epoch: int = assignment_epoch
+        self.assignment_timestamp: int = assignment_timestamp
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -103,9 +98,5 @@ def _write_StreamsGroupTargetAssignmentMetadataValue_0(o: StreamsGroupTargetAssi
         write(_pack_ix(o.assignment_epoch))
 
 
-StreamsGroupTargetAssignmentMetadataValue.READERS = (
-    _read_StreamsGroupTargetAssignmentMetadataValue_0,
-)
-StreamsGroupTargetAssignmentMetadataValue.WRITERS = (
-    _write_StreamsGroupTargetAssignmentMetadataValue_0,
-)
+StreamsGroupTargetAssignmentMetadataValue.READERS = (_read_StreamsGroupTargetAssignmentMetadataValue_0,)
+StreamsGroupTargetAssignmentMetadataValue.WRITERS = (_write_StreamsGroupTargetAssignmentMetadataValue_0,)

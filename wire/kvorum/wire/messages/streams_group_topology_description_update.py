@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -40,14 +41,7 @@ __all__ = ["StreamsGroupTopologyDescriptionUpdateRequest", "StreamsGroupTopology
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode(Fields):
     """TopologyDescriptionNode of StreamsGroupTopologyDescriptionUpdateRequest."""
 
-    __slots__ = (
-        "name",
-        "node_type",
-        "source_topics",
-        "sink_topic",
-        "stores",
-        "successors",
-    )
+    __slots__ = ('name', 'node_type', 'source_topics', 'sink_topic', 'stores', 'successors')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('node_type', 'nodeType', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
@@ -56,12 +50,6 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode(Fields
         ('stores', 'stores', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
         ('successors', 'successors', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    node_type: int
-    source_topics: list[str]
-    sink_topic: str | None
-    stores: list[str]
-    successors: list[str]
 
     def __init__(
         self,
@@ -73,28 +61,23 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode(Fields
         successors: list[str] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.node_type = node_type
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.sink_topic = sink_topic
-        self.stores = [] if stores is EMPTY else stores
-        self.successors = [] if successors is EMPTY else successors
+        self.name: str = name
+        self.node_type: int = node_type
+        self.source_topics: list[str] = [] if source_topics is EMPTY else source_topics
+        self.sink_topic: str | None = sink_topic
+        self.stores: list[str] = [] if stores is EMPTY else stores
+        self.successors: list[str] = [] if successors is EMPTY else successors
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore(Fields):
     """TopologyDescriptionGlobalStore of StreamsGroupTopologyDescriptionUpdateRequest."""
 
-    __slots__ = (
-        "source",
-        "processor",
-    )
+    __slots__ = ('source', 'processor')
     FIELDS = (
         ('source', 'source', 'StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode', (0, 0), (0, -1), None, (0, -1), (), False),
         ('processor', 'processor', 'StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    source: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode
-    processor: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode
 
     def __init__(
         self,
@@ -102,24 +85,19 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore
         processor: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.source = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode() if source is None else source
-        self.processor = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode() if processor is None else processor
+        self.source: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode() if source is None else source
+        self.processor: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode() if processor is None else processor
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology(Fields):
     """TopologyDescriptionSubtopology of StreamsGroupTopologyDescriptionUpdateRequest."""
 
-    __slots__ = (
-        "subtopology_id",
-        "nodes",
-    )
+    __slots__ = ('subtopology_id', 'nodes')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('nodes', 'nodes', '[]StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    subtopology_id: str
-    nodes: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode]
 
     def __init__(
         self,
@@ -127,24 +105,19 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology
         nodes: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.nodes = [] if nodes is EMPTY else nodes
+        self.subtopology_id: str = subtopology_id
+        self.nodes: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode] = [] if nodes is EMPTY else nodes
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription(Fields):
     """TopologyDescription of StreamsGroupTopologyDescriptionUpdateRequest."""
 
-    __slots__ = (
-        "subtopologies",
-        "global_stores",
-    )
+    __slots__ = ('subtopologies', 'global_stores')
     FIELDS = (
         ('subtopologies', 'subtopologies', '[]StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology', (0, 0), (0, -1), None, (0, -1), (), False),
         ('global_stores', 'globalStores', '[]StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    subtopologies: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology]
-    global_stores: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore]
 
     def __init__(
         self,
@@ -152,20 +125,15 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription(Fields):
         global_stores: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopologies = [] if subtopologies is EMPTY else subtopologies
-        self.global_stores = [] if global_stores is EMPTY else global_stores
+        self.subtopologies: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology] = [] if subtopologies is EMPTY else subtopologies
+        self.global_stores: list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore] = [] if global_stores is EMPTY else global_stores
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupTopologyDescriptionUpdateRequest(Message):
     """StreamsGroupTopologyDescriptionUpdateRequest: a request, key 93, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-        "member_id",
-        "topology_epoch",
-        "topology_description",
-    )
+    __slots__ = ('group_id', 'member_id', 'topology_epoch', 'topology_description')
     NAME = "StreamsGroupTopologyDescriptionUpdateRequest"
     API_KEY = 93
     MIN_VERSION = 0
@@ -181,10 +149,6 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message):
         ('topology_epoch', 'topologyEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('topology_description', 'topologyDescription', 'StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    member_id: str
-    topology_epoch: int
-    topology_description: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription
 
     def __init__(
         self,
@@ -194,21 +158,17 @@ class StreamsGroupTopologyDescriptionUpdateRequest(Message):
         topology_description: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.topology_epoch = topology_epoch
-        self.topology_description = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription() if topology_description is None else topology_description
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.topology_epoch: int = topology_epoch
+        self.topology_description: StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription = StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription() if topology_description is None else topology_description
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupTopologyDescriptionUpdateResponse(Message):
     """StreamsGroupTopologyDescriptionUpdateResponse: a response, key 93, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message')
     NAME = "StreamsGroupTopologyDescriptionUpdateResponse"
     API_KEY = 93
     MIN_VERSION = 0
@@ -219,9 +179,6 @@ class StreamsGroupTopologyDescriptionUpdateResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), None, False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -230,9 +187,9 @@ class StreamsGroupTopologyDescriptionUpdateResponse(Message):
         error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -258,12 +215,7 @@ def _read_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode_0(
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="sourceTopics")
-        if n > size - pos:
-            check_length(n, pos, size, what="sourceTopics")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "sourceTopics", pos, size, budget)
         o.source_topics = []
         for _ in range(n):
             n = data[pos]
@@ -299,12 +251,7 @@ def _read_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode_0(
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="stores")
-        if n > size - pos:
-            check_length(n, pos, size, what="stores")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "stores", pos, size, budget)
         o.stores = []
         for _ in range(n):
             n = data[pos]
@@ -325,12 +272,7 @@ def _read_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode_0(
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="successors")
-        if n > size - pos:
-            check_length(n, pos, size, what="successors")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "successors", pos, size, budget)
         o.successors = []
         for _ in range(n):
             n = data[pos]
@@ -450,12 +392,7 @@ def _read_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopo
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="nodes")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="nodes")
-        if budget is not None:
-            budget.charge(n * 492, pos)
+        check_array(n, 7, 492, "nodes", pos, size, budget)
         o.nodes, pos = _read_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -493,24 +430,14 @@ def _read_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription_0(data
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="subtopologies")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="subtopologies")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "subtopologies", pos, size, budget)
         o.subtopologies, pos = _read_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="globalStores")
-        if n * 15 > size - pos:
-            check_length(n * 15, pos, size, what="globalStores")
-        if budget is not None:
-            budget.charge(n * 1068, pos)
+        check_array(n, 15, 1068, "globalStores", pos, size, budget)
         o.global_stores, pos = _read_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -636,15 +563,7 @@ def _write_StreamsGroupTopologyDescriptionUpdateResponse_0(o: StreamsGroupTopolo
         write(b"\x00")
 
 
-StreamsGroupTopologyDescriptionUpdateRequest.READERS = (
-    _read_StreamsGroupTopologyDescriptionUpdateRequest_0,
-)
-StreamsGroupTopologyDescriptionUpdateRequest.WRITERS = (
-    _write_StreamsGroupTopologyDescriptionUpdateRequest_0,
-)
-StreamsGroupTopologyDescriptionUpdateResponse.READERS = (
-    _read_StreamsGroupTopologyDescriptionUpdateResponse_0,
-)
-StreamsGroupTopologyDescriptionUpdateResponse.WRITERS = (
-    _write_StreamsGroupTopologyDescriptionUpdateResponse_0,
-)
+StreamsGroupTopologyDescriptionUpdateRequest.READERS = (_read_StreamsGroupTopologyDescriptionUpdateRequest_0,)
+StreamsGroupTopologyDescriptionUpdateRequest.WRITERS = (_write_StreamsGroupTopologyDescriptionUpdateRequest_0,)
+StreamsGroupTopologyDescriptionUpdateResponse.READERS = (_read_StreamsGroupTopologyDescriptionUpdateResponse_0,)
+StreamsGroupTopologyDescriptionUpdateResponse.WRITERS = (_write_StreamsGroupTopologyDescriptionUpdateResponse_0,)

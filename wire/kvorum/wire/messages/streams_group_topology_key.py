@@ -24,9 +24,7 @@ __all__ = ["StreamsGroupTopologyKey"]
 class StreamsGroupTopologyKey(Message):
     """StreamsGroupTopologyKey: a coordinator-key, key 23, versions 0 to 0."""
 
-    __slots__ = (
-        "group_id",
-    )
+    __slots__ = ('group_id',)
     NAME = "StreamsGroupTopologyKey"
     API_KEY = 23
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class StreamsGroupTopologyKey(Message):
     FIELDS = (
         ('group_id', 'groupId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    group_id: str
 
     def __init__(
         self,
         group_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
+        self.group_id: str = group_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,9 +69,5 @@ def _write_StreamsGroupTopologyKey_0(o: StreamsGroupTopologyKey, write: Write, v
         no_tags(version)
 
 
-StreamsGroupTopologyKey.READERS = (
-    _read_StreamsGroupTopologyKey_0,
-)
-StreamsGroupTopologyKey.WRITERS = (
-    _write_StreamsGroupTopologyKey_0,
-)
+StreamsGroupTopologyKey.READERS = (_read_StreamsGroupTopologyKey_0,)
+StreamsGroupTopologyKey.WRITERS = (_write_StreamsGroupTopologyKey_0,)

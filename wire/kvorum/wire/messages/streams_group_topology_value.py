@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -40,16 +41,11 @@ __all__ = ["StreamsGroupTopologyValue"]
 class StreamsGroupTopologyValueTopicConfig(Fields):
     """TopicConfig of StreamsGroupTopologyValue."""
 
-    __slots__ = (
-        "key",
-        "value",
-    )
+    __slots__ = ('key', 'value')
     FIELDS = (
         ('key', 'key', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('value', 'value', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    key: str
-    value: str
 
     def __init__(
         self,
@@ -57,27 +53,20 @@ class StreamsGroupTopologyValueTopicConfig(Fields):
         value: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.key = key
-        self.value = value
+        self.key: str = key
+        self.value: str = value
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupTopologyValueCopartitionGroup(Fields):
     """CopartitionGroup of StreamsGroupTopologyValue."""
 
-    __slots__ = (
-        "source_topics",
-        "source_topic_regex",
-        "repartition_source_topics",
-    )
+    __slots__ = ('source_topics', 'source_topic_regex', 'repartition_source_topics')
     FIELDS = (
         ('source_topics', 'sourceTopics', '[]int16', (0, 0), (0, -1), None, (0, -1), (), False),
         ('source_topic_regex', 'sourceTopicRegex', '[]int16', (0, 0), (0, -1), None, (0, -1), (), False),
         ('repartition_source_topics', 'repartitionSourceTopics', '[]int16', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    source_topics: list[int]
-    source_topic_regex: list[int]
-    repartition_source_topics: list[int]
 
     def __init__(
         self,
@@ -86,31 +75,22 @@ class StreamsGroupTopologyValueCopartitionGroup(Fields):
         repartition_source_topics: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
+        self.source_topics: list[int] = [] if source_topics is EMPTY else source_topics
+        self.source_topic_regex: list[int] = [] if source_topic_regex is EMPTY else source_topic_regex
+        self.repartition_source_topics: list[int] = [] if repartition_source_topics is EMPTY else repartition_source_topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupTopologyValueTopicInfo(Fields):
     """TopicInfo of StreamsGroupTopologyValue."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-        "replication_factor",
-        "topic_configs",
-    )
+    __slots__ = ('name', 'partitions', 'replication_factor', 'topic_configs')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('replication_factor', 'replicationFactor', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('topic_configs', 'topicConfigs', '[]StreamsGroupTopologyValueTopicConfig', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: int
-    replication_factor: int
-    topic_configs: list[StreamsGroupTopologyValueTopicConfig]
 
     def __init__(
         self,
@@ -120,25 +100,17 @@ class StreamsGroupTopologyValueTopicInfo(Fields):
         topic_configs: list[StreamsGroupTopologyValueTopicConfig] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = partitions
-        self.replication_factor = replication_factor
-        self.topic_configs = [] if topic_configs is EMPTY else topic_configs
+        self.name: str = name
+        self.partitions: int = partitions
+        self.replication_factor: int = replication_factor
+        self.topic_configs: list[StreamsGroupTopologyValueTopicConfig] = [] if topic_configs is EMPTY else topic_configs
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupTopologyValueSubtopology(Fields):
     """Subtopology of StreamsGroupTopologyValue."""
 
-    __slots__ = (
-        "subtopology_id",
-        "source_topics",
-        "source_topic_regex",
-        "state_changelog_topics",
-        "repartition_sink_topics",
-        "repartition_source_topics",
-        "copartition_groups",
-    )
+    __slots__ = ('subtopology_id', 'source_topics', 'source_topic_regex', 'state_changelog_topics', 'repartition_sink_topics', 'repartition_source_topics', 'copartition_groups')
     FIELDS = (
         ('subtopology_id', 'subtopologyId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('source_topics', 'sourceTopics', '[]string', (0, 0), (0, -1), None, (0, -1), (), False),
@@ -148,13 +120,6 @@ class StreamsGroupTopologyValueSubtopology(Fields):
         ('repartition_source_topics', 'repartitionSourceTopics', '[]StreamsGroupTopologyValueTopicInfo', (0, 0), (0, -1), None, (0, -1), (), False),
         ('copartition_groups', 'copartitionGroups', '[]StreamsGroupTopologyValueCopartitionGroup', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    subtopology_id: str
-    source_topics: list[str]
-    source_topic_regex: list[str]
-    state_changelog_topics: list[StreamsGroupTopologyValueTopicInfo]
-    repartition_sink_topics: list[str]
-    repartition_source_topics: list[StreamsGroupTopologyValueTopicInfo]
-    copartition_groups: list[StreamsGroupTopologyValueCopartitionGroup]
 
     def __init__(
         self,
@@ -167,23 +132,20 @@ class StreamsGroupTopologyValueSubtopology(Fields):
         copartition_groups: list[StreamsGroupTopologyValueCopartitionGroup] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.source_topics = [] if source_topics is EMPTY else source_topics
-        self.source_topic_regex = [] if source_topic_regex is EMPTY else source_topic_regex
-        self.state_changelog_topics = [] if state_changelog_topics is EMPTY else state_changelog_topics
-        self.repartition_sink_topics = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
-        self.repartition_source_topics = [] if repartition_source_topics is EMPTY else repartition_source_topics
-        self.copartition_groups = [] if copartition_groups is EMPTY else copartition_groups
+        self.subtopology_id: str = subtopology_id
+        self.source_topics: list[str] = [] if source_topics is EMPTY else source_topics
+        self.source_topic_regex: list[str] = [] if source_topic_regex is EMPTY else source_topic_regex
+        self.state_changelog_topics: list[StreamsGroupTopologyValueTopicInfo] = [] if state_changelog_topics is EMPTY else state_changelog_topics
+        self.repartition_sink_topics: list[str] = [] if repartition_sink_topics is EMPTY else repartition_sink_topics
+        self.repartition_source_topics: list[StreamsGroupTopologyValueTopicInfo] = [] if repartition_source_topics is EMPTY else repartition_source_topics
+        self.copartition_groups: list[StreamsGroupTopologyValueCopartitionGroup] = [] if copartition_groups is EMPTY else copartition_groups
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class StreamsGroupTopologyValue(Message):
     """StreamsGroupTopologyValue: a coordinator-value, key 23, versions 0 to 0."""
 
-    __slots__ = (
-        "epoch",
-        "subtopologies",
-    )
+    __slots__ = ('epoch', 'subtopologies')
     NAME = "StreamsGroupTopologyValue"
     API_KEY = 23
     MIN_VERSION = 0
@@ -197,8 +159,6 @@ class StreamsGroupTopologyValue(Message):
         ('epoch', 'epoch', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('subtopologies', 'subtopologies', '[]StreamsGroupTopologyValueSubtopology', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    epoch: int
-    subtopologies: list[StreamsGroupTopologyValueSubtopology]
 
     def __init__(
         self,
@@ -206,8 +166,8 @@ class StreamsGroupTopologyValue(Message):
         subtopologies: list[StreamsGroupTopologyValueSubtopology] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.epoch = epoch
-        self.subtopologies = [] if subtopologies is EMPTY else subtopologies
+        self.epoch: int = epoch
+        self.subtopologies: list[StreamsGroupTopologyValueSubtopology] = [] if subtopologies is EMPTY else subtopologies
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -351,12 +311,7 @@ def _read_StreamsGroupTopologyValueTopicInfo_0(data: bytes, pos: int, count: int
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topicConfigs")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topicConfigs")
-        if budget is not None:
-            budget.charge(n * 212, pos)
+        check_array(n, 3, 212, "topicConfigs", pos, size, budget)
         o.topic_configs, pos = _read_StreamsGroupTopologyValueTopicConfig_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -410,12 +365,7 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="sourceTopics")
-        if n > size - pos:
-            check_length(n, pos, size, what="sourceTopics")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "sourceTopics", pos, size, budget)
         o.source_topics = []
         for _ in range(n):
             n = data[pos]
@@ -436,12 +386,7 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="sourceTopicRegex")
-        if n > size - pos:
-            check_length(n, pos, size, what="sourceTopicRegex")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "sourceTopicRegex", pos, size, budget)
         o.source_topic_regex = []
         for _ in range(n):
             n = data[pos]
@@ -462,24 +407,14 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="stateChangelogTopics")
-        if n * 9 > size - pos:
-            check_length(n * 9, pos, size, what="stateChangelogTopics")
-        if budget is not None:
-            budget.charge(n * 300, pos)
+        check_array(n, 9, 300, "stateChangelogTopics", pos, size, budget)
         o.state_changelog_topics, pos = _read_StreamsGroupTopologyValueTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="repartitionSinkTopics")
-        if n > size - pos:
-            check_length(n, pos, size, what="repartitionSinkTopics")
-        if budget is not None:
-            budget.charge(n * 84, pos)
+        check_array(n, 1, 84, "repartitionSinkTopics", pos, size, budget)
         o.repartition_sink_topics = []
         for _ in range(n):
             n = data[pos]
@@ -500,24 +435,14 @@ def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: i
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="repartitionSourceTopics")
-        if n * 9 > size - pos:
-            check_length(n * 9, pos, size, what="repartitionSourceTopics")
-        if budget is not None:
-            budget.charge(n * 300, pos)
+        check_array(n, 9, 300, "repartitionSourceTopics", pos, size, budget)
         o.repartition_source_topics, pos = _read_StreamsGroupTopologyValueTopicInfo_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="copartitionGroups")
-        if n * 4 > size - pos:
-            check_length(n * 4, pos, size, what="copartitionGroups")
-        if budget is not None:
-            budget.charge(n * 308, pos)
+        check_array(n, 4, 308, "copartitionGroups", pos, size, budget)
         o.copartition_groups, pos = _read_StreamsGroupTopologyValueCopartitionGroup_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -590,12 +515,7 @@ def _read_StreamsGroupTopologyValue_0(data: bytes, pos: int, budget: Budget) -> 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="subtopologies")
-    if n * 8 > size - pos:
-        check_length(n * 8, pos, size, what="subtopologies")
-    if budget is not None:
-        budget.charge(n * 620, pos)
+    check_array(n, 8, 620, "subtopologies", pos, size, budget)
     o.subtopologies, pos = _read_StreamsGroupTopologyValueSubtopology_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -621,9 +541,5 @@ def _write_StreamsGroupTopologyValue_0(o: StreamsGroupTopologyValue, write: Writ
         write(b"\x00")
 
 
-StreamsGroupTopologyValue.READERS = (
-    _read_StreamsGroupTopologyValue_0,
-)
-StreamsGroupTopologyValue.WRITERS = (
-    _write_StreamsGroupTopologyValue_0,
-)
+StreamsGroupTopologyValue.READERS = (_read_StreamsGroupTopologyValue_0,)
+StreamsGroupTopologyValue.WRITERS = (_write_StreamsGroupTopologyValue_0,)

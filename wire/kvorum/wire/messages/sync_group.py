@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -48,16 +49,11 @@ __all__ = ["SyncGroupRequest", "SyncGroupResponse"]
 class SyncGroupRequestAssignment(Fields):
     """SyncGroupRequestAssignment of SyncGroupRequest."""
 
-    __slots__ = (
-        "member_id",
-        "assignment",
-    )
+    __slots__ = ('member_id', 'assignment')
     FIELDS = (
         ('member_id', 'memberId', 'string', (0, 5), (0, -1), None, (0, -1), '', False),
         ('assignment', 'assignment', 'bytes', (0, 5), (0, -1), None, (0, -1), b"", False),
     )
-    member_id: str
-    assignment: bytes
 
     def __init__(
         self,
@@ -65,8 +61,8 @@ class SyncGroupRequestAssignment(Fields):
         assignment: bytes = b"",
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.member_id = member_id
-        self.assignment = assignment
+        self.member_id: str = member_id
+        self.assignment: bytes = assignment
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -76,15 +72,7 @@ _SyncGroupRequestAssignment = SyncGroupRequestAssignment
 class SyncGroupRequest(Message):
     """SyncGroupRequest: a request, key 14, versions 0 to 5."""
 
-    __slots__ = (
-        "group_id",
-        "generation_id",
-        "member_id",
-        "group_instance_id",
-        "protocol_type",
-        "protocol_name",
-        "assignments",
-    )
+    __slots__ = ('group_id', 'generation_id', 'member_id', 'group_instance_id', 'protocol_type', 'protocol_name', 'assignments')
     NAME = "SyncGroupRequest"
     API_KEY = 14
     MIN_VERSION = 0
@@ -100,13 +88,6 @@ class SyncGroupRequest(Message):
         ('protocol_name', 'protocolName', 'string', (5, 5), (5, 32767), None, (0, -1), None, True),
         ('assignments', 'assignments', '[]SyncGroupRequestAssignment', (0, 5), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    generation_id: int
-    member_id: str
-    group_instance_id: str | None
-    protocol_type: str | None
-    protocol_name: str | None
-    assignments: list[SyncGroupRequestAssignment]
 
     def __init__(
         self,
@@ -119,26 +100,20 @@ class SyncGroupRequest(Message):
         assignments: list[SyncGroupRequestAssignment] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.protocol_type = protocol_type
-        self.protocol_name = protocol_name
-        self.assignments = [] if assignments is EMPTY else assignments
+        self.group_id: str = group_id
+        self.generation_id: int = generation_id
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.protocol_type: str | None = protocol_type
+        self.protocol_name: str | None = protocol_name
+        self.assignments: list[SyncGroupRequestAssignment] = [] if assignments is EMPTY else assignments
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class SyncGroupResponse(Message):
     """SyncGroupResponse: a response, key 14, versions 0 to 5."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "protocol_type",
-        "protocol_name",
-        "assignment",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'protocol_type', 'protocol_name', 'assignment')
     NAME = "SyncGroupResponse"
     API_KEY = 14
     MIN_VERSION = 0
@@ -151,11 +126,6 @@ class SyncGroupResponse(Message):
         ('protocol_name', 'protocolName', 'string', (5, 5), (5, 32767), None, (0, -1), None, True),
         ('assignment', 'assignment', 'bytes', (0, 5), (0, -1), None, (0, -1), b"", False),
     )
-    throttle_time_ms: int
-    error_code: int
-    protocol_type: str | None
-    protocol_name: str | None
-    assignment: bytes
 
     def __init__(
         self,
@@ -166,11 +136,11 @@ class SyncGroupResponse(Message):
         assignment: bytes = b"",
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.protocol_type = protocol_type
-        self.protocol_name = protocol_name
-        self.assignment = assignment
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.protocol_type: str | None = protocol_type
+        self.protocol_name: str | None = protocol_name
+        self.assignment: bytes = assignment
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -291,12 +261,7 @@ def _read_SyncGroupRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[Syn
     pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="assignments")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="assignments")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 6, 196, "assignments", pos, size, budget)
     o.assignments, pos = _read_SyncGroupRequestAssignment_0(data, pos, n, budget)
     o.group_instance_id = None
     o.protocol_type = None
@@ -363,12 +328,7 @@ def _read_SyncGroupRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[Syn
         pos = end
     n, = _read_i(data, pos)
     pos += 4
-    if n < 0:
-        check_length(-1, pos, size, what="assignments")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="assignments")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 6, 196, "assignments", pos, size, budget)
     o.assignments, pos = _read_SyncGroupRequestAssignment_0(data, pos, n, budget)
     o.protocol_type = None
     o.protocol_name = None
@@ -446,12 +406,7 @@ def _read_SyncGroupRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[Syn
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="assignments")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="assignments")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 3, 196, "assignments", pos, size, budget)
     o.assignments, pos = _read_SyncGroupRequestAssignment_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -569,12 +524,7 @@ def _read_SyncGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[Syn
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="assignments")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="assignments")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 3, 196, "assignments", pos, size, budget)
     o.assignments, pos = _read_SyncGroupRequestAssignment_4(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -786,35 +736,7 @@ def _write_SyncGroupResponse_5(o: SyncGroupResponse, write: Write, version: int)
         write(b"\x00")
 
 
-SyncGroupRequest.READERS = (
-    _read_SyncGroupRequest_0,
-    _read_SyncGroupRequest_0,
-    _read_SyncGroupRequest_0,
-    _read_SyncGroupRequest_3,
-    _read_SyncGroupRequest_4,
-    _read_SyncGroupRequest_5,
-)
-SyncGroupRequest.WRITERS = (
-    _write_SyncGroupRequest_0,
-    _write_SyncGroupRequest_0,
-    _write_SyncGroupRequest_0,
-    _write_SyncGroupRequest_3,
-    _write_SyncGroupRequest_4,
-    _write_SyncGroupRequest_5,
-)
-SyncGroupResponse.READERS = (
-    _read_SyncGroupResponse_0,
-    _read_SyncGroupResponse_1,
-    _read_SyncGroupResponse_1,
-    _read_SyncGroupResponse_1,
-    _read_SyncGroupResponse_4,
-    _read_SyncGroupResponse_5,
-)
-SyncGroupResponse.WRITERS = (
-    _write_SyncGroupResponse_0,
-    _write_SyncGroupResponse_1,
-    _write_SyncGroupResponse_1,
-    _write_SyncGroupResponse_1,
-    _write_SyncGroupResponse_4,
-    _write_SyncGroupResponse_5,
-)
+SyncGroupRequest.READERS = (_read_SyncGroupRequest_0, _read_SyncGroupRequest_0, _read_SyncGroupRequest_0, _read_SyncGroupRequest_3, _read_SyncGroupRequest_4, _read_SyncGroupRequest_5,)
+SyncGroupRequest.WRITERS = (_write_SyncGroupRequest_0, _write_SyncGroupRequest_0, _write_SyncGroupRequest_0, _write_SyncGroupRequest_3, _write_SyncGroupRequest_4, _write_SyncGroupRequest_5,)
+SyncGroupResponse.READERS = (_read_SyncGroupResponse_0, _read_SyncGroupResponse_1, _read_SyncGroupResponse_1, _read_SyncGroupResponse_1, _read_SyncGroupResponse_4, _read_SyncGroupResponse_5,)
+SyncGroupResponse.WRITERS = (_write_SyncGroupResponse_0, _write_SyncGroupResponse_1, _write_SyncGroupResponse_1, _write_SyncGroupResponse_1, _write_SyncGroupResponse_4, _write_SyncGroupResponse_5,)

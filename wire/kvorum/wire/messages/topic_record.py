@@ -31,10 +31,7 @@ __all__ = ["TopicRecord"]
 class TopicRecord(Message):
     """TopicRecord: a metadata, key 2, versions 0 to 0."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-    )
+    __slots__ = ('name', 'topic_id')
     NAME = "TopicRecord"
     API_KEY = 2
     MIN_VERSION = 0
@@ -44,8 +41,6 @@ class TopicRecord(Message):
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('topic_id', 'topicId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
     )
-    name: str
-    topic_id: bytes
 
     def __init__(
         self,
@@ -53,8 +48,8 @@ class TopicRecord(Message):
         topic_id: bytes = ZERO_UUID,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
+        self.name: str = name
+        self.topic_id: bytes = topic_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -95,9 +90,5 @@ def _write_TopicRecord_0(o: TopicRecord, write: Write, version: int) -> None:
         write(_pack_16sx(o.topic_id))
 
 
-TopicRecord.READERS = (
-    _read_TopicRecord_0,
-)
-TopicRecord.WRITERS = (
-    _write_TopicRecord_0,
-)
+TopicRecord.READERS = (_read_TopicRecord_0,)
+TopicRecord.WRITERS = (_write_TopicRecord_0,)

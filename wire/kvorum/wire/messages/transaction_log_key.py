@@ -24,9 +24,7 @@ __all__ = ["TransactionLogKey"]
 class TransactionLogKey(Message):
     """TransactionLogKey: a coordinator-key, key 0, versions 0 to 0."""
 
-    __slots__ = (
-        "transactional_id",
-    )
+    __slots__ = ('transactional_id',)
     NAME = "TransactionLogKey"
     API_KEY = 0
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class TransactionLogKey(Message):
     FIELDS = (
         ('transactional_id', 'transactionalId', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    transactional_id: str
 
     def __init__(
         self,
         transactional_id: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.transactional_id = transactional_id
+        self.transactional_id: str = transactional_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -72,9 +69,5 @@ def _write_TransactionLogKey_0(o: TransactionLogKey, write: Write, version: int)
         no_tags(version)
 
 
-TransactionLogKey.READERS = (
-    _read_TransactionLogKey_0,
-)
-TransactionLogKey.WRITERS = (
-    _write_TransactionLogKey_0,
-)
+TransactionLogKey.READERS = (_read_TransactionLogKey_0,)
+TransactionLogKey.WRITERS = (_write_TransactionLogKey_0,)

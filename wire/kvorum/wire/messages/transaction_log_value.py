@@ -20,6 +20,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -59,16 +60,11 @@ __all__ = ["TransactionLogValue"]
 class TransactionLogValuePartitionsSchema(Fields):
     """PartitionsSchema of TransactionLogValue."""
 
-    __slots__ = (
-        "topic",
-        "partition_ids",
-    )
+    __slots__ = ('topic', 'partition_ids')
     FIELDS = (
         ('topic', 'topic', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('partition_ids', 'partitionIds', '[]int32', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic: str
-    partition_ids: list[int]
 
     def __init__(
         self,
@@ -76,27 +72,15 @@ class TransactionLogValuePartitionsSchema(Fields):
         partition_ids: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic = topic
-        self.partition_ids = [] if partition_ids is EMPTY else partition_ids
+        self.topic: str = topic
+        self.partition_ids: list[int] = [] if partition_ids is EMPTY else partition_ids
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class TransactionLogValue(Message):
     """TransactionLogValue: a coordinator-value, key 0, versions 0 to 1."""
 
-    __slots__ = (
-        "producer_id",
-        "previous_producer_id",
-        "next_producer_id",
-        "producer_epoch",
-        "next_producer_epoch",
-        "transaction_timeout_ms",
-        "transaction_status",
-        "transaction_partitions",
-        "transaction_last_update_timestamp_ms",
-        "transaction_start_timestamp_ms",
-        "client_transaction_version",
-    )
+    __slots__ = ('producer_id', 'previous_producer_id', 'next_producer_id', 'producer_epoch', 'next_producer_epoch', 'transaction_timeout_ms', 'transaction_status', 'transaction_partitions', 'transaction_last_update_timestamp_ms', 'transaction_start_timestamp_ms', 'client_transaction_version')
     NAME = "TransactionLogValue"
     API_KEY = 0
     MIN_VERSION = 0
@@ -116,17 +100,6 @@ class TransactionLogValue(Message):
         ('transaction_start_timestamp_ms', 'transactionStartTimestampMs', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('client_transaction_version', 'clientTransactionVersion', 'int16', (1, 1), (0, -1), 2, (1, 32767), 0, False),
     )
-    producer_id: int
-    previous_producer_id: int
-    next_producer_id: int
-    producer_epoch: int
-    next_producer_epoch: int
-    transaction_timeout_ms: int
-    transaction_status: int
-    transaction_partitions: list[TransactionLogValuePartitionsSchema] | None
-    transaction_last_update_timestamp_ms: int
-    transaction_start_timestamp_ms: int
-    client_transaction_version: int
 
     def __init__(
         self,
@@ -143,17 +116,17 @@ class TransactionLogValue(Message):
         client_transaction_version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.producer_id = producer_id
-        self.previous_producer_id = previous_producer_id
-        self.next_producer_id = next_producer_id
-        self.producer_epoch = producer_epoch
-        self.next_producer_epoch = next_producer_epoch
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self.transaction_status = transaction_status
-        self.transaction_partitions = [] if transaction_partitions is EMPTY else transaction_partitions
-        self.transaction_last_update_timestamp_ms = transaction_last_update_timestamp_ms
-        self.transaction_start_timestamp_ms = transaction_start_timestamp_ms
-        self.client_transaction_version = client_transaction_version
+        self.producer_id: int = producer_id
+        self.previous_producer_id: int = previous_producer_id
+        self.next_producer_id: int = next_producer_id
+        self.producer_epoch: int = producer_epoch
+        self.next_producer_epoch: int = next_producer_epoch
+        self.transaction_timeout_ms: int = transaction_timeout_ms
+        self.transaction_status: int = transaction_status
+        self.transaction_partitions: list[TransactionLogValuePartitionsSchema] | None = [] if transaction_partitions is EMPTY else transaction_partitions
+        self.transaction_last_update_timestamp_ms: int = transaction_last_update_timestamp_ms
+        self.transaction_start_timestamp_ms: int = transaction_start_timestamp_ms
+        self.client_transaction_version: int = client_transaction_version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -273,10 +246,7 @@ def _read_TransactionLogValue_0(data: bytes, pos: int, budget: Budget) -> tuple[
     if n < 0:
         o.transaction_partitions = None
     else:
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="transactionPartitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 6, 220, "transactionPartitions", pos, size, budget)
         o.transaction_partitions, pos = _read_TransactionLogValuePartitionsSchema_0(data, pos, n, budget)
     o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms = _read_qq(data, pos)
     pos += 16
@@ -352,10 +322,7 @@ def _read_TransactionLogValue_1(data: bytes, pos: int, budget: Budget) -> tuple[
     if n < 0:
         o.transaction_partitions = None
     else:
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="transactionPartitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "transactionPartitions", pos, size, budget)
         o.transaction_partitions, pos = _read_TransactionLogValuePartitionsSchema_1(data, pos, n, budget)
     o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms, n = _read_qqB(data, pos)
     pos += 17
@@ -408,11 +375,5 @@ def _write_TransactionLogValue_1(o: TransactionLogValue, write: Write, version: 
         write(_pack_qqx(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms))
 
 
-TransactionLogValue.READERS = (
-    _read_TransactionLogValue_0,
-    _read_TransactionLogValue_1,
-)
-TransactionLogValue.WRITERS = (
-    _write_TransactionLogValue_0,
-    _write_TransactionLogValue_1,
-)
+TransactionLogValue.READERS = (_read_TransactionLogValue_0, _read_TransactionLogValue_1,)
+TransactionLogValue.WRITERS = (_write_TransactionLogValue_0, _write_TransactionLogValue_1,)

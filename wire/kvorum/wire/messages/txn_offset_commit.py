@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -62,22 +63,13 @@ __all__ = ["TxnOffsetCommitRequest", "TxnOffsetCommitResponse"]
 class TxnOffsetCommitRequestPartition(Fields):
     """TxnOffsetCommitRequestPartition of TxnOffsetCommitRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "committed_offset",
-        "committed_leader_epoch",
-        "committed_metadata",
-    )
+    __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'committed_metadata')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 6), (0, -1), None, (0, -1), 0, False),
         ('committed_offset', 'committedOffset', 'int64', (0, 6), (0, -1), None, (0, -1), 0, False),
         ('committed_leader_epoch', 'committedLeaderEpoch', 'int32', (2, 6), (0, -1), None, (0, -1), -1, True),
         ('committed_metadata', 'committedMetadata', 'string', (0, 6), (0, 32767), None, (0, -1), '', False),
     )
-    partition_index: int
-    committed_offset: int
-    committed_leader_epoch: int
-    committed_metadata: str | None
 
     def __init__(
         self,
@@ -87,10 +79,10 @@ class TxnOffsetCommitRequestPartition(Fields):
         committed_metadata: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.committed_metadata = committed_metadata
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.committed_metadata: str | None = committed_metadata
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -100,19 +92,12 @@ _TxnOffsetCommitRequestPartition = TxnOffsetCommitRequestPartition
 class TxnOffsetCommitRequestTopic(Fields):
     """TxnOffsetCommitRequestTopic of TxnOffsetCommitRequest."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('name', 'topic_id', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 5), (0, -1), None, (0, -1), '', True),
         ('topic_id', 'topicId', 'uuid', (6, 6), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partitions', 'partitions', '[]TxnOffsetCommitRequestPartition', (0, 6), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    topic_id: bytes
-    partitions: list[TxnOffsetCommitRequestPartition]
 
     def __init__(
         self,
@@ -121,9 +106,9 @@ class TxnOffsetCommitRequestTopic(Fields):
         partitions: list[TxnOffsetCommitRequestPartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[TxnOffsetCommitRequestPartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -133,16 +118,7 @@ _TxnOffsetCommitRequestTopic = TxnOffsetCommitRequestTopic
 class TxnOffsetCommitRequest(Message):
     """TxnOffsetCommitRequest: a request, key 28, versions 0 to 6."""
 
-    __slots__ = (
-        "transactional_id",
-        "group_id",
-        "producer_id",
-        "producer_epoch",
-        "generation_id_or_member_epoch",
-        "member_id",
-        "group_instance_id",
-        "topics",
-    )
+    __slots__ = ('transactional_id', 'group_id', 'producer_id', 'producer_epoch', 'generation_id_or_member_epoch', 'member_id', 'group_instance_id', 'topics')
     NAME = "TxnOffsetCommitRequest"
     API_KEY = 28
     MIN_VERSION = 0
@@ -160,14 +136,6 @@ class TxnOffsetCommitRequest(Message):
         ('group_instance_id', 'groupInstanceId', 'string', (3, 6), (3, 32767), None, (0, -1), None, False),
         ('topics', 'topics', '[]TxnOffsetCommitRequestTopic', (0, 6), (0, -1), None, (0, -1), (), False),
     )
-    transactional_id: str
-    group_id: str
-    producer_id: int
-    producer_epoch: int
-    generation_id_or_member_epoch: int
-    member_id: str
-    group_instance_id: str | None
-    topics: list[TxnOffsetCommitRequestTopic]
 
     def __init__(
         self,
@@ -181,30 +149,25 @@ class TxnOffsetCommitRequest(Message):
         topics: list[TxnOffsetCommitRequestTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.transactional_id = transactional_id
-        self.group_id = group_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.generation_id_or_member_epoch = generation_id_or_member_epoch
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.topics = [] if topics is EMPTY else topics
+        self.transactional_id: str = transactional_id
+        self.group_id: str = group_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.generation_id_or_member_epoch: int = generation_id_or_member_epoch
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.topics: list[TxnOffsetCommitRequestTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class TxnOffsetCommitResponsePartition(Fields):
     """TxnOffsetCommitResponsePartition of TxnOffsetCommitResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-    )
+    __slots__ = ('partition_index', 'error_code')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 6), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 6), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    error_code: int
 
     def __init__(
         self,
@@ -212,8 +175,8 @@ class TxnOffsetCommitResponsePartition(Fields):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -223,19 +186,12 @@ _TxnOffsetCommitResponsePartition = TxnOffsetCommitResponsePartition
 class TxnOffsetCommitResponseTopic(Fields):
     """TxnOffsetCommitResponseTopic of TxnOffsetCommitResponse."""
 
-    __slots__ = (
-        "name",
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('name', 'topic_id', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (0, 5), (0, -1), None, (0, -1), '', True),
         ('topic_id', 'topicId', 'uuid', (6, 6), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', True),
         ('partitions', 'partitions', '[]TxnOffsetCommitResponsePartition', (0, 6), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    topic_id: bytes
-    partitions: list[TxnOffsetCommitResponsePartition]
 
     def __init__(
         self,
@@ -244,9 +200,9 @@ class TxnOffsetCommitResponseTopic(Fields):
         partitions: list[TxnOffsetCommitResponsePartition] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[TxnOffsetCommitResponsePartition] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -256,10 +212,7 @@ _TxnOffsetCommitResponseTopic = TxnOffsetCommitResponseTopic
 class TxnOffsetCommitResponse(Message):
     """TxnOffsetCommitResponse: a response, key 28, versions 0 to 6."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "topics",
-    )
+    __slots__ = ('throttle_time_ms', 'topics')
     NAME = "TxnOffsetCommitResponse"
     API_KEY = 28
     MIN_VERSION = 0
@@ -271,8 +224,6 @@ class TxnOffsetCommitResponse(Message):
         ('throttle_time_ms', 'throttleTimeMs', 'int32', (0, 6), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]TxnOffsetCommitResponseTopic', (0, 6), (0, -1), None, (0, -1), (), False),
     )
-    throttle_time_ms: int
-    topics: list[TxnOffsetCommitResponseTopic]
 
     def __init__(
         self,
@@ -280,8 +231,8 @@ class TxnOffsetCommitResponse(Message):
         topics: list[TxnOffsetCommitResponseTopic] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is EMPTY else topics
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[TxnOffsetCommitResponseTopic] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -417,12 +368,7 @@ def _read_TxnOffsetCommitRequestTopic_0(data: bytes, pos: int, count: int, budge
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 14 > size - pos:
-            check_length(n * 14, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 236, pos)
+        check_array(n, 14, 236, "partitions", pos, size, budget)
         o.partitions, pos = _read_TxnOffsetCommitRequestPartition_0(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -462,12 +408,7 @@ def _read_TxnOffsetCommitRequestTopic_2(data: bytes, pos: int, count: int, budge
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 268, pos)
+        check_array(n, 18, 268, "partitions", pos, size, budget)
         o.partitions, pos = _read_TxnOffsetCommitRequestPartition_2(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -512,12 +453,7 @@ def _read_TxnOffsetCommitRequestTopic_3(data: bytes, pos: int, count: int, budge
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 268, pos)
+        check_array(n, 18, 268, "partitions", pos, size, budget)
         o.partitions, pos = _read_TxnOffsetCommitRequestPartition_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -556,12 +492,7 @@ def _read_TxnOffsetCommitRequestTopic_6(data: bytes, pos: int, count: int, budge
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 18 > size - pos:
-            check_length(n * 18, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 268, pos)
+        check_array(n, 18, 268, "partitions", pos, size, budget)
         o.partitions, pos = _read_TxnOffsetCommitRequestPartition_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -617,12 +548,7 @@ def _read_TxnOffsetCommitRequest_0(data: bytes, pos: int, budget: Budget) -> tup
     pos = end
     o.producer_id, o.producer_epoch, n = _read_qhi(data, pos)
     pos += 14
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_TxnOffsetCommitRequestTopic_0(data, pos, n, budget)
     o.generation_id_or_member_epoch = -1
     o.member_id = ''
@@ -680,12 +606,7 @@ def _read_TxnOffsetCommitRequest_2(data: bytes, pos: int, budget: Budget) -> tup
     pos = end
     o.producer_id, o.producer_epoch, n = _read_qhi(data, pos)
     pos += 14
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_TxnOffsetCommitRequestTopic_2(data, pos, n, budget)
     o.generation_id_or_member_epoch = -1
     o.member_id = ''
@@ -777,12 +698,7 @@ def _read_TxnOffsetCommitRequest_3(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "topics", pos, size, budget)
     o.topics, pos = _read_TxnOffsetCommitRequestTopic_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -884,12 +800,7 @@ def _read_TxnOffsetCommitRequest_6(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "topics", pos, size, budget)
     o.topics, pos = _read_TxnOffsetCommitRequestTopic_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -989,12 +900,7 @@ def _read_TxnOffsetCommitResponseTopic_0(data: bytes, pos: int, count: int, budg
         pos = end
         n, = _read_i(data, pos)
         pos += 4
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 6 > size - pos:
-            check_length(n * 6, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 6, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_TxnOffsetCommitResponsePartition_0(data, pos, n, budget)
         o.topic_id = ZERO_UUID
         o.unknown_tagged_fields = None
@@ -1039,12 +945,7 @@ def _read_TxnOffsetCommitResponseTopic_3(data: bytes, pos: int, count: int, budg
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 7, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_TxnOffsetCommitResponsePartition_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1083,12 +984,7 @@ def _read_TxnOffsetCommitResponseTopic_6(data: bytes, pos: int, count: int, budg
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 7, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_TxnOffsetCommitResponsePartition_3(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -1124,12 +1020,7 @@ def _read_TxnOffsetCommitResponse_0(data: bytes, pos: int, budget: Budget) -> tu
     o = new(TxnOffsetCommitResponse)
     o.throttle_time_ms, n = _read_ii(data, pos)
     pos += 8
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 6 > size - pos:
-        check_length(n * 6, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 6, 228, "topics", pos, size, budget)
     o.topics, pos = _read_TxnOffsetCommitResponseTopic_0(data, pos, n, budget)
     o.unknown_tagged_fields = None
     return o, pos
@@ -1153,12 +1044,7 @@ def _read_TxnOffsetCommitResponse_3(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 3, 228, "topics", pos, size, budget)
     o.topics, pos = _read_TxnOffsetCommitResponseTopic_3(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1192,12 +1078,7 @@ def _read_TxnOffsetCommitResponse_6(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 18, 228, "topics", pos, size, budget)
     o.topics, pos = _read_TxnOffsetCommitResponseTopic_6(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -1223,39 +1104,7 @@ def _write_TxnOffsetCommitResponse_6(o: TxnOffsetCommitResponse, write: Write, v
         write(b"\x00")
 
 
-TxnOffsetCommitRequest.READERS = (
-    _read_TxnOffsetCommitRequest_0,
-    _read_TxnOffsetCommitRequest_0,
-    _read_TxnOffsetCommitRequest_2,
-    _read_TxnOffsetCommitRequest_3,
-    _read_TxnOffsetCommitRequest_3,
-    _read_TxnOffsetCommitRequest_3,
-    _read_TxnOffsetCommitRequest_6,
-)
-TxnOffsetCommitRequest.WRITERS = (
-    _write_TxnOffsetCommitRequest_0,
-    _write_TxnOffsetCommitRequest_0,
-    _write_TxnOffsetCommitRequest_2,
-    _write_TxnOffsetCommitRequest_3,
-    _write_TxnOffsetCommitRequest_3,
-    _write_TxnOffsetCommitRequest_3,
-    _write_TxnOffsetCommitRequest_6,
-)
-TxnOffsetCommitResponse.READERS = (
-    _read_TxnOffsetCommitResponse_0,
-    _read_TxnOffsetCommitResponse_0,
-    _read_TxnOffsetCommitResponse_0,
-    _read_TxnOffsetCommitResponse_3,
-    _read_TxnOffsetCommitResponse_3,
-    _read_TxnOffsetCommitResponse_3,
-    _read_TxnOffsetCommitResponse_6,
-)
-TxnOffsetCommitResponse.WRITERS = (
-    _write_TxnOffsetCommitResponse_0,
-    _write_TxnOffsetCommitResponse_0,
-    _write_TxnOffsetCommitResponse_0,
-    _write_TxnOffsetCommitResponse_3,
-    _write_TxnOffsetCommitResponse_3,
-    _write_TxnOffsetCommitResponse_3,
-    _write_TxnOffsetCommitResponse_6,
-)
+TxnOffsetCommitRequest.READERS = (_read_TxnOffsetCommitRequest_0, _read_TxnOffsetCommitRequest_0, _read_TxnOffsetCommitRequest_2, _read_TxnOffsetCommitRequest_3, _read_TxnOffsetCommitRequest_3, _read_TxnOffsetCommitRequest_3, _read_TxnOffsetCommitRequest_6,)
+TxnOffsetCommitRequest.WRITERS = (_write_TxnOffsetCommitRequest_0, _write_TxnOffsetCommitRequest_0, _write_TxnOffsetCommitRequest_2, _write_TxnOffsetCommitRequest_3, _write_TxnOffsetCommitRequest_3, _write_TxnOffsetCommitRequest_3, _write_TxnOffsetCommitRequest_6,)
+TxnOffsetCommitResponse.READERS = (_read_TxnOffsetCommitResponse_0, _read_TxnOffsetCommitResponse_0, _read_TxnOffsetCommitResponse_0, _read_TxnOffsetCommitResponse_3, _read_TxnOffsetCommitResponse_3, _read_TxnOffsetCommitResponse_3, _read_TxnOffsetCommitResponse_6,)
+TxnOffsetCommitResponse.WRITERS = (_write_TxnOffsetCommitResponse_0, _write_TxnOffsetCommitResponse_0, _write_TxnOffsetCommitResponse_0, _write_TxnOffsetCommitResponse_3, _write_TxnOffsetCommitResponse_3, _write_TxnOffsetCommitResponse_3, _write_TxnOffsetCommitResponse_6,)

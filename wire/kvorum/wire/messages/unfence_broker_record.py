@@ -24,10 +24,7 @@ __all__ = ["UnfenceBrokerRecord"]
 class UnfenceBrokerRecord(Message):
     """UnfenceBrokerRecord: a metadata, key 8, versions 0 to 0."""
 
-    __slots__ = (
-        "id",
-        "epoch",
-    )
+    __slots__ = ('id', 'epoch')
     NAME = "UnfenceBrokerRecord"
     API_KEY = 8
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class UnfenceBrokerRecord(Message):
         ('id', 'id', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('epoch', 'epoch', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    id: int
-    epoch: int
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class UnfenceBrokerRecord(Message):
         epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.id = id
-        self.epoch = epoch
+        self.id: int = id
+        self.epoch: int = epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -69,9 +64,5 @@ def _write_UnfenceBrokerRecord_0(o: UnfenceBrokerRecord, write: Write, version: 
         write(_pack_iqx(o.id, o.epoch))
 
 
-UnfenceBrokerRecord.READERS = (
-    _read_UnfenceBrokerRecord_0,
-)
-UnfenceBrokerRecord.WRITERS = (
-    _write_UnfenceBrokerRecord_0,
-)
+UnfenceBrokerRecord.READERS = (_read_UnfenceBrokerRecord_0,)
+UnfenceBrokerRecord.WRITERS = (_write_UnfenceBrokerRecord_0,)

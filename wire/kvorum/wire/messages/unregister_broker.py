@@ -31,9 +31,7 @@ __all__ = ["UnregisterBrokerRequest", "UnregisterBrokerResponse"]
 class UnregisterBrokerRequest(Message):
     """UnregisterBrokerRequest: a request, key 64, versions 0 to 0."""
 
-    __slots__ = (
-        "broker_id",
-    )
+    __slots__ = ('broker_id',)
     NAME = "UnregisterBrokerRequest"
     API_KEY = 64
     MIN_VERSION = 0
@@ -42,25 +40,20 @@ class UnregisterBrokerRequest(Message):
     FIELDS = (
         ('broker_id', 'brokerId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    broker_id: int
 
     def __init__(
         self,
         broker_id: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
+        self.broker_id: int = broker_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class UnregisterBrokerResponse(Message):
     """UnregisterBrokerResponse: a response, key 64, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message')
     NAME = "UnregisterBrokerResponse"
     API_KEY = 64
     MIN_VERSION = 0
@@ -71,9 +64,6 @@ class UnregisterBrokerResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -82,9 +72,9 @@ class UnregisterBrokerResponse(Message):
         error_message: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -148,15 +138,7 @@ def _write_UnregisterBrokerResponse_0(o: UnregisterBrokerResponse, write: Write,
         write(b"\x00")
 
 
-UnregisterBrokerRequest.READERS = (
-    _read_UnregisterBrokerRequest_0,
-)
-UnregisterBrokerRequest.WRITERS = (
-    _write_UnregisterBrokerRequest_0,
-)
-UnregisterBrokerResponse.READERS = (
-    _read_UnregisterBrokerResponse_0,
-)
-UnregisterBrokerResponse.WRITERS = (
-    _write_UnregisterBrokerResponse_0,
-)
+UnregisterBrokerRequest.READERS = (_read_UnregisterBrokerRequest_0,)
+UnregisterBrokerRequest.WRITERS = (_write_UnregisterBrokerRequest_0,)
+UnregisterBrokerResponse.READERS = (_read_UnregisterBrokerResponse_0,)
+UnregisterBrokerResponse.WRITERS = (_write_UnregisterBrokerResponse_0,)

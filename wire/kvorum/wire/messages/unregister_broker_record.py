@@ -24,10 +24,7 @@ __all__ = ["UnregisterBrokerRecord"]
 class UnregisterBrokerRecord(Message):
     """UnregisterBrokerRecord: a metadata, key 1, versions 0 to 0."""
 
-    __slots__ = (
-        "broker_id",
-        "broker_epoch",
-    )
+    __slots__ = ('broker_id', 'broker_epoch')
     NAME = "UnregisterBrokerRecord"
     API_KEY = 1
     MIN_VERSION = 0
@@ -37,8 +34,6 @@ class UnregisterBrokerRecord(Message):
         ('broker_id', 'brokerId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('broker_epoch', 'brokerEpoch', 'int64', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    broker_id: int
-    broker_epoch: int
 
     def __init__(
         self,
@@ -46,8 +41,8 @@ class UnregisterBrokerRecord(Message):
         broker_epoch: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.broker_id = broker_id
-        self.broker_epoch = broker_epoch
+        self.broker_id: int = broker_id
+        self.broker_epoch: int = broker_epoch
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -69,9 +64,5 @@ def _write_UnregisterBrokerRecord_0(o: UnregisterBrokerRecord, write: Write, ver
         write(_pack_iqx(o.broker_id, o.broker_epoch))
 
 
-UnregisterBrokerRecord.READERS = (
-    _read_UnregisterBrokerRecord_0,
-)
-UnregisterBrokerRecord.WRITERS = (
-    _write_UnregisterBrokerRecord_0,
-)
+UnregisterBrokerRecord.READERS = (_read_UnregisterBrokerRecord_0,)
+UnregisterBrokerRecord.WRITERS = (_write_UnregisterBrokerRecord_0,)

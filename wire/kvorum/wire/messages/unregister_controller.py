@@ -31,9 +31,7 @@ __all__ = ["UnregisterControllerRequest", "UnregisterControllerResponse"]
 class UnregisterControllerRequest(Message):
     """UnregisterControllerRequest: a request, key 94, versions 0 to 0."""
 
-    __slots__ = (
-        "controller_id",
-    )
+    __slots__ = ('controller_id',)
     NAME = "UnregisterControllerRequest"
     API_KEY = 94
     MIN_VERSION = 0
@@ -42,25 +40,20 @@ class UnregisterControllerRequest(Message):
     FIELDS = (
         ('controller_id', 'controllerId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    controller_id: int
 
     def __init__(
         self,
         controller_id: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.controller_id = controller_id
+        self.controller_id: int = controller_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class UnregisterControllerResponse(Message):
     """UnregisterControllerResponse: a response, key 94, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message')
     NAME = "UnregisterControllerResponse"
     API_KEY = 94
     MIN_VERSION = 0
@@ -71,9 +64,6 @@ class UnregisterControllerResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 0), (0, 32767), None, (0, -1), '', False),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -82,9 +72,9 @@ class UnregisterControllerResponse(Message):
         error_message: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -148,15 +138,7 @@ def _write_UnregisterControllerResponse_0(o: UnregisterControllerResponse, write
         write(b"\x00")
 
 
-UnregisterControllerRequest.READERS = (
-    _read_UnregisterControllerRequest_0,
-)
-UnregisterControllerRequest.WRITERS = (
-    _write_UnregisterControllerRequest_0,
-)
-UnregisterControllerResponse.READERS = (
-    _read_UnregisterControllerResponse_0,
-)
-UnregisterControllerResponse.WRITERS = (
-    _write_UnregisterControllerResponse_0,
-)
+UnregisterControllerRequest.READERS = (_read_UnregisterControllerRequest_0,)
+UnregisterControllerRequest.WRITERS = (_write_UnregisterControllerRequest_0,)
+UnregisterControllerResponse.READERS = (_read_UnregisterControllerResponse_0,)
+UnregisterControllerResponse.WRITERS = (_write_UnregisterControllerResponse_0,)

@@ -24,9 +24,7 @@ __all__ = ["UnregisterControllerRecord"]
 class UnregisterControllerRecord(Message):
     """UnregisterControllerRecord: a metadata, key 29, versions 0 to 0."""
 
-    __slots__ = (
-        "controller_id",
-    )
+    __slots__ = ('controller_id',)
     NAME = "UnregisterControllerRecord"
     API_KEY = 29
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class UnregisterControllerRecord(Message):
     FIELDS = (
         ('controller_id', 'controllerId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    controller_id: int
 
     def __init__(
         self,
         controller_id: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.controller_id = controller_id
+        self.controller_id: int = controller_id
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -64,9 +61,5 @@ def _write_UnregisterControllerRecord_0(o: UnregisterControllerRecord, write: Wr
         write(_pack_ix(o.controller_id))
 
 
-UnregisterControllerRecord.READERS = (
-    _read_UnregisterControllerRecord_0,
-)
-UnregisterControllerRecord.WRITERS = (
-    _write_UnregisterControllerRecord_0,
-)
+UnregisterControllerRecord.READERS = (_read_UnregisterControllerRecord_0,)
+UnregisterControllerRecord.WRITERS = (_write_UnregisterControllerRecord_0,)

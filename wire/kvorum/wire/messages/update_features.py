@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -51,22 +52,13 @@ __all__ = ["UpdateFeaturesRequest", "UpdateFeaturesResponse"]
 class UpdateFeaturesRequestFeatureUpdateKey(Fields):
     """FeatureUpdateKey of UpdateFeaturesRequest."""
 
-    __slots__ = (
-        "feature",
-        "max_version_level",
-        "allow_downgrade",
-        "upgrade_type",
-    )
+    __slots__ = ('feature', 'max_version_level', 'allow_downgrade', 'upgrade_type')
     FIELDS = (
         ('feature', 'feature', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('max_version_level', 'maxVersionLevel', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('allow_downgrade', 'allowDowngrade', 'bool', (0, 0), (0, -1), None, (0, -1), False, False),
         ('upgrade_type', 'upgradeType', 'int8', (1, 2), (0, -1), None, (0, -1), 1, False),
     )
-    feature: str
-    max_version_level: int
-    allow_downgrade: bool
-    upgrade_type: int
 
     def __init__(
         self,
@@ -76,21 +68,17 @@ class UpdateFeaturesRequestFeatureUpdateKey(Fields):
         upgrade_type: int = 1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.feature = feature
-        self.max_version_level = max_version_level
-        self.allow_downgrade = allow_downgrade
-        self.upgrade_type = upgrade_type
+        self.feature: str = feature
+        self.max_version_level: int = max_version_level
+        self.allow_downgrade: bool = allow_downgrade
+        self.upgrade_type: int = upgrade_type
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class UpdateFeaturesRequest(Message):
     """UpdateFeaturesRequest: a request, key 57, versions 0 to 2."""
 
-    __slots__ = (
-        "timeout_ms",
-        "feature_updates",
-        "validate_only",
-    )
+    __slots__ = ('timeout_ms', 'feature_updates', 'validate_only')
     NAME = "UpdateFeaturesRequest"
     API_KEY = 57
     MIN_VERSION = 0
@@ -102,9 +90,6 @@ class UpdateFeaturesRequest(Message):
         ('feature_updates', 'featureUpdates', '[]UpdateFeaturesRequestFeatureUpdateKey', (0, 2), (0, -1), None, (0, -1), (), False),
         ('validate_only', 'validateOnly', 'bool', (1, 2), (0, -1), None, (0, -1), False, False),
     )
-    timeout_ms: int
-    feature_updates: list[UpdateFeaturesRequestFeatureUpdateKey]
-    validate_only: bool
 
     def __init__(
         self,
@@ -113,28 +98,21 @@ class UpdateFeaturesRequest(Message):
         validate_only: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.timeout_ms = timeout_ms
-        self.feature_updates = [] if feature_updates is EMPTY else feature_updates
-        self.validate_only = validate_only
+        self.timeout_ms: int = timeout_ms
+        self.feature_updates: list[UpdateFeaturesRequestFeatureUpdateKey] = [] if feature_updates is EMPTY else feature_updates
+        self.validate_only: bool = validate_only
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class UpdateFeaturesResponseUpdatableFeatureResult(Fields):
     """UpdatableFeatureResult of UpdateFeaturesResponse."""
 
-    __slots__ = (
-        "feature",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('feature', 'error_code', 'error_message')
     FIELDS = (
         ('feature', 'feature', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), '', False),
     )
-    feature: str
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -143,21 +121,16 @@ class UpdateFeaturesResponseUpdatableFeatureResult(Fields):
         error_message: str | None = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.feature = feature
-        self.error_code = error_code
-        self.error_message = error_message
+        self.feature: str = feature
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class UpdateFeaturesResponse(Message):
     """UpdateFeaturesResponse: a response, key 57, versions 0 to 2."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "error_message",
-        "results",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'error_message', 'results')
     NAME = "UpdateFeaturesResponse"
     API_KEY = 57
     MIN_VERSION = 0
@@ -170,10 +143,6 @@ class UpdateFeaturesResponse(Message):
         ('error_message', 'errorMessage', 'string', (0, 2), (0, 32767), None, (0, -1), '', False),
         ('results', 'results', '[]UpdateFeaturesResponseUpdatableFeatureResult', (0, 1), (0, -1), None, (0, -1), (), True),
     )
-    throttle_time_ms: int
-    error_code: int
-    error_message: str | None
-    results: list[UpdateFeaturesResponseUpdatableFeatureResult]
 
     def __init__(
         self,
@@ -183,10 +152,10 @@ class UpdateFeaturesResponse(Message):
         results: list[UpdateFeaturesResponseUpdatableFeatureResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.results = [] if results is EMPTY else results
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.results: list[UpdateFeaturesResponseUpdatableFeatureResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -282,12 +251,7 @@ def _read_UpdateFeaturesRequest_0(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="featureUpdates")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="featureUpdates")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 5, 196, "featureUpdates", pos, size, budget)
     o.feature_updates, pos = _read_UpdateFeaturesRequestFeatureUpdateKey_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -324,12 +288,7 @@ def _read_UpdateFeaturesRequest_1(data: bytes, pos: int, budget: Budget) -> tupl
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="featureUpdates")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="featureUpdates")
-    if budget is not None:
-        budget.charge(n * 228, pos)
+    check_array(n, 5, 228, "featureUpdates", pos, size, budget)
     o.feature_updates, pos = _read_UpdateFeaturesRequestFeatureUpdateKey_1(data, pos, n, budget)
     o.validate_only, n = _read_tB(data, pos)
     pos += 2
@@ -441,12 +400,7 @@ def _read_UpdateFeaturesResponse_0(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 5, 252, "results", pos, size, budget)
     o.results, pos = _read_UpdateFeaturesResponseUpdatableFeatureResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -520,23 +474,7 @@ def _write_UpdateFeaturesResponse_2(o: UpdateFeaturesResponse, write: Write, ver
         write(b"\x00")
 
 
-UpdateFeaturesRequest.READERS = (
-    _read_UpdateFeaturesRequest_0,
-    _read_UpdateFeaturesRequest_1,
-    _read_UpdateFeaturesRequest_1,
-)
-UpdateFeaturesRequest.WRITERS = (
-    _write_UpdateFeaturesRequest_0,
-    _write_UpdateFeaturesRequest_1,
-    _write_UpdateFeaturesRequest_1,
-)
-UpdateFeaturesResponse.READERS = (
-    _read_UpdateFeaturesResponse_0,
-    _read_UpdateFeaturesResponse_0,
-    _read_UpdateFeaturesResponse_2,
-)
-UpdateFeaturesResponse.WRITERS = (
-    _write_UpdateFeaturesResponse_0,
-    _write_UpdateFeaturesResponse_0,
-    _write_UpdateFeaturesResponse_2,
-)
+UpdateFeaturesRequest.READERS = (_read_UpdateFeaturesRequest_0, _read_UpdateFeaturesRequest_1, _read_UpdateFeaturesRequest_1,)
+UpdateFeaturesRequest.WRITERS = (_write_UpdateFeaturesRequest_0, _write_UpdateFeaturesRequest_1, _write_UpdateFeaturesRequest_1,)
+UpdateFeaturesResponse.READERS = (_read_UpdateFeaturesResponse_0, _read_UpdateFeaturesResponse_0, _read_UpdateFeaturesResponse_2,)
+UpdateFeaturesResponse.WRITERS = (_write_UpdateFeaturesResponse_0, _write_UpdateFeaturesResponse_0, _write_UpdateFeaturesResponse_2,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -54,16 +55,11 @@ __all__ = ["UpdateRaftVoterRequest", "UpdateRaftVoterResponse"]
 class UpdateRaftVoterRequestKRaftVersionFeature(Fields):
     """KRaftVersionFeature of UpdateRaftVoterRequest."""
 
-    __slots__ = (
-        "min_supported_version",
-        "max_supported_version",
-    )
+    __slots__ = ('min_supported_version', 'max_supported_version')
     FIELDS = (
         ('min_supported_version', 'minSupportedVersion', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('max_supported_version', 'maxSupportedVersion', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    min_supported_version: int
-    max_supported_version: int
 
     def __init__(
         self,
@@ -71,27 +67,20 @@ class UpdateRaftVoterRequestKRaftVersionFeature(Fields):
         max_supported_version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class UpdateRaftVoterRequestListener(Fields):
     """Listener of UpdateRaftVoterRequest."""
 
-    __slots__ = (
-        "name",
-        "host",
-        "port",
-    )
+    __slots__ = ('name', 'host', 'port')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('host', 'host', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -100,23 +89,16 @@ class UpdateRaftVoterRequestListener(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class UpdateRaftVoterRequest(Message):
     """UpdateRaftVoterRequest: a request, key 82, versions 0 to 0."""
 
-    __slots__ = (
-        "cluster_id",
-        "current_leader_epoch",
-        "voter_id",
-        "voter_directory_id",
-        "listeners",
-        "k_raft_version_feature",
-    )
+    __slots__ = ('cluster_id', 'current_leader_epoch', 'voter_id', 'voter_directory_id', 'listeners', 'k_raft_version_feature')
     NAME = "UpdateRaftVoterRequest"
     API_KEY = 82
     MIN_VERSION = 0
@@ -132,12 +114,6 @@ class UpdateRaftVoterRequest(Message):
         ('listeners', 'listeners', '[]UpdateRaftVoterRequestListener', (0, 0), (0, -1), None, (0, -1), (), False),
         ('k_raft_version_feature', 'kRaftVersionFeature', 'UpdateRaftVoterRequestKRaftVersionFeature', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    cluster_id: str | None
-    current_leader_epoch: int
-    voter_id: int
-    voter_directory_id: bytes
-    listeners: list[UpdateRaftVoterRequestListener]
-    k_raft_version_feature: UpdateRaftVoterRequestKRaftVersionFeature
 
     def __init__(
         self,
@@ -149,34 +125,25 @@ class UpdateRaftVoterRequest(Message):
         k_raft_version_feature: UpdateRaftVoterRequestKRaftVersionFeature | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.cluster_id = cluster_id
-        self.current_leader_epoch = current_leader_epoch
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.listeners = [] if listeners is EMPTY else listeners
-        self.k_raft_version_feature = UpdateRaftVoterRequestKRaftVersionFeature() if k_raft_version_feature is None else k_raft_version_feature
+        self.cluster_id: str | None = cluster_id
+        self.current_leader_epoch: int = current_leader_epoch
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.listeners: list[UpdateRaftVoterRequestListener] = [] if listeners is EMPTY else listeners
+        self.k_raft_version_feature: UpdateRaftVoterRequestKRaftVersionFeature = UpdateRaftVoterRequestKRaftVersionFeature() if k_raft_version_feature is None else k_raft_version_feature
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class UpdateRaftVoterResponseCurrentLeader(Fields):
     """CurrentLeader of UpdateRaftVoterResponse."""
 
-    __slots__ = (
-        "leader_id",
-        "leader_epoch",
-        "host",
-        "port",
-    )
+    __slots__ = ('leader_id', 'leader_epoch', 'host', 'port')
     FIELDS = (
         ('leader_id', 'leaderId', 'int32', (0, 0), (0, -1), None, (0, -1), -1, False),
         ('leader_epoch', 'leaderEpoch', 'int32', (0, 0), (0, -1), None, (0, -1), -1, False),
         ('host', 'host', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    leader_id: int
-    leader_epoch: int
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -186,21 +153,17 @@ class UpdateRaftVoterResponseCurrentLeader(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.host = host
-        self.port = port
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class UpdateRaftVoterResponse(Message):
     """UpdateRaftVoterResponse: a response, key 82, versions 0 to 0."""
 
-    __slots__ = (
-        "throttle_time_ms",
-        "error_code",
-        "maybe_current_leader",
-    )
+    __slots__ = ('throttle_time_ms', 'error_code', 'maybe_current_leader')
     NAME = "UpdateRaftVoterResponse"
     API_KEY = 82
     MIN_VERSION = 0
@@ -212,9 +175,6 @@ class UpdateRaftVoterResponse(Message):
         ('error_code', 'errorCode', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('current_leader', 'currentLeader', 'UpdateRaftVoterResponseCurrentLeader', (0, 0), (0, -1), 0, (0, 32767), (), False),
     )
-    throttle_time_ms: int
-    error_code: int
-    maybe_current_leader: UpdateRaftVoterResponseCurrentLeader | None
 
     def __init__(
         self,
@@ -223,9 +183,9 @@ class UpdateRaftVoterResponse(Message):
         current_leader: UpdateRaftVoterResponseCurrentLeader | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.maybe_current_leader = current_leader
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.maybe_current_leader: UpdateRaftVoterResponseCurrentLeader | None = current_leader
         self.unknown_tagged_fields = unknown_tagged_fields
 
     @property
@@ -340,12 +300,7 @@ def _read_UpdateRaftVoterRequest_0(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="listeners")
-    if n * 5 > size - pos:
-        check_length(n * 5, pos, size, what="listeners")
-    if budget is not None:
-        budget.charge(n * 252, pos)
+    check_array(n, 5, 252, "listeners", pos, size, budget)
     o.listeners, pos = _read_UpdateRaftVoterRequestListener_0(data, pos, n, budget)
     (o.k_raft_version_feature,), pos = _read_UpdateRaftVoterRequestKRaftVersionFeature_0(data, pos, 1, budget)
     n = data[pos]
@@ -470,15 +425,7 @@ def _write_UpdateRaftVoterResponse_0(o: UpdateRaftVoterResponse, write: Write, v
         write(_pack_ihx(o.throttle_time_ms, o.error_code))
 
 
-UpdateRaftVoterRequest.READERS = (
-    _read_UpdateRaftVoterRequest_0,
-)
-UpdateRaftVoterRequest.WRITERS = (
-    _write_UpdateRaftVoterRequest_0,
-)
-UpdateRaftVoterResponse.READERS = (
-    _read_UpdateRaftVoterResponse_0,
-)
-UpdateRaftVoterResponse.WRITERS = (
-    _write_UpdateRaftVoterResponse_0,
-)
+UpdateRaftVoterRequest.READERS = (_read_UpdateRaftVoterRequest_0,)
+UpdateRaftVoterRequest.WRITERS = (_write_UpdateRaftVoterRequest_0,)
+UpdateRaftVoterResponse.READERS = (_read_UpdateRaftVoterResponse_0,)
+UpdateRaftVoterResponse.WRITERS = (_write_UpdateRaftVoterResponse_0,)

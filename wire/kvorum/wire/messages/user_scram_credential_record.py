@@ -34,14 +34,7 @@ __all__ = ["UserScramCredentialRecord"]
 class UserScramCredentialRecord(Message):
     """UserScramCredentialRecord: a metadata, key 11, versions 0 to 0."""
 
-    __slots__ = (
-        "name",
-        "mechanism",
-        "salt",
-        "stored_key",
-        "server_key",
-        "iterations",
-    )
+    __slots__ = ('name', 'mechanism', 'salt', 'stored_key', 'server_key', 'iterations')
     NAME = "UserScramCredentialRecord"
     API_KEY = 11
     MIN_VERSION = 0
@@ -55,12 +48,6 @@ class UserScramCredentialRecord(Message):
         ('server_key', 'serverKey', 'bytes', (0, 0), (0, -1), None, (0, -1), b"", False),
         ('iterations', 'iterations', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    mechanism: int
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
 
     def __init__(
         self,
@@ -72,12 +59,12 @@ class UserScramCredentialRecord(Message):
         iterations: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.mechanism = mechanism
-        self.salt = salt
-        self.stored_key = stored_key
-        self.server_key = server_key
-        self.iterations = iterations
+        self.name: str = name
+        self.mechanism: int = mechanism
+        self.salt: bytes = salt
+        self.stored_key: bytes = stored_key
+        self.server_key: bytes = server_key
+        self.iterations: int = iterations
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -159,9 +146,5 @@ def _write_UserScramCredentialRecord_0(o: UserScramCredentialRecord, write: Writ
         write(_pack_ix(o.iterations))
 
 
-UserScramCredentialRecord.READERS = (
-    _read_UserScramCredentialRecord_0,
-)
-UserScramCredentialRecord.WRITERS = (
-    _write_UserScramCredentialRecord_0,
-)
+UserScramCredentialRecord.READERS = (_read_UserScramCredentialRecord_0,)
+UserScramCredentialRecord.WRITERS = (_write_UserScramCredentialRecord_0,)

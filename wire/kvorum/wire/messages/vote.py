@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     end_of_tag,
@@ -58,16 +59,7 @@ __all__ = ["VoteRequest", "VoteResponse"]
 class VoteRequestPartitionData(Fields):
     """PartitionData of VoteRequest."""
 
-    __slots__ = (
-        "partition_index",
-        "replica_epoch",
-        "replica_id",
-        "replica_directory_id",
-        "voter_directory_id",
-        "last_offset_epoch",
-        "last_offset",
-        "pre_vote",
-    )
+    __slots__ = ('partition_index', 'replica_epoch', 'replica_id', 'replica_directory_id', 'voter_directory_id', 'last_offset_epoch', 'last_offset', 'pre_vote')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('replica_epoch', 'replicaEpoch', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
@@ -78,14 +70,6 @@ class VoteRequestPartitionData(Fields):
         ('last_offset', 'lastOffset', 'int64', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('pre_vote', 'preVote', 'bool', (2, 2), (0, -1), None, (0, -1), False, False),
     )
-    partition_index: int
-    replica_epoch: int
-    replica_id: int
-    replica_directory_id: bytes
-    voter_directory_id: bytes
-    last_offset_epoch: int
-    last_offset: int
-    pre_vote: bool
 
     def __init__(
         self,
@@ -99,30 +83,25 @@ class VoteRequestPartitionData(Fields):
         pre_vote: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.replica_epoch = replica_epoch
-        self.replica_id = replica_id
-        self.replica_directory_id = replica_directory_id
-        self.voter_directory_id = voter_directory_id
-        self.last_offset_epoch = last_offset_epoch
-        self.last_offset = last_offset
-        self.pre_vote = pre_vote
+        self.partition_index: int = partition_index
+        self.replica_epoch: int = replica_epoch
+        self.replica_id: int = replica_id
+        self.replica_directory_id: bytes = replica_directory_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.last_offset_epoch: int = last_offset_epoch
+        self.last_offset: int = last_offset
+        self.pre_vote: bool = pre_vote
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class VoteRequestTopicData(Fields):
     """TopicData of VoteRequest."""
 
-    __slots__ = (
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]VoteRequestPartitionData', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    partitions: list[VoteRequestPartitionData]
 
     def __init__(
         self,
@@ -130,19 +109,15 @@ class VoteRequestTopicData(Fields):
         partitions: list[VoteRequestPartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.partitions: list[VoteRequestPartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class VoteRequest(Message):
     """VoteRequest: a request, key 52, versions 0 to 2."""
 
-    __slots__ = (
-        "cluster_id",
-        "voter_id",
-        "topics",
-    )
+    __slots__ = ('cluster_id', 'voter_id', 'topics')
     NAME = "VoteRequest"
     API_KEY = 52
     MIN_VERSION = 0
@@ -155,9 +130,6 @@ class VoteRequest(Message):
         ('voter_id', 'voterId', 'int32', (1, 2), (0, -1), None, (0, -1), -1, True),
         ('topics', 'topics', '[]VoteRequestTopicData', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    cluster_id: str | None
-    voter_id: int
-    topics: list[VoteRequestTopicData]
 
     def __init__(
         self,
@@ -166,22 +138,16 @@ class VoteRequest(Message):
         topics: list[VoteRequestTopicData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.cluster_id = cluster_id
-        self.voter_id = voter_id
-        self.topics = [] if topics is EMPTY else topics
+        self.cluster_id: str | None = cluster_id
+        self.voter_id: int = voter_id
+        self.topics: list[VoteRequestTopicData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class VoteResponsePartitionData(Fields):
     """PartitionData of VoteResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-        "leader_id",
-        "leader_epoch",
-        "vote_granted",
-    )
+    __slots__ = ('partition_index', 'error_code', 'leader_id', 'leader_epoch', 'vote_granted')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 2), (0, -1), None, (0, -1), 0, False),
@@ -189,11 +155,6 @@ class VoteResponsePartitionData(Fields):
         ('leader_epoch', 'leaderEpoch', 'int32', (0, 2), (0, -1), None, (0, -1), 0, False),
         ('vote_granted', 'voteGranted', 'bool', (0, 2), (0, -1), None, (0, -1), False, False),
     )
-    partition_index: int
-    error_code: int
-    leader_id: int
-    leader_epoch: int
-    vote_granted: bool
 
     def __init__(
         self,
@@ -204,30 +165,23 @@ class VoteResponsePartitionData(Fields):
         vote_granted: bool = False,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.vote_granted = vote_granted
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.vote_granted: bool = vote_granted
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class VoteResponseNodeEndpoint(Fields):
     """NodeEndpoint of VoteResponse."""
 
-    __slots__ = (
-        "node_id",
-        "host",
-        "port",
-    )
+    __slots__ = ('node_id', 'host', 'port')
     FIELDS = (
         ('node_id', 'nodeId', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('host', 'host', 'string', (1, 2), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (1, 2), (0, -1), None, (0, -1), 0, False),
     )
-    node_id: int
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -236,25 +190,20 @@ class VoteResponseNodeEndpoint(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class VoteResponseTopicData(Fields):
     """TopicData of VoteResponse."""
 
-    __slots__ = (
-        "topic_name",
-        "partitions",
-    )
+    __slots__ = ('topic_name', 'partitions')
     FIELDS = (
         ('topic_name', 'topicName', 'string', (0, 2), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]VoteResponsePartitionData', (0, 2), (0, -1), None, (0, -1), (), False),
     )
-    topic_name: str
-    partitions: list[VoteResponsePartitionData]
 
     def __init__(
         self,
@@ -262,19 +211,15 @@ class VoteResponseTopicData(Fields):
         partitions: list[VoteResponsePartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_name: str = topic_name
+        self.partitions: list[VoteResponsePartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class VoteResponse(Message):
     """VoteResponse: a response, key 52, versions 0 to 2."""
 
-    __slots__ = (
-        "error_code",
-        "topics",
-        "node_endpoints",
-    )
+    __slots__ = ('error_code', 'topics', 'node_endpoints')
     NAME = "VoteResponse"
     API_KEY = 52
     MIN_VERSION = 0
@@ -288,9 +233,6 @@ class VoteResponse(Message):
         ('topics', 'topics', '[]VoteResponseTopicData', (0, 2), (0, -1), None, (0, -1), (), False),
         ('node_endpoints', 'nodeEndpoints', '[]VoteResponseNodeEndpoint', (1, 2), (0, -1), 0, (1, 32767), (), False),
     )
-    error_code: int
-    topics: list[VoteResponseTopicData]
-    node_endpoints: list[VoteResponseNodeEndpoint]
 
     def __init__(
         self,
@@ -299,9 +241,9 @@ class VoteResponse(Message):
         node_endpoints: list[VoteResponseNodeEndpoint] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.error_code = error_code
-        self.topics = [] if topics is EMPTY else topics
-        self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
+        self.error_code: int = error_code
+        self.topics: list[VoteResponseTopicData] = [] if topics is EMPTY else topics
+        self.node_endpoints: list[VoteResponseNodeEndpoint] = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -409,12 +351,7 @@ def _read_VoteRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budg
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 25 > size - pos:
-            check_length(n * 25, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 300, pos)
+        check_array(n, 25, 300, "partitions", pos, size, budget)
         o.partitions, pos = _read_VoteRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -464,12 +401,7 @@ def _read_VoteRequestTopicData_1(data: bytes, pos: int, count: int, budget: Budg
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 57 > size - pos:
-            check_length(n * 57, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 428, pos)
+        check_array(n, 57, 428, "partitions", pos, size, budget)
         o.partitions, pos = _read_VoteRequestPartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -519,12 +451,7 @@ def _read_VoteRequestTopicData_2(data: bytes, pos: int, count: int, budget: Budg
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 58 > size - pos:
-            check_length(n * 58, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 428, pos)
+        check_array(n, 58, 428, "partitions", pos, size, budget)
         o.partitions, pos = _read_VoteRequestPartitionData_2(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -575,12 +502,7 @@ def _read_VoteRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequ
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_VoteRequestTopicData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -631,12 +553,7 @@ def _read_VoteRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequ
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_VoteRequestTopicData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -690,12 +607,7 @@ def _read_VoteRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequ
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_VoteRequestTopicData_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -813,12 +725,7 @@ def _read_VoteResponseTopicData_0(data: bytes, pos: int, count: int, budget: Bud
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 16 > size - pos:
-            check_length(n * 16, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 236, pos)
+        check_array(n, 16, 236, "partitions", pos, size, budget)
         o.partitions, pos = _read_VoteResponsePartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -854,12 +761,7 @@ def _read_VoteResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[VoteRes
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_VoteResponseTopicData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -905,12 +807,7 @@ def _tags_VoteResponse_1(o: VoteResponse, data: bytes, pos: int, count: int, bud
             if n > 127:
                 n, pos = long_uvarint(data, pos)
             n -= 1
-            if n < 0:
-                check_length(-1, pos, size, what="nodeEndpoints")
-            if n * 8 > size - pos:
-                check_length(n * 8, pos, size, what="nodeEndpoints")
-            if budget is not None:
-                budget.charge(n * 220, pos)
+            check_array(n, 8, 220, "nodeEndpoints", pos, size, budget)
             o.node_endpoints, pos = _read_VoteResponseNodeEndpoint_1(data, pos, n, budget)
             end_of_tag(tag, pos, limit)
         else:
@@ -929,12 +826,7 @@ def _read_VoteResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[VoteRes
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 3 > size - pos:
-        check_length(n * 3, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 3, 220, "topics", pos, size, budget)
     o.topics, pos = _read_VoteResponseTopicData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -972,23 +864,7 @@ def _write_VoteResponse_1(o: VoteResponse, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-VoteRequest.READERS = (
-    _read_VoteRequest_0,
-    _read_VoteRequest_1,
-    _read_VoteRequest_2,
-)
-VoteRequest.WRITERS = (
-    _write_VoteRequest_0,
-    _write_VoteRequest_1,
-    _write_VoteRequest_2,
-)
-VoteResponse.READERS = (
-    _read_VoteResponse_0,
-    _read_VoteResponse_1,
-    _read_VoteResponse_1,
-)
-VoteResponse.WRITERS = (
-    _write_VoteResponse_0,
-    _write_VoteResponse_1,
-    _write_VoteResponse_1,
-)
+VoteRequest.READERS = (_read_VoteRequest_0, _read_VoteRequest_1, _read_VoteRequest_2,)
+VoteRequest.WRITERS = (_write_VoteRequest_0, _write_VoteRequest_1, _write_VoteRequest_2,)
+VoteResponse.READERS = (_read_VoteResponse_0, _read_VoteResponse_1, _read_VoteResponse_1,)
+VoteResponse.WRITERS = (_write_VoteResponse_0, _write_VoteResponse_1, _write_VoteResponse_1,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -46,16 +47,11 @@ __all__ = ["VotersRecord"]
 class VotersRecordKRaftVersionFeature(Fields):
     """KRaftVersionFeature of VotersRecord."""
 
-    __slots__ = (
-        "min_supported_version",
-        "max_supported_version",
-    )
+    __slots__ = ('min_supported_version', 'max_supported_version')
     FIELDS = (
         ('min_supported_version', 'minSupportedVersion', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('max_supported_version', 'maxSupportedVersion', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    min_supported_version: int
-    max_supported_version: int
 
     def __init__(
         self,
@@ -63,27 +59,20 @@ class VotersRecordKRaftVersionFeature(Fields):
         max_supported_version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.min_supported_version = min_supported_version
-        self.max_supported_version = max_supported_version
+        self.min_supported_version: int = min_supported_version
+        self.max_supported_version: int = max_supported_version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class VotersRecordEndpoint(Fields):
     """Endpoint of VotersRecord."""
 
-    __slots__ = (
-        "name",
-        "host",
-        "port",
-    )
+    __slots__ = ('name', 'host', 'port')
     FIELDS = (
         ('name', 'name', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('host', 'host', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
         ('port', 'port', 'uint16', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    name: str
-    host: str
-    port: int
 
     def __init__(
         self,
@@ -92,31 +81,22 @@ class VotersRecordEndpoint(Fields):
         port: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class VotersRecordVoter(Fields):
     """Voter of VotersRecord."""
 
-    __slots__ = (
-        "voter_id",
-        "voter_directory_id",
-        "endpoints",
-        "k_raft_version_feature",
-    )
+    __slots__ = ('voter_id', 'voter_directory_id', 'endpoints', 'k_raft_version_feature')
     FIELDS = (
         ('voter_id', 'voterId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('voter_directory_id', 'voterDirectoryId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('endpoints', 'endpoints', '[]VotersRecordEndpoint', (0, 0), (0, -1), None, (0, -1), (), False),
         ('k_raft_version_feature', 'kRaftVersionFeature', 'VotersRecordKRaftVersionFeature', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    voter_id: int
-    voter_directory_id: bytes
-    endpoints: list[VotersRecordEndpoint]
-    k_raft_version_feature: VotersRecordKRaftVersionFeature
 
     def __init__(
         self,
@@ -126,20 +106,17 @@ class VotersRecordVoter(Fields):
         k_raft_version_feature: VotersRecordKRaftVersionFeature | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.endpoints = [] if endpoints is EMPTY else endpoints
-        self.k_raft_version_feature = VotersRecordKRaftVersionFeature() if k_raft_version_feature is None else k_raft_version_feature
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.endpoints: list[VotersRecordEndpoint] = [] if endpoints is EMPTY else endpoints
+        self.k_raft_version_feature: VotersRecordKRaftVersionFeature = VotersRecordKRaftVersionFeature() if k_raft_version_feature is None else k_raft_version_feature
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class VotersRecord(Message):
     """VotersRecord: a data, versions 0 to 0."""
 
-    __slots__ = (
-        "version",
-        "voters",
-    )
+    __slots__ = ('version', 'voters')
     NAME = "VotersRecord"
     API_KEY = None
     MIN_VERSION = 0
@@ -152,8 +129,6 @@ class VotersRecord(Message):
         ('version', 'version', 'int16', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('voters', 'voters', '[]VotersRecordVoter', (0, 0), (0, -1), None, (0, -1), (), False),
     )
-    version: int
-    voters: list[VotersRecordVoter]
 
     def __init__(
         self,
@@ -161,8 +136,8 @@ class VotersRecord(Message):
         voters: list[VotersRecordVoter] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.version = version
-        self.voters = [] if voters is EMPTY else voters
+        self.version: int = version
+        self.voters: list[VotersRecordVoter] = [] if voters is EMPTY else voters
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -253,12 +228,7 @@ def _read_VotersRecordVoter_0(data: bytes, pos: int, count: int, budget: Budget)
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="endpoints")
-        if n * 5 > size - pos:
-            check_length(n * 5, pos, size, what="endpoints")
-        if budget is not None:
-            budget.charge(n * 252, pos)
+        check_array(n, 5, 252, "endpoints", pos, size, budget)
         o.endpoints, pos = _read_VotersRecordEndpoint_0(data, pos, n, budget)
         (o.k_raft_version_feature,), pos = _read_VotersRecordKRaftVersionFeature_0(data, pos, 1, budget)
         n = data[pos]
@@ -298,12 +268,7 @@ def _read_VotersRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[VotersR
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="voters")
-    if n * 27 > size - pos:
-        check_length(n * 27, pos, size, what="voters")
-    if budget is not None:
-        budget.charge(n * 416, pos)
+    check_array(n, 27, 416, "voters", pos, size, budget)
     o.voters, pos = _read_VotersRecordVoter_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -329,9 +294,5 @@ def _write_VotersRecord_0(o: VotersRecord, write: Write, version: int) -> None:
         write(b"\x00")
 
 
-VotersRecord.READERS = (
-    _read_VotersRecord_0,
-)
-VotersRecord.WRITERS = (
-    _write_VotersRecord_0,
-)
+VotersRecord.READERS = (_read_VotersRecord_0,)
+VotersRecord.WRITERS = (_write_VotersRecord_0,)

@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -49,22 +50,13 @@ __all__ = ["WriteShareGroupStateRequest", "WriteShareGroupStateResponse"]
 class WriteShareGroupStateRequestStateBatch(Fields):
     """StateBatch of WriteShareGroupStateRequest."""
 
-    __slots__ = (
-        "first_offset",
-        "last_offset",
-        "delivery_state",
-        "delivery_count",
-    )
+    __slots__ = ('first_offset', 'last_offset', 'delivery_state', 'delivery_count')
     FIELDS = (
         ('first_offset', 'firstOffset', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('last_offset', 'lastOffset', 'int64', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('delivery_state', 'deliveryState', 'int8', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('delivery_count', 'deliveryCount', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
     )
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
 
     def __init__(
         self,
@@ -74,24 +66,17 @@ class WriteShareGroupStateRequestStateBatch(Fields):
         delivery_count: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_state = delivery_state
-        self.delivery_count = delivery_count
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.delivery_state: int = delivery_state
+        self.delivery_count: int = delivery_count
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteShareGroupStateRequestPartitionData(Fields):
     """PartitionData of WriteShareGroupStateRequest."""
 
-    __slots__ = (
-        "partition",
-        "state_epoch",
-        "leader_epoch",
-        "start_offset",
-        "delivery_complete_count",
-        "state_batches",
-    )
+    __slots__ = ('partition', 'state_epoch', 'leader_epoch', 'start_offset', 'delivery_complete_count', 'state_batches')
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('state_epoch', 'stateEpoch', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
@@ -100,12 +85,6 @@ class WriteShareGroupStateRequestPartitionData(Fields):
         ('delivery_complete_count', 'deliveryCompleteCount', 'int32', (1, 1), (0, -1), None, (0, -1), -1, True),
         ('state_batches', 'stateBatches', '[]WriteShareGroupStateRequestStateBatch', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    partition: int
-    state_epoch: int
-    leader_epoch: int
-    start_offset: int
-    delivery_complete_count: int
-    state_batches: list[WriteShareGroupStateRequestStateBatch]
 
     def __init__(
         self,
@@ -117,28 +96,23 @@ class WriteShareGroupStateRequestPartitionData(Fields):
         state_batches: list[WriteShareGroupStateRequestStateBatch] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.state_epoch = state_epoch
-        self.leader_epoch = leader_epoch
-        self.start_offset = start_offset
-        self.delivery_complete_count = delivery_complete_count
-        self.state_batches = [] if state_batches is EMPTY else state_batches
+        self.partition: int = partition
+        self.state_epoch: int = state_epoch
+        self.leader_epoch: int = leader_epoch
+        self.start_offset: int = start_offset
+        self.delivery_complete_count: int = delivery_complete_count
+        self.state_batches: list[WriteShareGroupStateRequestStateBatch] = [] if state_batches is EMPTY else state_batches
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteShareGroupStateRequestWriteStateData(Fields):
     """WriteStateData of WriteShareGroupStateRequest."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]WriteShareGroupStateRequestPartitionData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[WriteShareGroupStateRequestPartitionData]
 
     def __init__(
         self,
@@ -146,18 +120,15 @@ class WriteShareGroupStateRequestWriteStateData(Fields):
         partitions: list[WriteShareGroupStateRequestPartitionData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[WriteShareGroupStateRequestPartitionData] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteShareGroupStateRequest(Message):
     """WriteShareGroupStateRequest: a request, key 85, versions 0 to 1."""
 
-    __slots__ = (
-        "group_id",
-        "topics",
-    )
+    __slots__ = ('group_id', 'topics')
     NAME = "WriteShareGroupStateRequest"
     API_KEY = 85
     MIN_VERSION = 0
@@ -170,8 +141,6 @@ class WriteShareGroupStateRequest(Message):
         ('group_id', 'groupId', 'string', (0, 1), (0, -1), None, (0, -1), '', False),
         ('topics', 'topics', '[]WriteShareGroupStateRequestWriteStateData', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    group_id: str
-    topics: list[WriteShareGroupStateRequestWriteStateData]
 
     def __init__(
         self,
@@ -179,27 +148,20 @@ class WriteShareGroupStateRequest(Message):
         topics: list[WriteShareGroupStateRequestWriteStateData] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is EMPTY else topics
+        self.group_id: str = group_id
+        self.topics: list[WriteShareGroupStateRequestWriteStateData] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteShareGroupStateResponsePartitionResult(Fields):
     """PartitionResult of WriteShareGroupStateResponse."""
 
-    __slots__ = (
-        "partition",
-        "error_code",
-        "error_message",
-    )
+    __slots__ = ('partition', 'error_code', 'error_message')
     FIELDS = (
         ('partition', 'partition', 'int32', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (0, 1), (0, -1), None, (0, -1), 0, False),
         ('error_message', 'errorMessage', 'string', (0, 1), (0, 32767), None, (0, -1), None, False),
     )
-    partition: int
-    error_code: int
-    error_message: str | None
 
     def __init__(
         self,
@@ -208,25 +170,20 @@ class WriteShareGroupStateResponsePartitionResult(Fields):
         error_message: str | None = None,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition = partition
-        self.error_code = error_code
-        self.error_message = error_message
+        self.partition: int = partition
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteShareGroupStateResponseWriteStateResult(Fields):
     """WriteStateResult of WriteShareGroupStateResponse."""
 
-    __slots__ = (
-        "topic_id",
-        "partitions",
-    )
+    __slots__ = ('topic_id', 'partitions')
     FIELDS = (
         ('topic_id', 'topicId', 'uuid', (0, 1), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('partitions', 'partitions', '[]WriteShareGroupStateResponsePartitionResult', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    topic_id: bytes
-    partitions: list[WriteShareGroupStateResponsePartitionResult]
 
     def __init__(
         self,
@@ -234,17 +191,15 @@ class WriteShareGroupStateResponseWriteStateResult(Fields):
         partitions: list[WriteShareGroupStateResponsePartitionResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.topic_id: bytes = topic_id
+        self.partitions: list[WriteShareGroupStateResponsePartitionResult] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteShareGroupStateResponse(Message):
     """WriteShareGroupStateResponse: a response, key 85, versions 0 to 1."""
 
-    __slots__ = (
-        "results",
-    )
+    __slots__ = ('results',)
     NAME = "WriteShareGroupStateResponse"
     API_KEY = 85
     MIN_VERSION = 0
@@ -255,14 +210,13 @@ class WriteShareGroupStateResponse(Message):
     FIELDS = (
         ('results', 'results', '[]WriteShareGroupStateResponseWriteStateResult', (0, 1), (0, -1), None, (0, -1), (), False),
     )
-    results: list[WriteShareGroupStateResponseWriteStateResult]
 
     def __init__(
         self,
         results: list[WriteShareGroupStateResponseWriteStateResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.results = [] if results is EMPTY else results
+        self.results: list[WriteShareGroupStateResponseWriteStateResult] = [] if results is EMPTY else results
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -298,12 +252,7 @@ def _read_WriteShareGroupStateRequestPartitionData_0(data: bytes, pos: int, coun
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="stateBatches")
-        if n * 20 > size - pos:
-            check_length(n * 20, pos, size, what="stateBatches")
-        if budget is not None:
-            budget.charge(n * 244, pos)
+        check_array(n, 20, 244, "stateBatches", pos, size, budget)
         o.state_batches, pos = _read_WriteShareGroupStateRequestStateBatch_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -342,12 +291,7 @@ def _read_WriteShareGroupStateRequestPartitionData_1(data: bytes, pos: int, coun
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="stateBatches")
-        if n * 20 > size - pos:
-            check_length(n * 20, pos, size, what="stateBatches")
-        if budget is not None:
-            budget.charge(n * 244, pos)
+        check_array(n, 20, 244, "stateBatches", pos, size, budget)
         o.state_batches, pos = _read_WriteShareGroupStateRequestStateBatch_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -385,12 +329,7 @@ def _read_WriteShareGroupStateRequestWriteStateData_0(data: bytes, pos: int, cou
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 22 > size - pos:
-            check_length(n * 22, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 324, pos)
+        check_array(n, 22, 324, "partitions", pos, size, budget)
         o.partitions, pos = _read_WriteShareGroupStateRequestPartitionData_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -430,12 +369,7 @@ def _read_WriteShareGroupStateRequestWriteStateData_1(data: bytes, pos: int, cou
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 26 > size - pos:
-            check_length(n * 26, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 356, pos)
+        check_array(n, 26, 356, "partitions", pos, size, budget)
         o.partitions, pos = _read_WriteShareGroupStateRequestPartitionData_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -485,12 +419,7 @@ def _read_WriteShareGroupStateRequest_0(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_WriteShareGroupStateRequestWriteStateData_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -536,12 +465,7 @@ def _read_WriteShareGroupStateRequest_1(data: bytes, pos: int, budget: Budget) -
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="topics")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="topics")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "topics", pos, size, budget)
     o.topics, pos = _read_WriteShareGroupStateRequestWriteStateData_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -623,12 +547,7 @@ def _read_WriteShareGroupStateResponseWriteStateResult_0(data: bytes, pos: int, 
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 8 > size - pos:
-            check_length(n * 8, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 8, 220, "partitions", pos, size, budget)
         o.partitions, pos = _read_WriteShareGroupStateResponsePartitionResult_0(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -666,12 +585,7 @@ def _read_WriteShareGroupStateResponse_0(data: bytes, pos: int, budget: Budget) 
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="results")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="results")
-    if budget is not None:
-        budget.charge(n * 220, pos)
+    check_array(n, 18, 220, "results", pos, size, budget)
     o.results, pos = _read_WriteShareGroupStateResponseWriteStateResult_0(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -693,19 +607,7 @@ def _write_WriteShareGroupStateResponse_0(o: WriteShareGroupStateResponse, write
         write(b"\x00")
 
 
-WriteShareGroupStateRequest.READERS = (
-    _read_WriteShareGroupStateRequest_0,
-    _read_WriteShareGroupStateRequest_1,
-)
-WriteShareGroupStateRequest.WRITERS = (
-    _write_WriteShareGroupStateRequest_0,
-    _write_WriteShareGroupStateRequest_1,
-)
-WriteShareGroupStateResponse.READERS = (
-    _read_WriteShareGroupStateResponse_0,
-    _read_WriteShareGroupStateResponse_0,
-)
-WriteShareGroupStateResponse.WRITERS = (
-    _write_WriteShareGroupStateResponse_0,
-    _write_WriteShareGroupStateResponse_0,
-)
+WriteShareGroupStateRequest.READERS = (_read_WriteShareGroupStateRequest_0, _read_WriteShareGroupStateRequest_1,)
+WriteShareGroupStateRequest.WRITERS = (_write_WriteShareGroupStateRequest_0, _write_WriteShareGroupStateRequest_1,)
+WriteShareGroupStateResponse.READERS = (_read_WriteShareGroupStateResponse_0, _read_WriteShareGroupStateResponse_0,)
+WriteShareGroupStateResponse.WRITERS = (_write_WriteShareGroupStateResponse_0, _write_WriteShareGroupStateResponse_0,)

@@ -18,6 +18,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_int32s,
@@ -52,16 +53,11 @@ __all__ = ["WriteTxnMarkersRequest", "WriteTxnMarkersResponse"]
 class WriteTxnMarkersRequestWritableTxnMarkerTopic(Fields):
     """WritableTxnMarkerTopic of WriteTxnMarkersRequest."""
 
-    __slots__ = (
-        "name",
-        "partition_indexes",
-    )
+    __slots__ = ('name', 'partition_indexes')
     FIELDS = (
         ('name', 'name', 'string', (1, 2), (0, -1), None, (0, -1), '', False),
         ('partition_indexes', 'partitionIndexes', '[]int32', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partition_indexes: list[int]
 
     def __init__(
         self,
@@ -69,22 +65,15 @@ class WriteTxnMarkersRequestWritableTxnMarkerTopic(Fields):
         partition_indexes: list[int] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is EMPTY else partition_indexes
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is EMPTY else partition_indexes
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteTxnMarkersRequestWritableTxnMarker(Fields):
     """WritableTxnMarker of WriteTxnMarkersRequest."""
 
-    __slots__ = (
-        "producer_id",
-        "producer_epoch",
-        "transaction_result",
-        "topics",
-        "coordinator_epoch",
-        "transaction_version",
-    )
+    __slots__ = ('producer_id', 'producer_epoch', 'transaction_result', 'topics', 'coordinator_epoch', 'transaction_version')
     FIELDS = (
         ('producer_id', 'producerId', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('producer_epoch', 'producerEpoch', 'int16', (1, 2), (0, -1), None, (0, -1), 0, False),
@@ -93,12 +82,6 @@ class WriteTxnMarkersRequestWritableTxnMarker(Fields):
         ('coordinator_epoch', 'coordinatorEpoch', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('transaction_version', 'transactionVersion', 'int8', (2, 2), (0, -1), None, (0, -1), 0, True),
     )
-    producer_id: int
-    producer_epoch: int
-    transaction_result: bool
-    topics: list[WriteTxnMarkersRequestWritableTxnMarkerTopic]
-    coordinator_epoch: int
-    transaction_version: int
 
     def __init__(
         self,
@@ -110,21 +93,19 @@ class WriteTxnMarkersRequestWritableTxnMarker(Fields):
         transaction_version: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.transaction_result = transaction_result
-        self.topics = [] if topics is EMPTY else topics
-        self.coordinator_epoch = coordinator_epoch
-        self.transaction_version = transaction_version
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.transaction_result: bool = transaction_result
+        self.topics: list[WriteTxnMarkersRequestWritableTxnMarkerTopic] = [] if topics is EMPTY else topics
+        self.coordinator_epoch: int = coordinator_epoch
+        self.transaction_version: int = transaction_version
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteTxnMarkersRequest(Message):
     """WriteTxnMarkersRequest: a request, key 27, versions 1 to 2."""
 
-    __slots__ = (
-        "markers",
-    )
+    __slots__ = ('markers',)
     NAME = "WriteTxnMarkersRequest"
     API_KEY = 27
     MIN_VERSION = 1
@@ -135,30 +116,24 @@ class WriteTxnMarkersRequest(Message):
     FIELDS = (
         ('markers', 'markers', '[]WriteTxnMarkersRequestWritableTxnMarker', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    markers: list[WriteTxnMarkersRequestWritableTxnMarker]
 
     def __init__(
         self,
         markers: list[WriteTxnMarkersRequestWritableTxnMarker] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.markers = [] if markers is EMPTY else markers
+        self.markers: list[WriteTxnMarkersRequestWritableTxnMarker] = [] if markers is EMPTY else markers
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(Fields):
     """WritableTxnMarkerPartitionResult of WriteTxnMarkersResponse."""
 
-    __slots__ = (
-        "partition_index",
-        "error_code",
-    )
+    __slots__ = ('partition_index', 'error_code')
     FIELDS = (
         ('partition_index', 'partitionIndex', 'int32', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('error_code', 'errorCode', 'int16', (1, 2), (0, -1), None, (0, -1), 0, False),
     )
-    partition_index: int
-    error_code: int
 
     def __init__(
         self,
@@ -166,24 +141,19 @@ class WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(Fields):
         error_code: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteTxnMarkersResponseWritableTxnMarkerTopicResult(Fields):
     """WritableTxnMarkerTopicResult of WriteTxnMarkersResponse."""
 
-    __slots__ = (
-        "name",
-        "partitions",
-    )
+    __slots__ = ('name', 'partitions')
     FIELDS = (
         ('name', 'name', 'string', (1, 2), (0, -1), None, (0, -1), '', False),
         ('partitions', 'partitions', '[]WriteTxnMarkersResponseWritableTxnMarkerPartitionResult', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    name: str
-    partitions: list[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult]
 
     def __init__(
         self,
@@ -191,24 +161,19 @@ class WriteTxnMarkersResponseWritableTxnMarkerTopicResult(Fields):
         partitions: list[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is EMPTY else partitions
+        self.name: str = name
+        self.partitions: list[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult] = [] if partitions is EMPTY else partitions
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteTxnMarkersResponseWritableTxnMarkerResult(Fields):
     """WritableTxnMarkerResult of WriteTxnMarkersResponse."""
 
-    __slots__ = (
-        "producer_id",
-        "topics",
-    )
+    __slots__ = ('producer_id', 'topics')
     FIELDS = (
         ('producer_id', 'producerId', 'int64', (1, 2), (0, -1), None, (0, -1), 0, False),
         ('topics', 'topics', '[]WriteTxnMarkersResponseWritableTxnMarkerTopicResult', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    producer_id: int
-    topics: list[WriteTxnMarkersResponseWritableTxnMarkerTopicResult]
 
     def __init__(
         self,
@@ -216,17 +181,15 @@ class WriteTxnMarkersResponseWritableTxnMarkerResult(Fields):
         topics: list[WriteTxnMarkersResponseWritableTxnMarkerTopicResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.producer_id = producer_id
-        self.topics = [] if topics is EMPTY else topics
+        self.producer_id: int = producer_id
+        self.topics: list[WriteTxnMarkersResponseWritableTxnMarkerTopicResult] = [] if topics is EMPTY else topics
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class WriteTxnMarkersResponse(Message):
     """WriteTxnMarkersResponse: a response, key 27, versions 1 to 2."""
 
-    __slots__ = (
-        "markers",
-    )
+    __slots__ = ('markers',)
     NAME = "WriteTxnMarkersResponse"
     API_KEY = 27
     MIN_VERSION = 1
@@ -238,14 +201,13 @@ class WriteTxnMarkersResponse(Message):
     FIELDS = (
         ('markers', 'markers', '[]WriteTxnMarkersResponseWritableTxnMarkerResult', (1, 2), (0, -1), None, (0, -1), (), False),
     )
-    markers: list[WriteTxnMarkersResponseWritableTxnMarkerResult]
 
     def __init__(
         self,
         markers: list[WriteTxnMarkersResponseWritableTxnMarkerResult] = EMPTY,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.markers = [] if markers is EMPTY else markers
+        self.markers: list[WriteTxnMarkersResponseWritableTxnMarkerResult] = [] if markers is EMPTY else markers
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -315,12 +277,7 @@ def _read_WriteTxnMarkersRequestWritableTxnMarker_1(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(data, pos, n, budget)
         o.coordinator_epoch, n = _read_iB(data, pos)
         pos += 5
@@ -360,12 +317,7 @@ def _read_WriteTxnMarkersRequestWritableTxnMarker_2(data: bytes, pos: int, count
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(data, pos, n, budget)
         o.coordinator_epoch, o.transaction_version, n = _read_ibB(data, pos)
         pos += 6
@@ -402,12 +354,7 @@ def _read_WriteTxnMarkersRequest_1(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="markers")
-    if n * 17 > size - pos:
-        check_length(n * 17, pos, size, what="markers")
-    if budget is not None:
-        budget.charge(n * 292, pos)
+    check_array(n, 17, 292, "markers", pos, size, budget)
     o.markers, pos = _read_WriteTxnMarkersRequestWritableTxnMarker_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -437,12 +384,7 @@ def _read_WriteTxnMarkersRequest_2(data: bytes, pos: int, budget: Budget) -> tup
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="markers")
-    if n * 18 > size - pos:
-        check_length(n * 18, pos, size, what="markers")
-    if budget is not None:
-        budget.charge(n * 324, pos)
+    check_array(n, 18, 324, "markers", pos, size, budget)
     o.markers, pos = _read_WriteTxnMarkersRequestWritableTxnMarker_2(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -508,12 +450,7 @@ def _read_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(data: bytes, pos
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="partitions")
-        if n * 7 > size - pos:
-            check_length(n * 7, pos, size, what="partitions")
-        if budget is not None:
-            budget.charge(n * 148, pos)
+        check_array(n, 7, 148, "partitions", pos, size, budget)
         o.partitions, pos = _read_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -551,12 +488,7 @@ def _read_WriteTxnMarkersResponseWritableTxnMarkerResult_1(data: bytes, pos: int
         if n > 127:
             n, pos = long_uvarint(data, pos)
         n -= 1
-        if n < 0:
-            check_length(-1, pos, size, what="topics")
-        if n * 3 > size - pos:
-            check_length(n * 3, pos, size, what="topics")
-        if budget is not None:
-            budget.charge(n * 220, pos)
+        check_array(n, 3, 220, "topics", pos, size, budget)
         o.topics, pos = _read_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(data, pos, n, budget)
         n = data[pos]
         pos += 1
@@ -592,12 +524,7 @@ def _read_WriteTxnMarkersResponse_1(data: bytes, pos: int, budget: Budget) -> tu
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="markers")
-    if n * 10 > size - pos:
-        check_length(n * 10, pos, size, what="markers")
-    if budget is not None:
-        budget.charge(n * 196, pos)
+    check_array(n, 10, 196, "markers", pos, size, budget)
     o.markers, pos = _read_WriteTxnMarkersResponseWritableTxnMarkerResult_1(data, pos, n, budget)
     n = data[pos]
     pos += 1
@@ -619,19 +546,7 @@ def _write_WriteTxnMarkersResponse_1(o: WriteTxnMarkersResponse, write: Write, v
         write(b"\x00")
 
 
-WriteTxnMarkersRequest.READERS = (
-    _read_WriteTxnMarkersRequest_1,
-    _read_WriteTxnMarkersRequest_2,
-)
-WriteTxnMarkersRequest.WRITERS = (
-    _write_WriteTxnMarkersRequest_1,
-    _write_WriteTxnMarkersRequest_2,
-)
-WriteTxnMarkersResponse.READERS = (
-    _read_WriteTxnMarkersResponse_1,
-    _read_WriteTxnMarkersResponse_1,
-)
-WriteTxnMarkersResponse.WRITERS = (
-    _write_WriteTxnMarkersResponse_1,
-    _write_WriteTxnMarkersResponse_1,
-)
+WriteTxnMarkersRequest.READERS = (_read_WriteTxnMarkersRequest_1, _read_WriteTxnMarkersRequest_2,)
+WriteTxnMarkersRequest.WRITERS = (_write_WriteTxnMarkersRequest_1, _write_WriteTxnMarkersRequest_2,)
+WriteTxnMarkersResponse.READERS = (_read_WriteTxnMarkersResponse_1, _read_WriteTxnMarkersResponse_1,)
+WriteTxnMarkersResponse.WRITERS = (_write_WriteTxnMarkersResponse_1, _write_WriteTxnMarkersResponse_1,)

@@ -24,9 +24,7 @@ __all__ = ["ZkMigrationStateRecord"]
 class ZkMigrationStateRecord(Message):
     """ZkMigrationStateRecord: a metadata, key 21, versions 0 to 0."""
 
-    __slots__ = (
-        "zk_migration_state",
-    )
+    __slots__ = ('zk_migration_state',)
     NAME = "ZkMigrationStateRecord"
     API_KEY = 21
     MIN_VERSION = 0
@@ -35,14 +33,13 @@ class ZkMigrationStateRecord(Message):
     FIELDS = (
         ('zk_migration_state', 'zkMigrationState', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
     )
-    zk_migration_state: int
 
     def __init__(
         self,
         zk_migration_state: int = 0,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.zk_migration_state = zk_migration_state
+        self.zk_migration_state: int = zk_migration_state
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -64,9 +61,5 @@ def _write_ZkMigrationStateRecord_0(o: ZkMigrationStateRecord, write: Write, ver
         write(_pack_bx(o.zk_migration_state))
 
 
-ZkMigrationStateRecord.READERS = (
-    _read_ZkMigrationStateRecord_0,
-)
-ZkMigrationStateRecord.WRITERS = (
-    _write_ZkMigrationStateRecord_0,
-)
+ZkMigrationStateRecord.READERS = (_read_ZkMigrationStateRecord_0,)
+ZkMigrationStateRecord.WRITERS = (_write_ZkMigrationStateRecord_0,)

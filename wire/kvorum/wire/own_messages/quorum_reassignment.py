@@ -15,6 +15,7 @@ from kvorum.wire.primitives import (
     Tags,
     UVARINT_1,
     Write,
+    check_array,
     check_length,
     decode_with_replacement,
     long_string_length,
@@ -40,22 +41,13 @@ __all__ = ["QuorumReassignment"]
 class QuorumReassignmentTarget(Fields):
     """Target of QuorumReassignment."""
 
-    __slots__ = (
-        "replica_id",
-        "replica_directory_id",
-        "log_end_offset",
-        "last_fetch_timestamp",
-    )
+    __slots__ = ('replica_id', 'replica_directory_id', 'log_end_offset', 'last_fetch_timestamp')
     FIELDS = (
         ('replica_id', 'replicaId', 'int32', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('replica_directory_id', 'replicaDirectoryId', 'uuid', (0, 0), (0, -1), None, (0, -1), b'\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00', False),
         ('log_end_offset', 'logEndOffset', 'int64', (0, 0), (0, -1), None, (0, -1), -1, False),
         ('last_fetch_timestamp', 'lastFetchTimestamp', 'int64', (0, 0), (0, -1), None, (0, -1), -1, False),
     )
-    replica_id: int
-    replica_directory_id: bytes
-    log_end_offset: int
-    last_fetch_timestamp: int
 
     def __init__(
         self,
@@ -65,21 +57,17 @@ class QuorumReassignmentTarget(Fields):
         last_fetch_timestamp: int = -1,
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.replica_id = replica_id
-        self.replica_directory_id = replica_directory_id
-        self.log_end_offset = log_end_offset
-        self.last_fetch_timestamp = last_fetch_timestamp
+        self.replica_id: int = replica_id
+        self.replica_directory_id: bytes = replica_directory_id
+        self.log_end_offset: int = log_end_offset
+        self.last_fetch_timestamp: int = last_fetch_timestamp
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
 class QuorumReassignment(Message):
     """QuorumReassignment: a data, versions 0 to 0."""
 
-    __slots__ = (
-        "targets",
-        "block_reason",
-        "block_text",
-    )
+    __slots__ = ('targets', 'block_reason', 'block_text')
     NAME = "QuorumReassignment"
     API_KEY = None
     MIN_VERSION = 0
@@ -91,9 +79,6 @@ class QuorumReassignment(Message):
         ('block_reason', 'blockReason', 'int8', (0, 0), (0, -1), None, (0, -1), 0, False),
         ('block_text', 'blockText', 'string', (0, 0), (0, -1), None, (0, -1), '', False),
     )
-    targets: list[QuorumReassignmentTarget]
-    block_reason: int
-    block_text: str
 
     def __init__(
         self,
@@ -102,9 +87,9 @@ class QuorumReassignment(Message):
         block_text: str = '',
         unknown_tagged_fields: Tags | None = None,
     ) -> None:
-        self.targets = [] if targets is EMPTY else targets
-        self.block_reason = block_reason
-        self.block_text = block_text
+        self.targets: list[QuorumReassignmentTarget] = [] if targets is EMPTY else targets
+        self.block_reason: int = block_reason
+        self.block_text: str = block_text
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
@@ -140,12 +125,7 @@ def _read_QuorumReassignment_0(data: bytes, pos: int, budget: Budget) -> tuple[Q
     if n > 127:
         n, pos = long_uvarint(data, pos)
     n -= 1
-    if n < 0:
-        check_length(-1, pos, size, what="targets")
-    if n * 37 > size - pos:
-        check_length(n * 37, pos, size, what="targets")
-    if budget is not None:
-        budget.charge(n * 276, pos)
+    check_array(n, 37, 276, "targets", pos, size, budget)
     o.targets, pos = _read_QuorumReassignmentTarget_0(data, pos, n, budget)
     o.block_reason, n = _read_bB(data, pos)
     pos += 2
@@ -187,9 +167,5 @@ def _write_QuorumReassignment_0(o: QuorumReassignment, write: Write, version: in
         write(b"\x00")
 
 
-QuorumReassignment.READERS = (
-    _read_QuorumReassignment_0,
-)
-QuorumReassignment.WRITERS = (
-    _write_QuorumReassignment_0,
-)
+QuorumReassignment.READERS = (_read_QuorumReassignment_0,)
+QuorumReassignment.WRITERS = (_write_QuorumReassignment_0,)
