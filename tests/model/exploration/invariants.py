@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, pairwise
-from types import MappingProxyType
 
 from tests.model.exploration import target_invariants
 from tests.model.exploration.actions import Label
@@ -164,32 +163,28 @@ def _changed(before: State, after: State) -> Iterator[tuple[Node, Node]]:
             yield one, other
 
 
-STATE_INVARIANTS: Mapping[str, Callable[[State], bool]] = MappingProxyType(
-    {
-        check.__name__: check
-        for check in (
-            *target_invariants.STATE_INVARIANTS,
-            one_leader_per_epoch,
-            vote_once,
-            log_matching,
-            leader_completeness,
-            committed_stays,
-            durable_majority,
-            overlapping_majorities,
-            epochs_in_order,
-            snapshots_are_committed,
-        )
-    }
-)
-STEP_INVARIANTS: Mapping[str, Callable[[State, Label, State], bool]] = MappingProxyType(
-    {
-        check.__name__: check
-        for check in (
-            *target_invariants.STEP_INVARIANTS,
-            epochs_grow,
-            watermark_stays,
-            pre_vote_leaves_no_trace,
-            living_leader_is_kept,
-        )
-    }
-)
+STATE_INVARIANTS: Mapping[str, Callable[[State], bool]] = {
+    check.__name__: check
+    for check in (
+        *target_invariants.STATE_INVARIANTS,
+        one_leader_per_epoch,
+        vote_once,
+        log_matching,
+        leader_completeness,
+        committed_stays,
+        durable_majority,
+        overlapping_majorities,
+        epochs_in_order,
+        snapshots_are_committed,
+    )
+}
+STEP_INVARIANTS: Mapping[str, Callable[[State, Label, State], bool]] = {
+    check.__name__: check
+    for check in (
+        *target_invariants.STEP_INVARIANTS,
+        epochs_grow,
+        watermark_stays,
+        pre_vote_leaves_no_trace,
+        living_leader_is_kept,
+    )
+}

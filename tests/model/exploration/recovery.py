@@ -88,11 +88,8 @@ def _living(state: State) -> list[Node]:
 
 def has_leader(state: State) -> bool:
     """Tell whether the leader of the highest epoch lives, and has committed in it."""
-    living = _living(state)
-    highest = max(node.epoch for node in living)
-    return any(
-        node.role == LEADER and node.epoch == highest and node.watermark > 0 for node in living
-    )
+    leader = _leader(state)
+    return leader is not None and leader.watermark > 0
 
 
 def could_go_on(state: State, bounds: Bounds) -> bool:
@@ -223,7 +220,7 @@ def is_settled(state: State) -> bool:
 
 def _leader(state: State) -> Node | None:
     """Return the leader of the highest epoch, if it lives."""
-    living = [node for own, node in enumerate(state.nodes) if not state.dead >> own & 1]
+    living = _living(state)
     highest = max(node.epoch for node in living)
     leaders = (node for node in living if node.role == LEADER and node.epoch == highest)
     return next(leaders, None)

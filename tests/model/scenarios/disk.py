@@ -128,11 +128,9 @@ def voter_names(voters: VoterSet) -> str:
 def fetched(response: msg.FetchResponse, records: tuple[Entry, ...]) -> msg.FetchResponse:
     """Return what the fetching core gets of a response with records."""
     start = response.read_from or 0
-    return msg.FetchResponse(
-        error=response.error,
-        leader=response.leader,
-        high_watermark=response.high_watermark,
-        log_start_offset=response.log_start_offset,
+    return response._replace(
+        read_from=None,
+        bytes_max=0,
         batches=tuple(
             msg.BatchSummary(
                 base_offset=offset,
@@ -150,11 +148,4 @@ def fetched(response: msg.FetchResponse, records: tuple[Entry, ...]) -> msg.Fetc
 
 def snapshot_part(response: msg.FetchSnapshotResponse) -> msg.FetchSnapshotResponse:
     """Return what the fetching core gets of one part of a snapshot."""
-    return msg.FetchSnapshotResponse(
-        error=response.error,
-        leader=response.leader,
-        snapshot_id=response.snapshot_id,
-        position=response.position,
-        size=SNAPSHOT_SIZE,
-        part_size=1,
-    )
+    return response._replace(size=SNAPSHOT_SIZE, part_size=1, bytes_max=0)

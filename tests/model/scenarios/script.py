@@ -23,7 +23,7 @@ Lines before a command that begin with ``#`` say what it is about. Commands:
     upgrade 1 1           ask a node for a kraft.version
     joins                 from now on, controllers that start ask by themselves to become voters
     ask 2 vote ...        put a request to a node from outside (see `asking`)
-want 1 4 5 6          propose to a node that the voters be others; without any: cancel that
+    want 1 4 5 6          propose to a node that the voters be others; without any: cancel that
     step                  let milliseconds pass until a leader takes a step towards such voters;
                           what it sends and writes is then still under way (``run`` takes steps too)
     snapshot 1            let a node take a snapshot of what is committed and drop the log before

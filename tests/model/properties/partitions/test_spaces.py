@@ -20,7 +20,7 @@ Four things that stand out are Kafka's own behaviour (4.3.1) and are kept:
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import pytest
@@ -40,82 +40,57 @@ from kvorum.metadata.metadata_version import MetadataVersion
 
 IS_WHOLE = os.environ.get("KVORUM_PARTITION_SPACES") == "all"
 
+THREE = Space(name="three replicas", brokers=3, replicas=3)
+THREE_WITHOUT_ELR = replace(THREE, name="three replicas without ELR", is_elr_enabled=False)
+TWO = Space(name="two replicas, any may go", brokers=2, replicas=2, has_unregistering=True)
+MOVES = Space(
+    name="moves under ELR",
+    brokers=3,
+    replicas=2,
+    factor_max=2,
+    has_shutdowns=False,
+    has_incarnations=False,
+)
 EXHAUSTED = [
-    Space(name="three replicas", brokers=3, replicas=3),
-    Space(name="three replicas without ELR", brokers=3, replicas=3, is_elr_enabled=False),
-    Space(name="two replicas, any may go", brokers=2, replicas=2, has_unregistering=True),
-    Space(name="one replica", brokers=2, replicas=1, has_unregistering=True),
-    Space(
+    THREE,
+    THREE_WITHOUT_ELR,
+    TWO,
+    replace(TWO, name="one replica", replicas=1),
+    replace(
+        THREE_WITHOUT_ELR,
         name="leader epochs rise with a smaller ISR",
-        brokers=3,
-        replicas=3,
-        is_elr_enabled=False,
         version=MetadataVersion.V3_5_IV2,
         has_shutdowns=False,
     ),
-    Space(
-        name="unclean elections",
-        brokers=3,
-        replicas=3,
-        is_unclean_enabled=True,
-        has_shutdowns=False,
-    ),
-    Space(
+    replace(THREE, name="unclean elections", is_unclean_enabled=True, has_shutdowns=False),
+    replace(
+        THREE_WITHOUT_ELR,
         name="unclean elections without ELR",
-        brokers=3,
-        replicas=3,
-        is_elr_enabled=False,
         is_unclean_enabled=True,
         has_shutdowns=False,
     ),
-    Space(
-        name="two replicas move among three brokers",
-        brokers=3,
-        replicas=2,
-        is_elr_enabled=False,
-        factor_max=2,
-        has_shutdowns=False,
-        has_incarnations=False,
-    ),
+    replace(MOVES, name="two replicas move among three brokers", is_elr_enabled=False),
 ]
 """Small enough to be seen whole on every run."""
 
 LARGE = [
-    Space(
-        name="moves under ELR",
-        brokers=3,
-        replicas=2,
-        factor_max=2,
-        has_shutdowns=False,
-        has_incarnations=False,
-    ),
-    Space(
+    MOVES,
+    replace(
+        MOVES,
         name="moves with unclean elections and lost brokers",
-        brokers=3,
-        replicas=2,
         is_elr_enabled=False,
         is_unclean_enabled=True,
-        factor_max=2,
-        has_incarnations=False,
+        has_shutdowns=True,
         has_unregistering=True,
     ),
     Space(name="directories fail", brokers=2, replicas=2, has_failing_directories=True),
-    Space(
+    replace(
+        TWO,
         name="settings and features change",
-        brokers=2,
-        replicas=2,
-        has_unregistering=True,
         has_changing_configs=True,
         has_changing_features=True,
     ),
-    Space(
-        name="four brokers",
-        brokers=4,
-        replicas=3,
-        factor_max=3,
-        has_shutdowns=False,
-        has_incarnations=False,
-    ),
+    replace(MOVES, name="four brokers", brokers=4, replicas=3, factor_max=3),
 ]
 """Seen whole only when asked for."""
 
