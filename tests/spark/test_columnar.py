@@ -67,11 +67,11 @@ def expected(decoded: Sequence[tuple[int, dict[str, Any]]], column: BodyColumn) 
     return [fields.get(column.fields.get(key, "")) for key, fields in decoded]
 
 
-def as_run(values: Sequence[bytes], *, size: int = 50, **options: Any) -> RecordRun:
-    """Return the run of batches with `size` records each."""
+def as_run(values: Sequence[bytes], **options: Any) -> RecordRun:
+    """Return the run of batches with up to 50 records each."""
     data = bytearray()
-    for base in range(0, len(values), size):
-        records = [RecordData(value, timestamp=1000 + base) for value in values[base : base + size]]
+    for base in range(0, len(values), 50):
+        records = [RecordData(value, timestamp=1000 + base) for value in values[base : base + 50]]
         data += build_batch(records, BatchOptions(base_offset=base, **options))
     run = read_run(block_of(list(read_batches(data))))
     assert run is not None

@@ -290,8 +290,7 @@ def test_a_mode_counts_for_its_row() -> None:
     values = pa.array([good, b"\x02", None], pa.binary())
 
     def rows(*modes: str | None) -> list[Any]:
-        texts = pa.array(modes, pa.string())
-        return evaluate(METADATA_RECORD, [values, texts]).to_pylist()
+        return evaluate(METADATA_RECORD, [values, pa.array(modes, pa.string())]).to_pylist()
 
     assert rows("failfast", "permissive", "FAILFAST")[1]["error"]
     with pytest.raises(UndecodableRecordError, match=r"kvorum_metadata_record: unknown frame"):

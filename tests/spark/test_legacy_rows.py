@@ -72,8 +72,7 @@ def test_keys_and_values_are_those_that_the_codec_reads(golden_sets: Path) -> No
             for entry in read_entries(segment.read_bytes())
             for record in entry.records()
         ]
-        rows = rows_of([segment])
-        assert [(row["offset"], row["key"], row["value"]) for row in rows] == stored
+        assert [(row["offset"], row["key"], row["value"]) for row in rows_of([segment])] == stored
 
 
 def test_no_damaged_byte_changes_a_record_or_loses_one_unsaid(

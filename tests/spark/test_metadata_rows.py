@@ -37,8 +37,7 @@ ALL = (*DEFAULT_COLUMNS, JSON_COLUMN, *STRUCT_COLUMNS)
 
 
 def query(*names: str, mode: Mode = Mode.FAILFAST) -> Query:
-    columns = columns_named(names) if names else ALL
-    return Query(columns, NO_FILTER, mode, {})
+    return Query(columns_named(names) if names else ALL, NO_FILTER, mode, {})
 
 
 def rows(path: Path, *names: str, mode: Mode = Mode.FAILFAST) -> list[dict[str, Any]]:

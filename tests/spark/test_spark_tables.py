@@ -95,8 +95,7 @@ def test_the_records_are_those_that_kafka_dump_log_lists(
     for file, expected in dumped.items():
         in_order = sorted(found[file], key=lambda record: record.offset)
         assert list(map(comparable, in_order, expected)) == expected, file
-    count = sum(map(len, dumped.values()))
-    assert tables.report.row_counts["records"] == count
+    assert tables.report.row_counts["records"] == sum(map(len, dumped.values()))
 
 
 def read_files(source: Path) -> list[LogFile]:

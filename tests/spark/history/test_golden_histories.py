@@ -38,7 +38,6 @@ from kvorum.wire.uuid_text import uuid_to_text
 Row = TypeVar("Row")
 Key = TypeVar("Key")
 Value = TypeVar("Value")
-Interval = tuple[int, int | None]
 
 
 @dataclass(frozen=True)

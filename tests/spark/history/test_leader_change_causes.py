@@ -138,23 +138,12 @@ def test_a_directory_that_a_heartbeat_reports_as_failed(controller: ControllerUn
 
 
 def test_a_replica_that_is_assigned_to_a_failed_directory(controller: ControllerUnderTest) -> None:
-    controller.ask(
-        AssignReplicasToDirsRequest(
-            broker_id=1,
-            broker_epoch=controller.image.cluster.brokers[1].epoch,
-            directories=[
-                AssignReplicasToDirsRequest.DirectoryData(
-                    id=directory_of(1, 9),
-                    topics=[
-                        AssignReplicasToDirsRequest.TopicData(
-                            topic_id=controller.image.topics.ids["orders"],
-                            partitions=[AssignReplicasToDirsRequest.PartitionData(0)],
-                        )
-                    ],
-                )
-            ],
-        )
-    )
+    partition = AssignReplicasToDirsRequest.PartitionData(0)
+    topic_id = controller.image.topics.ids["orders"]
+    topic = AssignReplicasToDirsRequest.TopicData(topic_id, [partition])
+    failed = AssignReplicasToDirsRequest.DirectoryData(directory_of(1, 9), [topic])
+    epoch = controller.image.cluster.brokers[1].epoch
+    controller.ask(AssignReplicasToDirsRequest(1, epoch, [failed]))
     assert last_told(controller) == (1, 2, "directory_failed", False)
 
 

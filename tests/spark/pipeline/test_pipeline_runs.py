@@ -203,8 +203,7 @@ def test_with_errors_the_cluster_stops_at_damage_and_the_others_go_on(
     source = story.write(tmp_path / "in" / "a")
     offset = damage(source, story, 40)
     other.write(tmp_path / "in" / "b")
-    report = run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True)
-    assert report.error_count == 1
+    assert run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True).error_count == 1
     (error,) = rows_of(tmp_path / "out", "errors")
     assert (error["offset"], error["kind"]) == (offset, "damaged")
     assert error["path"].startswith(str(source))
@@ -242,8 +241,7 @@ def test_a_replica_whose_log_is_another_one_does_not_stand_in(story: Story, tmp_
     first = story.write(tmp_path / "in" / "a", node=1)
     offset = damage(first, story, 40)
     other.write(tmp_path / "in" / "b", node=2, end=60)
-    report = run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True)
-    assert report.record_count == offset
+    assert run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True).record_count == offset
     assert {row["node_id"] for row in rows_of(tmp_path / "out", "records")} == {1}
 
 
@@ -256,13 +254,11 @@ def test_a_record_that_cannot_follow_ends_the_history_before_it(
     append_record(source, last, change, timestamp_ms=last.max_timestamp)
     with pytest.raises(PipelineError, match=rf"\.log: the record at offset {last.next_offset} "):
         run_here(source, tmp_path / "out")
-    report = run_here(source, tmp_path / "out", keeps_errors=True)
-    assert report.record_count == last.next_offset
+    assert run_here(source, tmp_path / "out", keeps_errors=True).record_count == last.next_offset
     (error,) = rows_of(tmp_path / "out", "errors")
     assert (error["kind"], error["offset"]) == ("contradiction", last.next_offset)
     run_here(story.write(tmp_path / "b", end=50), tmp_path / "scratch")
-    expected = content(tmp_path / "scratch")
-    assert {**content(tmp_path / "out"), "errors": []} == expected
+    assert {**content(tmp_path / "out"), "errors": []} == content(tmp_path / "scratch")
 
 
 def test_with_errors_a_cluster_without_a_begin_is_a_row_and_the_others_go_on(
@@ -278,8 +274,7 @@ def test_with_errors_a_cluster_without_a_begin_is_a_row_and_the_others_go_on(
     assert run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True).changed_count == 0
     story.write(tmp_path / "in" / "a")
     run_here(tmp_path / "in", tmp_path / "out", keeps_errors=True)
-    records = rows_of(tmp_path / "out", "records")
-    assert len(records) == other.record_count + story.record_count
+    assert len(rows_of(tmp_path / "out", "records")) == other.record_count + story.record_count
 
 
 def test_a_replica_that_is_behind_has_not_diverged(story: Story, tmp_path: Path) -> None:
@@ -297,8 +292,7 @@ def test_a_replica_with_a_torn_tail_is_read_up_to_it(story: Story, tmp_path: Pat
     source = story.write(tmp_path / "a", end=50)
     segment = segment_of(source)
     segment.write_bytes(segment.read_bytes() + bytes(story.batches[50].data)[:40])
-    report = run_here(source, tmp_path / "out")
-    assert report.record_count == story.batches[50].base_offset
+    assert run_here(source, tmp_path / "out").record_count == story.batches[50].base_offset
     (run,) = rows_of(tmp_path / "out", "runs")
     assert run["is_tail_torn"]
 
@@ -318,8 +312,7 @@ def test_rebuild_replaces_all_rows(
 ) -> None:
     source = story.write(tmp_path / "a")
     run_here(source, tmp_path / "out")
-    report = run_here(source, tmp_path / "out", is_rebuild=True)
-    assert report.record_count == story.record_count
+    assert run_here(source, tmp_path / "out", is_rebuild=True).record_count == story.record_count
     assert content(tmp_path / "out") == whole
     names = [Path(name).name for name in files_of(tmp_path / "out") if "records" in name]
     assert {name.split("-")[1] for name in names} == {"000002"}

@@ -80,23 +80,17 @@ class MadeUpCluster:
 
     def register_controller(self, controller: int, incarnation: int, port: int = 9093) -> None:
         """Register an incarnation of a controller, with the only listener on `port`."""
+        endpoint = RegisterControllerRecord.ControllerEndpoint(
+            "CONTROLLER", f"controller-{controller}", port
+        )
+        feature = RegisterControllerRecord.ControllerFeature(
+            METADATA_VERSION_FEATURE, 7, int(LEVEL)
+        )
+        # Ids of other things stay the same with controllers and without.
+        incarnation_id = bytes([controller, incarnation]) * 8
         self.write(
             RegisterControllerRecord(
-                controller_id=controller,
-                # Ids of other things stay the same with controllers and without.
-                incarnation_id=bytes([controller, incarnation]) * 8,
-                end_points=[
-                    RegisterControllerRecord.ControllerEndpoint(
-                        name="CONTROLLER", host=f"controller-{controller}", port=port
-                    )
-                ],
-                features=[
-                    RegisterControllerRecord.ControllerFeature(
-                        name=METADATA_VERSION_FEATURE,
-                        min_supported_version=7,
-                        max_supported_version=int(LEVEL),
-                    )
-                ],
+                controller, incarnation_id, end_points=[endpoint], features=[feature]
             )
         )
 

@@ -27,8 +27,7 @@ def numbers(*values: int) -> Int64s:
 
 
 def test_means_weigh_by_time() -> None:
-    found = mean_counts(intervals((0, 5), (5, 25), (20, 25)), EDGES)
-    assert found.tolist() == [1.0, 1.0, 1.0]
+    assert mean_counts(intervals((0, 5), (5, 25), (20, 25)), EDGES).tolist() == [1.0, 1.0, 1.0]
     assert mean_counts(intervals((2, 4), (3, 4)), EDGES).tolist() == pytest.approx([0.3, 0, 0])
 
 

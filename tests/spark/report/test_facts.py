@@ -219,8 +219,7 @@ def test_leader_changes_of_one_cause_are_one_event(tmp_path: Path) -> None:
 def test_groups_end_at_pauses_and_do_not_mix_keys() -> None:
     keys = np.array([1, 1, 2, 1, 1], dtype=np.int64)
     times = np.array([0, 10, 11, 20, 31], dtype=np.int64)
-    labels = group_labels(keys, times, gap_ms=10).tolist()
-    assert labels == [0, 0, 2, 0, 1]
+    assert group_labels(keys, times, gap_ms=10).tolist() == [0, 0, 2, 0, 1]
 
 
 def test_a_window_without_any_time_of_the_tables_is_an_error(tmp_path: Path) -> None:

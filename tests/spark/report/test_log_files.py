@@ -25,7 +25,7 @@ from kvorum.spark.report.time_window import DAY_MS
 SEGMENT = "/backup/node-1/__cluster_metadata-0/00000000000000000000.log"
 
 
-def difference(kind: str, *, node: int = 11, begin: int = 5, end: int = 9) -> ReplicaDivergenceRow:
+def difference(kind: str, *, node: int = 11) -> ReplicaDivergenceRow:
     return ReplicaDivergenceRow(
         node_id=node,
         log_directory=f"/backup/node-{node}",
@@ -33,8 +33,8 @@ def difference(kind: str, *, node: int = 11, begin: int = 5, end: int = 9) -> Re
         reference_log_directory="/backup/node-12",
         kind=kind,
         is_divergence=kind != "behind",
-        from_offset=begin,
-        to_offset=end,
+        from_offset=5,
+        to_offset=9,
         epoch=2,
         reference_epoch=3,
     )
@@ -150,8 +150,7 @@ def test_a_log_that_cannot_be_used_any_more_is_critical(tmp_path: Path) -> None:
 
 def test_a_place_that_several_runs_came_to_is_one(tmp_path: Path) -> None:
     rows = [run_row(1, 40), run_row(2, 40), damage(1, 40), damage(2, 40)]
-    report = report_of(tmp_path, *rows)
-    assert [each.run for each in report.files.damages] == [2]
+    assert [each.run for each in report_of(tmp_path, *rows).files.damages] == [2]
 
 
 def test_a_cluster_without_a_history_shows_why(tmp_path: Path) -> None:

@@ -52,8 +52,7 @@ def log(tmp_path: Path) -> SmallLog:
 def test_every_record_comes_once_as_a_log_grows(log: SmallLog, tmp_path: Path) -> None:
     stream = Stream(tmp_path, maxPartitionBytes="300")
     random = Random(1)
-    found = offsets(stream.advance())
-    assert found == list(range(end_of(log)))
+    assert offsets(stream.advance()) == list(range(end_of(log)))
     assert stream.advance() == []
     for step in range(6):
         begin = end_of(log)
@@ -101,8 +100,7 @@ def test_damage_is_reported_and_does_not_end_the_stream(log: SmallLog, tmp_path:
     data[-3] ^= 1
     file.write_bytes(bytes(data))
     middle = end_of(log)
-    first = stream.advance()
-    assert ["checksum" in text for text in damages(first)] == [True]
+    assert ["checksum" in text for text in damages(stream.advance())] == [True]
     append(log, Random(2))
     rows = stream.advance()
     (text,) = damages(rows)
@@ -137,8 +135,7 @@ def test_a_log_that_begins_with_a_snapshot_gives_its_rows_once(
     stream = Stream(tmp_path)
     rows = stream.advance()
     base = int(log.segments[1][:20])
-    kinds = {row["file_kind"] for row in rows}
-    assert kinds == {"snapshot", "segment"}
+    assert {row["file_kind"] for row in rows} == {"snapshot", "segment"}
     segment = [row["offset"] for row in rows if row["file_kind"] == "segment"]
     assert segment == list(range(base, end_of(log)))
     append(log, Random(1))

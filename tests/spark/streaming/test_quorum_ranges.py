@@ -70,8 +70,7 @@ def test_the_latest_place_is_known_right_after_a_snapshot(
     snapshot = log.delete_before(7)
     log.batches.clear()
     log.high_watermark = snapshot.offset
-    planner = QuorumPlanner(client, offsets_max=None)
-    assert planner.first(Starting.LATEST).end == snapshot
+    assert QuorumPlanner(client, offsets_max=None).first(Starting.LATEST).end == snapshot
 
 
 def test_an_end_has_the_epoch_of_the_record_before(client: QuorumClient, log: ScriptedLog) -> None:
