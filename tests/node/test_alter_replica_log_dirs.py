@@ -97,8 +97,7 @@ def test_a_replica_that_is_not_there_yet_is_made_in_the_directory_asked_for(
 ) -> None:
     for directory in (DATA_DIRECTORY, OTHER):
         topic = f"later-in-{directory}"
-        code = alter(broker, topic, tmp_path / directory)
-        assert code == ErrorCode.REPLICA_NOT_AVAILABLE
+        assert alter(broker, topic, tmp_path / directory) == ErrorCode.REPLICA_NOT_AVAILABLE
         assert hosted(cluster, broker, topic) == directory
         place = id_of(cluster, directory)
         wait_for(lambda: assigned(cluster, topic) == place, "it is assigned")  # noqa: B023 - called at once
@@ -119,5 +118,4 @@ def test_no_replica_moves_to_a_cordoned_directory(tmp_path: Path) -> None:
         two_directories(tmp_path, {"cordoned.log.dirs": str(tmp_path / OTHER)}) as cluster,
         RawClient(cluster.bootstrap_servers) as broker,
     ):
-        code = alter(broker, "topic", tmp_path / OTHER)
-        assert code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert alter(broker, "topic", tmp_path / OTHER) == ErrorCode.INVALID_REPLICA_ASSIGNMENT

@@ -107,8 +107,7 @@ def test_a_negative_size_is_an_error_where_there_are_records(broker: RawClient, 
 
 def test_a_fetch_that_waits_ends_when_its_time_is_up(broker: RawClient, topic: str) -> None:
     produce(broker, topic, batch(b"value"))
-    data = fetch(broker, topic, 0, min_bytes=10_000, max_wait_ms=50)
-    assert values(data) == [b"value"]
+    assert values(fetch(broker, topic, 0, min_bytes=10_000, max_wait_ms=50)) == [b"value"]
 
 
 def test_a_fetch_that_waits_hears_that_the_topic_is_gone(

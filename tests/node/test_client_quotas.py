@@ -136,8 +136,7 @@ def test_what_followers_fetch_counts_for_no_client(client: RawClient) -> None:
     limit(client, "consumer_byte_rate", 1)
     request = fetch_request(TOPIC, 0, min_bytes=1, max_wait_ms=0)
     request.replica_id = 5
-    response = client.ask(request, FetchResponse, FETCH_VERSION)
-    assert response.throttle_time_ms == 0
+    assert client.ask(request, FetchResponse, FETCH_VERSION).throttle_time_ms == 0
     consumed = FetchRequest(max_wait_ms=0, min_bytes=1, topics=request.topics)
     assert client.ask(consumed, FetchResponse, FETCH_VERSION).throttle_time_ms > 1000
 

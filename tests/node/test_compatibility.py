@@ -45,8 +45,7 @@ def test_the_statement_is_what_the_registry_says() -> None:
 
 def test_nothing_is_both_served_and_not() -> None:
     for listener in compatibility()["listeners"].values():
-        served = {entry["name"] for entry in listener["served"]}
-        assert served.isdisjoint(listener["not_served"])
+        assert {entry["name"] for entry in listener["served"]}.isdisjoint(listener["not_served"])
 
 
 @pytest.mark.asyncio

@@ -317,8 +317,7 @@ def test_no_client_writes_to_it(reading: Reading) -> None:
     before = reading.log
     request = ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[topic])
     (refused,) = reading.broker.ask(request, ProduceResponse, 9).responses
-    code = refused.partition_responses[0].error_code
-    assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert refused.partition_responses[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert reading.log == before
 
 
@@ -377,8 +376,7 @@ def test_nothing_is_there_where_the_setting_is_off(is_off: dict[str, str]) -> No
         Cluster(overrides={"auto.create.topics.enable": "false", **is_off}) as cluster,
         RawClient(cluster.bootstrap_servers) as broker,
     ):
-        everything = broker.ask(MetadataRequest(topics=None), MetadataResponse, 12)
-        assert everything.topics == []
+        assert broker.ask(MetadataRequest(topics=None), MetadataResponse, 12).topics == []
         by_name = MetadataRequest(topics=[MetadataRequestTopic(name=CLUSTER_METADATA_TOPIC)])
         (named,) = broker.ask(by_name, MetadataResponse, 12).topics
         assert (named.error_code, named.is_internal) == (3, False)

@@ -216,8 +216,7 @@ def test_a_follower_that_waits_is_woken_by_an_append(cluster: Cluster, topic: st
         request.replica_id = 102
         follower.send(request, 12)
         produce(producer, topic, batch(b"two"), acks=1)
-        response = follower.response(FetchResponse, 12)
-        assert values(response.responses[0].partitions[0]) == [b"two"]
+        assert values(follower.response(FetchResponse, 12).responses[0].partitions[0]) == [b"two"]
 
 
 def test_a_consumer_that_waits_is_woken_by_the_high_watermark(cluster: Cluster, topic: str) -> None:

@@ -88,8 +88,7 @@ def test_directories_of_two_clusters(stopped: Path, serve: Serve) -> None:
         other / "meta.properties",
         {"cluster.id": "AAAAAAAAAAAAAAAAAAAAAA", "directory.id": "PSaXcBIqX4NWw6Oxza-UhT"},
     )
-    line = serve(stopped, f"log.dirs={stopped / 'data'},{other}")
-    assert "Invalid cluster.id in:" in line
+    assert "Invalid cluster.id in:" in serve(stopped, f"log.dirs={stopped / 'data'},{other}")
 
 
 def test_a_directory_in_use(stopped: Path, serve: Serve) -> None:

@@ -61,8 +61,7 @@ def _produce(servers: dict[str, str], codec: str) -> None:
 def _consume_and_commit(servers: dict[str, str]) -> None:
     consumer = Consumer({**servers, "group.id": "readers", "auto.offset.reset": "earliest"})
     consumer.subscribe([f"packed-{codec}" for codec in CODECS])
-    read = consumer.consume(RECORDS, timeout=TIMEOUT_S)
-    assert len(read) == RECORDS
+    assert len(consumer.consume(RECORDS, timeout=TIMEOUT_S)) == RECORDS
     consumer.commit(asynchronous=False)
     consumer.close()
 
@@ -139,8 +138,7 @@ def test_what_a_node_of_ours_left_is_sound(generated: Path) -> None:
 def test_a_batch_that_unpacks_to_much_is_sound(tmp_path: Path) -> None:
     options = BatchOptions(partition_leader_epoch=0, compression=Compression.ZSTD)
     data = build_batch([RecordData(bytes(2**23), None, 5)], options)
-    log = f"topic-0/{0:020}.log"
-    assert damage_of(check_paths([written({log: data}, tmp_path)])) == []
+    assert damage_of(check_paths([written({f"topic-0/{0:020}.log": data}, tmp_path)])) == []
 
 
 @pytest.mark.parametrize(

@@ -32,16 +32,9 @@ from kvorum.wire.primitives import Message
 CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
 LISTENER = "CONTROLLER"
 QUORUM_KEYS = (
-    ApiKey.FETCH,
-    ApiKey.API_VERSIONS,
-    ApiKey.VOTE,
-    ApiKey.BEGIN_QUORUM_EPOCH,
-    ApiKey.END_QUORUM_EPOCH,
-    ApiKey.DESCRIBE_QUORUM,
-    ApiKey.FETCH_SNAPSHOT,
-    ApiKey.ADD_RAFT_VOTER,
-    ApiKey.REMOVE_RAFT_VOTER,
-    ApiKey.UPDATE_RAFT_VOTER,
+    *(ApiKey.FETCH, ApiKey.API_VERSIONS, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH),
+    *(ApiKey.END_QUORUM_EPOCH, ApiKey.DESCRIBE_QUORUM, ApiKey.FETCH_SNAPSHOT),
+    *(ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER, ApiKey.UPDATE_RAFT_VOTER),
 )
 _ENDS = (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError, RaftStoppedError)
 QUICK = RaftConfig(
@@ -171,7 +164,7 @@ class QuorumServer:
         )
 
     def _versions(self) -> ApiVersionsResponse:
-        specs = [API_SPECS[key] for key in QUORUM_KEYS]
+        specs = (API_SPECS[key] for key in QUORUM_KEYS)
         return ApiVersionsResponse(
             api_keys=[
                 ApiVersionsResponse.ApiVersion(spec.key, spec.min_version, spec.max_version)

@@ -4,13 +4,14 @@ import asyncio
 from pathlib import Path
 from typing import cast
 
+from tests.node.raft.cluster import static_settings
+
 from kvorum.metadata.address import Address
 from kvorum.node.clock import Clock
 from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.peer_exchange import PeerResult
-from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import messages as core
 from kvorum.raft.basics import ReplicaKey
 from kvorum.wire.error_codes import ErrorCode
@@ -61,16 +62,8 @@ def channel_over(
 ) -> tuple[NetworkChannel, asyncio.Queue[PeerResult]]:
     """Return the channel of node 1, and the queue of its results."""
     results = asyncio.Queue[PeerResult]()
-    settings = RaftSettings(
-        node_id=1,
-        cluster_id="c",
-        directory_id=b"\x01" * 16,
-        directory=folder,
-        can_vote=True,
-        controller_listener="CONTROLLER",
-    )
     channel = NetworkChannel(
-        settings,
+        static_settings(folder),
         clock=clock,
         outgoing=outgoing,
         on_result=lambda _, result: results.put_nowait(result),

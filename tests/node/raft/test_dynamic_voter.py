@@ -23,8 +23,7 @@ FIRST_SEGMENT = "00000000000000000000.log"
 
 
 def first_batch(directory: Path) -> RecordBatch:
-    data = (directory / FIRST_SEGMENT).read_bytes()
-    return next(read_batches(data, is_cut_allowed=True))
+    return next(read_batches((directory / FIRST_SEGMENT).read_bytes(), is_cut_allowed=True))
 
 
 def epoch_start_of(batch: RecordBatch) -> AppendEpochStart | None:

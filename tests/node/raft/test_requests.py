@@ -261,5 +261,4 @@ async def test_describe_quorum_of_another_topic_and_by_a_replica_that_does_not_l
     observer = lab.observer(7, leader.server)
     await observer.start()
     response = await ask(observer, describe())
-    partition = response.topics[0].partitions[0]
-    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert response.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,23 +1,16 @@
 """Requests about voters, in the versions that a peer knows."""
 
 import pytest
-from tests.support.pretended_quorum import CLUSTER_ID, HERE, LISTENER, endpoint_of, key_of
+from tests.node.raft.cluster import static_settings
+from tests.support.pretended_quorum import HERE, endpoint_of, key_of
 
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.raft.peer_exchange import PeerConnection, Response, ask_about_voters
-from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import messages as core
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.primitives import Message
 
-SETTINGS = RaftSettings(
-    node_id=2,
-    cluster_id=CLUSTER_ID,
-    directory_id=bytes(16),
-    directory=HERE,
-    can_vote=True,
-    controller_listener=LISTENER,
-)
+SETTINGS = static_settings(HERE)
 
 
 class PlayedPeer(PeerConnection):

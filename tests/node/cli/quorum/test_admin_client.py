@@ -225,5 +225,4 @@ async def test_a_voter_is_added_as_it_is_described() -> None:
 
 async def test_the_clusters_id() -> None:
     async with FakeNode() as node, client_of(node.settings(asks_controllers=True)) as client:
-        found = await describe_cluster(client)
-        assert found.cluster_id == "cluster"
+        assert (await describe_cluster(client)).cluster_id == "cluster"
