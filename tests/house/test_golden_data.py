@@ -8,8 +8,7 @@ from tests.support.golden_data import dump_text, metadata_directories, read_json
 
 def test_every_set_of_the_inventory_is_unpacked(golden: Path, golden_sets: Path) -> None:
     inventory = json.loads((golden / "inventory.json").read_text())
-    unpacked = {entry.name for entry in golden_sets.iterdir()}
-    assert unpacked == set(inventory) - {"all"}
+    assert {entry.name for entry in golden_sets.iterdir()} == set(inventory) - {"all"}
 
 
 def test_each_segment_and_snapshot_has_the_text_real_kafka_printed(golden_sets: Path) -> None:

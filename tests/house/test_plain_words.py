@@ -13,22 +13,11 @@ import pytest
 from tests.support.source_tree import SourceFile, python_files
 
 PLAIN_ROOMS = (
-    "benchmarks",
-    "codegen/kvorum/codegen",
-    "server/kvorum/broker",
-    "server/kvorum/cli",
-    "server/kvorum/controller",
-    "server/kvorum/groups",
-    "server/kvorum/inspection",
-    "server/kvorum/internal_topics",
-    "server/kvorum/metadata",
-    "server/kvorum/node",
-    "server/kvorum/raft",
-    "server/kvorum/simulation",
-    "server/kvorum/testing",
-    "spark/kvorum/spark",
-    "storage/kvorum/storage",
-    "wire/kvorum/wire",
+    *("benchmarks", "codegen/kvorum/codegen", "spark/kvorum/spark"),
+    *("storage/kvorum/storage", "wire/kvorum/wire"),
+    *(f"server/kvorum/{room}" for room in ("broker", "cli", "controller", "groups", "inspection")),
+    *(f"server/kvorum/{room}" for room in ("internal_topics", "metadata", "node", "raft")),
+    *("server/kvorum/simulation", "server/kvorum/testing"),
 )
 DIALECT = {
     r"\b(?:is|are) who\b": "name the subject: 'a node that … is …'",

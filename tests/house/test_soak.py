@@ -188,8 +188,7 @@ def test_a_command_that_fails_fails_its_part_and_stops_no_other(table: Path) -> 
 
 
 def test_a_command_without_figures_has_not_passed(table: Path) -> None:
-    parts = {"silent": program("print('1 skipped')")}
-    assert run(["silent"], parts, divisor=1, table=table) == 1
+    assert run(["silent"], {"silent": program("print('1 skipped')")}, divisor=1, table=table) == 1
     ((*_, figures, _, result),) = lines_in(table)
     assert (figures, result) == ("seed 7; no figures found", "failed")
 

@@ -114,8 +114,7 @@ def test_a_test_has_the_fixture_of_a_cluster_without_an_import(
         "    assert three.controller_servers.count(',') == 2\n"
         "    assert kvorum_cluster.bootstrap_servers\n"
     )
-    printed = installation.run_python("-m", "pytest", "-q", "-p", "no:cacheprovider")
-    assert "1 passed" in printed
+    assert "1 passed" in installation.run_python("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
 @pytest.mark.parametrize(("extra", "loop"), [(None, "asyncio"), ("speed", "uvloop")])
