@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 from tests.interop.broker_cluster import OlderBrokers, RunBrokers
-from tests.interop.clients.confluent_records import end_transaction, transactional_producer
+from tests.interop.clients.confluent_records import end_transaction, send, transactional_producer
 from tests.support.dump_log import decoder_of, dump, log_files
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import OLDEST_NODE, REFERENCE_RELEASE
@@ -50,15 +50,16 @@ def written(
 
 
 def _produce(servers: str, codec: str) -> None:
-    producer = Producer(
-        {"bootstrap.servers": servers, "compression.type": codec, "enable.idempotence": "true"}
-    )
-    for number in range(RECORDS):
-        headers: list[tuple[str, str | bytes | None]] = []
-        if number % 9 == 0:
-            headers = [("codec", codec.encode()), ("empty", None)]
-        producer.produce(TOPIC, b"value %d " % number * 9, key=b"%d" % number, headers=headers)
-    assert producer.flush(PATIENCE_S) == 0
+    headers = [("codec", codec.encode()), ("empty", None)]
+    records = [
+        {
+            "value": b"value %d " % number * 9,
+            "key": b"%d" % number,
+            "headers": headers if number % 9 == 0 else [],
+        }
+        for number in range(RECORDS)
+    ]
+    send(servers, TOPIC, records, compression_type=codec, enable_idempotence=True)
 
 
 def _produce_in_transactions(servers: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 import pytest
 from tests.interop.clients.confluent import make_topics
+from tests.interop.clients.confluent_records import send
 from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
@@ -20,6 +21,10 @@ from tests.support.waiting import PATIENCE_S, wait_for
 PARTITIONS: Final = 6
 COUNT: Final = 60
 VALUES: Final = [b"value-%d" % number for number in range(COUNT)]
+RECORDS: Final = [
+    {"value": value, "partition": number % PARTITIONS, "timestamp": 1000 + number}
+    for number, value in enumerate(VALUES)
+]
 confluent: Any = importlib.import_module("confluent_kafka")
 
 
@@ -36,23 +41,8 @@ def topic(servers: str, request: pytest.FixtureRequest) -> str:
     # The records are of 1970: the node's next look for old segments would take them away.
     wish = TopicWish(name, partitions=PARTITIONS, configs={"retention.ms": "-1"})
     make_topics(servers, wish)
-    produce(servers, name)
+    send(servers, name, RECORDS)
     return name
-
-
-def produce(servers: str, topic: str) -> None:
-    """Have each value acknowledged: a flush alone also ends where records were given up."""
-    producer = confluent.Producer({"bootstrap.servers": servers})
-    reports: list[object] = []
-
-    def delivered(error: object, _: object) -> None:
-        reports.append(error)
-
-    for number, value in enumerate(VALUES):
-        place = {"partition": number % PARTITIONS, "timestamp": 1000 + number}
-        producer.produce(topic, value, on_delivery=delivered, **place)
-    assert producer.flush(PATIENCE_S) == 0
-    assert reports == [None] * COUNT
 
 
 class Member:
@@ -175,7 +165,7 @@ def test_members_share_the_partitions_and_go_on_from_what_is_committed(
         second.close()
         wait_until_shared(first, third)
         assert third.values == [], "what was read is committed before partitions change hands"
-    produce(servers, topic)
+    send(servers, topic, RECORDS)
     with closing(join(servers, topic, topic)) as again:
         wait_until_read(COUNT, again)
         assert sorted(again.values) == sorted(VALUES)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pytest
 from tests.interop.clients.confluent import make_topics
+from tests.interop.clients.confluent_records import send
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
@@ -19,14 +20,6 @@ GROUPS: Final = ("one", "two", "grp-é")
 SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
 BATCH: Final = 10
 KILLS: Final = 3
-
-
-def write(servers: str, first: int) -> None:
-    library: Any = importlib.import_module("confluent_kafka")
-    producer = library.Producer({"bootstrap.servers": servers})
-    for number in range(first, first + BATCH):
-        producer.produce(TOPIC, b"%d" % number, partition=number % PARTITIONS)
-    assert producer.flush(PATIENCE_S) == 0
 
 
 def read(servers: str, group: str) -> list[int]:
@@ -58,9 +51,11 @@ def read(servers: str, group: str) -> list[int]:
 
 def use(servers: str, first: int) -> None:
     """Write records; every group reads those, and no other."""
-    write(servers, first)
+    numbers = range(first, first + BATCH)
+    placed = [{"value": b"%d" % number, "partition": number % PARTITIONS} for number in numbers]
+    send(servers, TOPIC, placed)
     for group in GROUPS:
-        assert read(servers, group) == list(range(first, first + BATCH)), group
+        assert read(servers, group) == list(numbers), group
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from tests.interop.clients.confluent import make_topics
 from tests.interop.clients.confluent_records import (
     end_transaction,
     read_to_end,
+    send,
     transactional_producer,
 )
 from tests.support.clients.driver import TopicWish
@@ -75,17 +76,17 @@ def test_rows_of_a_running_broker_are_what_consumers_receive(
 
 def send_packed(servers: str, codec: str) -> None:
     """Send records with and without key, value and headers, in batches of a few."""
-    settings = {"enable.idempotence": codec in {"gzip", "zstd"}, "batch.num.messages": 37}
-    producer = Producer({"bootstrap.servers": servers, "compression.type": codec, **settings})
-    for number in range(RECORDS):
-        producer.produce(
-            codec,
-            key=None if number % 5 == 0 else f"key-{number % 11}".encode(),
-            value=None if number % 7 == 0 else f"value {number} ".encode() * (number % 30),
-            headers=[("trace", str(number).encode()), ("trace", None)] if number % 3 == 0 else [],
-            timestamp=1_700_000_000_000 + number * 1000,
-        )
-    assert producer.flush(PATIENCE_S) == 0
+    records = [
+        {
+            "key": None if number % 5 == 0 else f"key-{number % 11}".encode(),
+            "value": None if number % 7 == 0 else f"value {number} ".encode() * (number % 30),
+            "headers": [("trace", b"%d" % number), ("trace", None)] if number % 3 == 0 else [],
+            "timestamp": 1_700_000_000_000 + number * 1000,
+        }
+        for number in range(RECORDS)
+    ]
+    settings = {"enable_idempotence": codec in {"gzip", "zstd"}, "batch_num_messages": 37}
+    send(servers, codec, records, compression_type=codec, **settings)
 
 
 def send_transactions(servers: str) -> Producer:

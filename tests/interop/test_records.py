@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 from tests.interop.clients.confluent import make_topics
-from tests.interop.clients.confluent_records import read_to_end
+from tests.interop.clients.confluent_records import read_to_end, send
 from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
@@ -39,19 +39,8 @@ def topic(servers: str, request: pytest.FixtureRequest) -> str:
 
 
 def by_confluent(servers: str, topic: str, codec: str) -> None:
-    library: Any = importlib.import_module("confluent_kafka")
-    errors: list[object] = []
-
-    def delivered(error: object, _message: object) -> None:
-        errors.append(error)
-
-    producer = library.Producer(
-        {"bootstrap.servers": servers, "compression.codec": codec, "enable.idempotence": True}
-    )
-    for value in VALUES:
-        producer.produce(topic, value, value[-2:], on_delivery=delivered)
-    assert producer.flush(PATIENCE_S) == 0
-    assert errors == [None] * COUNT
+    records = [{"value": value, "key": value[-2:]} for value in VALUES]
+    send(servers, topic, records, compression_codec=codec, enable_idempotence=True)
 
 
 def by_kafka_python(servers: str, topic: str, codec: str) -> None:

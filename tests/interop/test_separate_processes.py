@@ -1,17 +1,15 @@
 """Broker and controller in processes of their own: ours with ours, and each with a real one."""
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.interop.clients.confluent_records import read_to_end, send
 from tests.support.clients.driver import PartitionView, TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolRunner
 from tests.support.node import Kind, Node
 from tests.support.separate_pair import make_pair
-from tests.support.waiting import PATIENCE_S
 
 
 def administrate(broker: Node) -> None:
@@ -63,13 +61,6 @@ def produce_and_consume(servers: str) -> None:
     """Send a record, idempotently, and read it: the broker does, on metadata that we keep."""
     with KafkaPythonDriver(servers) as driver:
         assert driver.create_topics([TopicWish("records")])["records"].code == 0
-    outcomes: list[object] = []
-    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
-    producer.produce("records", b"one", callback=lambda error, _: outcomes.append(error))
-    producer.flush(PATIENCE_S)
-    assert outcomes == [None]
-    with closing(Consumer({"bootstrap.servers": servers, "group.id": "g"})) as consumer:
-        consumer.assign([TopicPartition("records", 0, 0)])
-        message = consumer.poll(PATIENCE_S)
-        assert message is not None
-        assert message.value() == b"one"
+    send(servers, "records", [{"value": b"one"}], enable_idempotence=True)
+    (message,) = read_to_end(servers, [("records", 0)])
+    assert message.value() == b"one"

@@ -19,6 +19,7 @@ from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults, kind
 from tests.interop.clients.confluent_records import (
     end_transaction,
     read_to_end,
+    send,
     transactional_producer,
 )
 from tests.support.kafka.java import Java
@@ -182,7 +183,6 @@ def test_kafkas_clients_copy_records_exactly_once(
     source, target, group = (f"{name}-{version}" for name in ("source", "target", "copying"))
     cluster.make_topic(source, f"{OURS}:{REAL}")
     cluster.make_topic(target, f"{OURS}:{REAL}")
-    producer = Producer({"bootstrap.servers": cluster.brokers[OURS].address})
     expected: list[str] = []
     for leader, follower in ((OURS, REAL), (REAL, OURS)):
         if leader == REAL:
@@ -190,9 +190,8 @@ def test_kafkas_clients_copy_records_exactly_once(
             lead(cluster, target, leader, follower)
         first = len(expected)
         numbers = [f"{number}" for number in range(first, first + COUNT)]
-        for number in numbers:
-            producer.produce(source, number, partition=0)
-        assert producer.flush(PATIENCE_S) == 0
+        values = [{"value": number, "partition": 0} for number in numbers]
+        send(cluster.brokers[OURS].address, source, values)
         copy(cluster, java, group, source, target)
         expected += [f"copy of {number}" for number in numbers]
         assert read(cluster, target) == expected

@@ -1,6 +1,6 @@
 """Records and transactions by Confluent's client."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -17,6 +17,27 @@ from tests.support.waiting import PATIENCE_S, wait_for
 POLL_TIMEOUT_S = 0.2
 Place = tuple[str, int]
 """A topic and the index of a partition."""
+
+
+def _named(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.replace("_", "."): value for key, value in settings.items()}
+
+
+def send(servers: str, topic: str, records: Sequence[Mapping[str, Any]], **settings: Any) -> None:
+    """Have each record acknowledged: a flush alone also ends where records were given up.
+
+    Of settings the dots are written as underscores.
+    """
+    errors: list[object] = []
+
+    def delivered(error: object, _: object) -> None:
+        errors.append(error)
+
+    producer = Producer({"bootstrap.servers": servers, **_named(settings)})
+    for record in records:
+        producer.produce(topic, **record, on_delivery=delivered)
+    assert producer.flush(PATIENCE_S) == 0
+    assert errors == [None] * len(records)
 
 
 def read_to_end(
@@ -46,8 +67,7 @@ def read_to_end(
 def transactional_producer(servers: str, name: str, **settings: Any) -> Producer:
     """Return the producer of a transactional id, which may begin a transaction."""
     named = {"bootstrap.servers": servers, "transactional.id": name, "log_level": 0}
-    settings = {key.replace("_", "."): value for key, value in settings.items()}
-    producer = Producer({**named, **settings})
+    producer = Producer({**named, **_named(settings)})
     producer.init_transactions(PATIENCE_S)
     return producer
 
