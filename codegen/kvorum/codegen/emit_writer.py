@@ -247,7 +247,7 @@ class WriterEmitter:
         with lines.block("if o.unknown_tagged_fields or n > 16:"):
             lines.add(f"{write}(write_uvarint(n + 1))")
             lines.add(f'{write}(write_numbers({a}, "i"))')
-            lines.add("write_tags(write, [], o.unknown_tagged_fields)")
+            lines.add(f"{write}(write_tags([], o.unknown_tagged_fields))")
         with lines.block("elif n == 0:"):
             lines.add(f'{write}(b"\\x01\\x00")')
         with lines.block("else:"):
@@ -263,14 +263,7 @@ class WriterEmitter:
             self._tagged(each)
         known = "tags" if tagged else "[]"
         condition = "tags or o.unknown_tagged_fields" if tagged else "o.unknown_tagged_fields"
-        codes, values = self._run.waiting()
-        with lines.block(f"if {condition}:"):
-            self._run.flush()
-            lines.add(f"write_tags(write, {known}, o.unknown_tagged_fields)")
-        self._run.restore(codes, values)
-        with lines.block("else:"):
-            self._run.add_zero()
-            self._run.flush()
+        self._run.flush_with_zero(condition, f"write_tags({known}, o.unknown_tagged_fields)")
 
     def _tagged(self, each: FieldLayout) -> None:
         """Emit code that collects one tagged field's payload, unless it is at its default."""

@@ -88,18 +88,6 @@ class WriteRun:
         self._codes.append(code)
         self._values.append(value)
 
-    def add_zero(self) -> None:
-        """Write a zero byte: the pad character costs no argument."""
-        self._codes.append("x")
-
-    def waiting(self) -> tuple[list[str], list[str]]:
-        """Return the waiting values, to be restored for the other arm of a condition."""
-        return list(self._codes), list(self._values)
-
-    def restore(self, codes: list[str], values: list[str]) -> None:
-        """Restore the values that `waiting` returned."""
-        self._codes, self._values = codes, values
-
     @property
     def is_empty(self) -> bool:
         """Whether nothing waits."""
@@ -114,10 +102,17 @@ class WriteRun:
         """Emit the one call that writes all waiting values."""
         if not self._codes:
             return
-        if self._codes == ["x"]:
-            self._lines.add(f'{self.write}(b"\\x00")')
-        else:
-            self._lines.add(f"{self.write}({self._call(self._codes, self._values)})")
+        self._lines.add(f"{self.write}({self._call(self._codes, self._values)})")
+        self._codes, self._values = [], []
+
+    def flush_with_zero(self, condition: str, other: str) -> None:
+        """Emit the waiting values and a zero byte, or `other` in its place if `condition` holds."""
+        if not self._codes:
+            self._lines.add(f'{self.write}({other} if {condition} else b"\\x00")')
+            return
+        # The pad character costs no argument.
+        self._lines.add(f"fields = {self._call([*self._codes, 'x'], self._values)}")
+        self._lines.add(f"{self.write}(fields[:-1] + {other} if {condition} else fields)")
         self._codes, self._values = [], []
 
     def flush_with_length(self, value: str, long_form: str) -> None:
@@ -127,11 +122,8 @@ class WriteRun:
             lines.add(f"{self.write}(UVARINT_1[{value}] if {value} < 128 else {long_form})")
             return
         short = self._call([*self._codes, "B"], [*self._values, value])
-        with lines.block(f"if {value} < 128:"):
-            lines.add(f"{self.write}({short})")
-        with lines.block("else:"):
-            lines.add(f"{self.write}({self._call(self._codes, self._values)})")
-            lines.add(f"{self.write}({long_form})")
+        long = f"{self._call(self._codes, self._values)} + {long_form}"
+        lines.add(f"{self.write}({short} if {value} < 128 else {long})")
         self._codes, self._values = [], []
 
     def _call(self, codes: list[str], values: list[str]) -> str:

@@ -397,19 +397,16 @@ def end_of_tag(tag: int, pos: int, end: int) -> None:
         fail(f"tag {tag} ends at byte {pos}, not at {end}", pos)
 
 
-def write_tags(write: Write, known: Tags, unknown: Tags | None) -> None:
-    """Write a tagged section, known and unknown tags in order of tag."""
+def write_tags(known: Tags, unknown: Tags | None) -> bytes:
+    """Return the bytes of a tagged section, known and unknown tags in order of tag."""
     tags = known + unknown if unknown else known
     if unknown:
         tags = sorted(tags, key=lambda entry: entry[0])
         for (tag, _), (following, _) in pairwise(tags):
             if tag == following:
                 raise EncodeError(f"tag {tag} is written twice")
-    write(write_uvarint(len(tags)))
-    for tag, payload in tags:
-        write(write_uvarint(tag))
-        write(write_uvarint(len(payload)))
-        write(payload)
+    entries = [write_uvarint(tag) + write_uvarint(len(payload)) + payload for tag, payload in tags]
+    return write_uvarint(len(tags)) + b"".join(entries)
 
 
 def no_tags(version: int) -> NoReturn:

@@ -104,10 +104,7 @@ def _write_AbortTransactionRecord_0(o: AbortTransactionRecord, write: Write, ver
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 AbortTransactionRecord.READERS = (_read_AbortTransactionRecord_0,)

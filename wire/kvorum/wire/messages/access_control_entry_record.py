@@ -29,7 +29,6 @@ _pack_16sb = Struct(">16sb").pack
 _pack_16sbB = Struct(">16sbB").pack
 _pack_b = Struct(">b").pack
 _pack_bB = Struct(">bB").pack
-_pack_bb = Struct(">bb").pack
 _pack_bbx = Struct(">bbx").pack
 __all__ = ["AccessControlEntryRecord"]
 
@@ -129,29 +128,18 @@ def _write_AccessControlEntryRecord_0(o: AccessControlEntryRecord, write: Write,
         not_a_uuid(o.id)
     text = o.resource_name.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_16sbB(o.id, o.resource_type, n))
-    else:
-        write(_pack_16sb(o.id, o.resource_type))
-        write(long_string_length(n))
+    write(_pack_16sbB(o.id, o.resource_type, n) if n < 128 else _pack_16sb(o.id, o.resource_type) + long_string_length(n))
     write(text)
     text = o.principal.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_bB(o.pattern_type, n))
-    else:
-        write(_pack_b(o.pattern_type))
-        write(long_string_length(n))
+    write(_pack_bB(o.pattern_type, n) if n < 128 else _pack_b(o.pattern_type) + long_string_length(n))
     write(text)
     text = o.host.encode()
     n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_bb(o.operation, o.permission_type))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_bbx(o.operation, o.permission_type))
+    fields = _pack_bbx(o.operation, o.permission_type)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 AccessControlEntryRecord.READERS = (_read_AccessControlEntryRecord_0,)

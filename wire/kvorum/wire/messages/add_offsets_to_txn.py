@@ -173,16 +173,9 @@ def _write_AddOffsetsToTxnRequest_3(o: AddOffsetsToTxnRequest, write: Write, ver
     write(text)
     text = o.group_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_qhB(o.producer_id, o.producer_epoch, n))
-    else:
-        write(_pack_qh(o.producer_id, o.producer_epoch))
-        write(long_string_length(n))
+    write(_pack_qhB(o.producer_id, o.producer_epoch, n) if n < 128 else _pack_qh(o.producer_id, o.producer_epoch) + long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AddOffsetsToTxnResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AddOffsetsToTxnResponse, int]:
@@ -210,11 +203,8 @@ def _read_AddOffsetsToTxnResponse_3(data: bytes, pos: int, budget: Budget) -> tu
 
 
 def _write_AddOffsetsToTxnResponse_3(o: AddOffsetsToTxnResponse, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ihx(o.throttle_time_ms, o.error_code))
+    fields = _pack_ihx(o.throttle_time_ms, o.error_code)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 AddOffsetsToTxnRequest.READERS = (_read_AddOffsetsToTxnRequest_0, _read_AddOffsetsToTxnRequest_0, _read_AddOffsetsToTxnRequest_0, _read_AddOffsetsToTxnRequest_3, _read_AddOffsetsToTxnRequest_3,)

@@ -341,7 +341,7 @@ def _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(items: Iterable[Ad
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -389,17 +389,10 @@ def _write_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(items: Itera
         write(text)
         topics_list = o.topics
         n = len(topics_list) + 1
-        if n < 128:
-            write(_pack_qhtB(o.producer_id, o.producer_epoch, o.verify_only, n))
-        else:
-            write(_pack_qht(o.producer_id, o.producer_epoch, o.verify_only))
-            write(write_uvarint(n))
+        write(_pack_qhtB(o.producer_id, o.producer_epoch, o.verify_only, n) if n < 128 else _pack_qht(o.producer_id, o.producer_epoch, o.verify_only) + write_uvarint(n))
         if topics_list:
             _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AddPartitionsToTxnRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AddPartitionsToTxnRequest, int]:
@@ -480,17 +473,10 @@ def _write_AddPartitionsToTxnRequest_3(o: AddPartitionsToTxnRequest, write: Writ
     write(text)
     v3_and_below_topics_list = o.v3_and_below_topics
     n = len(v3_and_below_topics_list) + 1
-    if n < 128:
-        write(_pack_qhB(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n))
-    else:
-        write(_pack_qh(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch))
-        write(write_uvarint(n))
+    write(_pack_qhB(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch, n) if n < 128 else _pack_qh(o.v3_and_below_producer_id, o.v3_and_below_producer_epoch) + write_uvarint(n))
     if v3_and_below_topics_list:
         _write_AddPartitionsToTxnRequestAddPartitionsToTxnTopic_3(v3_and_below_topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AddPartitionsToTxnRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[AddPartitionsToTxnRequest, int]:
@@ -529,10 +515,7 @@ def _write_AddPartitionsToTxnRequest_4(o: AddPartitionsToTxnRequest, write: Writ
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if transactions_list:
         _write_AddPartitionsToTxnRequestAddPartitionsToTxnTransaction_4(transactions_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult], int]:
@@ -568,11 +551,8 @@ def _read_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(data: by
 
 def _write_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(items: Iterable[AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ih(o.partition_index, o.partition_error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ihx(o.partition_index, o.partition_error_code))
+        fields = _pack_ihx(o.partition_index, o.partition_error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult], int]:
@@ -658,10 +638,7 @@ def _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(items: Iter
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if results_by_partition_list:
             _write_AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult_3(results_by_partition_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AddPartitionsToTxnResponseAddPartitionsToTxnResult], int]:
@@ -708,10 +685,7 @@ def _write_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(items: Iterable[
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topic_results_list:
             _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(topic_results_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AddPartitionsToTxnResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AddPartitionsToTxnResponse, int]:
@@ -764,17 +738,10 @@ def _write_AddPartitionsToTxnResponse_3(o: AddPartitionsToTxnResponse, write: Wr
         non_default("resultsByTransaction", version)
     results_by_topic_v3_and_below_list = o.results_by_topic_v3_and_below
     n = len(results_by_topic_v3_and_below_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if results_by_topic_v3_and_below_list:
         _write_AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult_3(results_by_topic_v3_and_below_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AddPartitionsToTxnResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[AddPartitionsToTxnResponse, int]:
@@ -801,17 +768,10 @@ def _write_AddPartitionsToTxnResponse_4(o: AddPartitionsToTxnResponse, write: Wr
         non_default("resultsByTopicV3AndBelow", version)
     results_by_transaction_list = o.results_by_transaction
     n = len(results_by_transaction_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if results_by_transaction_list:
         _write_AddPartitionsToTxnResponseAddPartitionsToTxnResult_4(results_by_transaction_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 AddPartitionsToTxnRequest.READERS = (_read_AddPartitionsToTxnRequest_0, _read_AddPartitionsToTxnRequest_0, _read_AddPartitionsToTxnRequest_0, _read_AddPartitionsToTxnRequest_3, _read_AddPartitionsToTxnRequest_4, _read_AddPartitionsToTxnRequest_4,)

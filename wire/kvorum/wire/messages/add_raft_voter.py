@@ -34,9 +34,7 @@ _read_tB = Struct(">?B").unpack_from
 _read_HB = Struct(">HB").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
 _read_ii16sB = Struct(">ii16sB").unpack_from
-_pack_t = Struct(">?").pack
 _pack_tx = Struct(">?x").pack
-_pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
@@ -182,11 +180,8 @@ def _write_AddRaftVoterRequestListener_0(items: Iterable[AddRaftVoterRequestList
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AddRaftVoterRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AddRaftVoterRequest, int]:
@@ -235,17 +230,10 @@ def _write_AddRaftVoterRequest_0(o: AddRaftVoterRequest, write: Write, version: 
         not_a_uuid(o.voter_directory_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
-    if n < 128:
-        write(_pack_ii16sB(o.timeout_ms, o.voter_id, o.voter_directory_id, n))
-    else:
-        write(_pack_ii16s(o.timeout_ms, o.voter_id, o.voter_directory_id))
-        write(write_uvarint(n))
+    write(_pack_ii16sB(o.timeout_ms, o.voter_id, o.voter_directory_id, n) if n < 128 else _pack_ii16s(o.timeout_ms, o.voter_id, o.voter_directory_id) + write_uvarint(n))
     if listeners_list:
         _write_AddRaftVoterRequestListener_0(listeners_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AddRaftVoterRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[AddRaftVoterRequest, int]:
@@ -291,18 +279,11 @@ def _write_AddRaftVoterRequest_1(o: AddRaftVoterRequest, write: Write, version: 
         not_a_uuid(o.voter_directory_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
-    if n < 128:
-        write(_pack_ii16sB(o.timeout_ms, o.voter_id, o.voter_directory_id, n))
-    else:
-        write(_pack_ii16s(o.timeout_ms, o.voter_id, o.voter_directory_id))
-        write(write_uvarint(n))
+    write(_pack_ii16sB(o.timeout_ms, o.voter_id, o.voter_directory_id, n) if n < 128 else _pack_ii16s(o.timeout_ms, o.voter_id, o.voter_directory_id) + write_uvarint(n))
     if listeners_list:
         _write_AddRaftVoterRequestListener_0(listeners_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.ack_when_committed))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.ack_when_committed))
+    fields = _pack_tx(o.ack_when_committed)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AddRaftVoterResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AddRaftVoterResponse, int]:
@@ -335,16 +316,9 @@ def _write_AddRaftVoterResponse_0(o: AddRaftVoterResponse, write: Write, version
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 AddRaftVoterRequest.READERS = (_read_AddRaftVoterRequest_0, _read_AddRaftVoterRequest_1,)

@@ -17,9 +17,7 @@ from kvorum.wire.primitives import (
 
 _read_ihqiB = Struct(">ihqiB").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
-_pack_ihqi = Struct(">ihqi").pack
 _pack_ihqix = Struct(">ihqix").pack
-_pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 __all__ = ["AllocateProducerIdsRequest", "AllocateProducerIdsResponse"]
 
@@ -91,11 +89,8 @@ def _read_AllocateProducerIdsRequest_0(data: bytes, pos: int, budget: Budget) ->
 
 
 def _write_AllocateProducerIdsRequest_0(o: AllocateProducerIdsRequest, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_iq(o.broker_id, o.broker_epoch))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_iqx(o.broker_id, o.broker_epoch))
+    fields = _pack_iqx(o.broker_id, o.broker_epoch)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AllocateProducerIdsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AllocateProducerIdsResponse, int]:
@@ -109,11 +104,8 @@ def _read_AllocateProducerIdsResponse_0(data: bytes, pos: int, budget: Budget) -
 
 
 def _write_AllocateProducerIdsResponse_0(o: AllocateProducerIdsResponse, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_ihqi(o.throttle_time_ms, o.error_code, o.producer_id_start, o.producer_id_len))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ihqix(o.throttle_time_ms, o.error_code, o.producer_id_start, o.producer_id_len))
+    fields = _pack_ihqix(o.throttle_time_ms, o.error_code, o.producer_id_start, o.producer_id_len)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 AllocateProducerIdsRequest.READERS = (_read_AllocateProducerIdsRequest_0,)

@@ -277,11 +277,8 @@ def _write_AlterClientQuotasRequestOpData_1(items: Iterable[AlterClientQuotasReq
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_dt(o.value, o.remove))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_dtx(o.value, o.remove))
+        fields = _pack_dtx(o.value, o.remove)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AlterClientQuotasRequestEntityData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasRequestEntityData], int]:
@@ -384,10 +381,7 @@ def _write_AlterClientQuotasRequestEntityData_1(items: Iterable[AlterClientQuota
         n = 0 if entity_name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterClientQuotasRequestEntryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasRequestEntryData], int]:
@@ -464,10 +458,7 @@ def _write_AlterClientQuotasRequestEntryData_1(items: Iterable[AlterClientQuotas
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if ops_list:
             _write_AlterClientQuotasRequestOpData_1(ops_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterClientQuotasRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterClientQuotasRequest, int]:
@@ -518,11 +509,8 @@ def _write_AlterClientQuotasRequest_1(o: AlterClientQuotasRequest, write: Write,
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if entries_list:
         _write_AlterClientQuotasRequestEntryData_1(entries_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.validate_only))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.validate_only))
+    fields = _pack_tx(o.validate_only)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AlterClientQuotasResponseEntityData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasResponseEntityData], int]:
@@ -625,10 +613,7 @@ def _write_AlterClientQuotasResponseEntityData_1(items: Iterable[AlterClientQuot
         n = 0 if entity_name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterClientQuotasResponseEntryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterClientQuotasResponseEntryData], int]:
@@ -715,21 +700,14 @@ def _write_AlterClientQuotasResponseEntryData_1(items: Iterable[AlterClientQuota
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         entity_list = o.entity
         n = len(entity_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if entity_list:
             _write_AlterClientQuotasResponseEntityData_1(entity_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterClientQuotasResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterClientQuotasResponse, int]:
@@ -774,17 +752,10 @@ def _read_AlterClientQuotasResponse_1(data: bytes, pos: int, budget: Budget) -> 
 def _write_AlterClientQuotasResponse_1(o: AlterClientQuotasResponse, write: Write, version: int) -> None:
     entries_list = o.entries
     n = len(entries_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if entries_list:
         _write_AlterClientQuotasResponseEntryData_1(entries_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 AlterClientQuotasRequest.READERS = (_read_AlterClientQuotasRequest_0, _read_AlterClientQuotasRequest_1,)

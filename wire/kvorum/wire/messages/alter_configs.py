@@ -274,10 +274,7 @@ def _write_AlterConfigsRequestAlterableConfig_2(items: Iterable[AlterConfigsRequ
         n = 0 if value_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterConfigsRequestAlterConfigsResource_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterConfigsRequestAlterConfigsResource], int]:
@@ -356,21 +353,14 @@ def _write_AlterConfigsRequestAlterConfigsResource_2(items: Iterable[AlterConfig
     for o in items:
         text = o.resource_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.resource_type, n))
-        else:
-            write(_pack_b(o.resource_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.resource_type, n) if n < 128 else _pack_b(o.resource_type) + long_string_length(n))
         write(text)
         configs_list = o.configs
         n = len(configs_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if configs_list:
             _write_AlterConfigsRequestAlterableConfig_2(configs_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterConfigsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterConfigsRequest, int]:
@@ -421,11 +411,8 @@ def _write_AlterConfigsRequest_2(o: AlterConfigsRequest, write: Write, version: 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if resources_list:
         _write_AlterConfigsRequestAlterConfigsResource_2(resources_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.validate_only))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.validate_only))
+    fields = _pack_tx(o.validate_only)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AlterConfigsResponseAlterConfigsResourceResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterConfigsResponseAlterConfigsResourceResponse], int]:
@@ -522,24 +509,13 @@ def _write_AlterConfigsResponseAlterConfigsResourceResponse_2(items: Iterable[Al
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.resource_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.resource_type, n))
-        else:
-            write(_pack_b(o.resource_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.resource_type, n) if n < 128 else _pack_b(o.resource_type) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterConfigsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterConfigsResponse, int]:
@@ -584,17 +560,10 @@ def _read_AlterConfigsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_AlterConfigsResponse_2(o: AlterConfigsResponse, write: Write, version: int) -> None:
     responses_list = o.responses
     n = len(responses_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if responses_list:
         _write_AlterConfigsResponseAlterConfigsResourceResponse_2(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 AlterConfigsRequest.READERS = (_read_AlterConfigsRequest_0, _read_AlterConfigsRequest_0, _read_AlterConfigsRequest_2,)

@@ -38,7 +38,6 @@ _read_iiB = Struct(">iiB").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
 _pack_16s = Struct(">16s").pack
 _pack_16sB = Struct(">16sB").pack
-_pack_bi = Struct(">bi").pack
 _pack_bix = Struct(">bix").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
@@ -256,11 +255,8 @@ def _read_AlterPartitionRequestBrokerState_3(data: bytes, pos: int, count: int, 
 
 def _write_AlterPartitionRequestBrokerState_3(items: Iterable[AlterPartitionRequestBrokerState], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iq(o.broker_id, o.broker_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqx(o.broker_id, o.broker_epoch))
+        fields = _pack_iqx(o.broker_id, o.broker_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AlterPartitionRequestPartitionData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionRequestPartitionData], int]:
@@ -306,11 +302,8 @@ def _write_AlterPartitionRequestPartitionData_2(items: Iterable[AlterPartitionRe
             write(_pack_ii(o.partition_index, o.leader_epoch))
             write(write_uvarint(n + 1))
             write(write_numbers(new_isr_list, "i"))
-        if o.unknown_tagged_fields:
-            write(_pack_bi(o.leader_recovery_state, o.partition_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bix(o.leader_recovery_state, o.partition_epoch))
+        fields = _pack_bix(o.leader_recovery_state, o.partition_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AlterPartitionRequestPartitionData_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionRequestPartitionData], int]:
@@ -341,18 +334,11 @@ def _write_AlterPartitionRequestPartitionData_3(items: Iterable[AlterPartitionRe
             non_default("newIsr", version)
         new_isr_with_epochs_list = o.new_isr_with_epochs
         n = len(new_isr_with_epochs_list) + 1
-        if n < 128:
-            write(_pack_iiB(o.partition_index, o.leader_epoch, n))
-        else:
-            write(_pack_ii(o.partition_index, o.leader_epoch))
-            write(write_uvarint(n))
+        write(_pack_iiB(o.partition_index, o.leader_epoch, n) if n < 128 else _pack_ii(o.partition_index, o.leader_epoch) + write_uvarint(n))
         if new_isr_with_epochs_list:
             _write_AlterPartitionRequestBrokerState_3(new_isr_with_epochs_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_bi(o.leader_recovery_state, o.partition_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bix(o.leader_recovery_state, o.partition_epoch))
+        fields = _pack_bix(o.leader_recovery_state, o.partition_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AlterPartitionRequestTopicData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionRequestTopicData], int]:
@@ -382,17 +368,10 @@ def _write_AlterPartitionRequestTopicData_2(items: Iterable[AlterPartitionReques
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_AlterPartitionRequestPartitionData_2(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionRequestTopicData_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionRequestTopicData], int]:
@@ -422,17 +401,10 @@ def _write_AlterPartitionRequestTopicData_3(items: Iterable[AlterPartitionReques
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_AlterPartitionRequestPartitionData_3(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionRequest, int]:
@@ -456,17 +428,10 @@ def _read_AlterPartitionRequest_2(data: bytes, pos: int, budget: Budget) -> tupl
 def _write_AlterPartitionRequest_2(o: AlterPartitionRequest, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iqB(o.broker_id, o.broker_epoch, n))
-    else:
-        write(_pack_iq(o.broker_id, o.broker_epoch))
-        write(write_uvarint(n))
+    write(_pack_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else _pack_iq(o.broker_id, o.broker_epoch) + write_uvarint(n))
     if topics_list:
         _write_AlterPartitionRequestTopicData_2(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionRequest, int]:
@@ -490,17 +455,10 @@ def _read_AlterPartitionRequest_3(data: bytes, pos: int, budget: Budget) -> tupl
 def _write_AlterPartitionRequest_3(o: AlterPartitionRequest, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iqB(o.broker_id, o.broker_epoch, n))
-    else:
-        write(_pack_iq(o.broker_id, o.broker_epoch))
-        write(write_uvarint(n))
+    write(_pack_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else _pack_iq(o.broker_id, o.broker_epoch) + write_uvarint(n))
     if topics_list:
         _write_AlterPartitionRequestTopicData_3(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionResponsePartitionData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionResponsePartitionData], int]:
@@ -543,11 +501,8 @@ def _write_AlterPartitionResponsePartitionData_2(items: Iterable[AlterPartitionR
             write(_pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
             write(write_uvarint(n + 1))
             write(write_numbers(isr_list, "i"))
-        if o.unknown_tagged_fields:
-            write(_pack_bi(o.leader_recovery_state, o.partition_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bix(o.leader_recovery_state, o.partition_epoch))
+        fields = _pack_bix(o.leader_recovery_state, o.partition_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AlterPartitionResponseTopicData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionResponseTopicData], int]:
@@ -577,17 +532,10 @@ def _write_AlterPartitionResponseTopicData_2(items: Iterable[AlterPartitionRespo
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_AlterPartitionResponsePartitionData_2(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionResponse, int]:
@@ -611,17 +559,10 @@ def _read_AlterPartitionResponse_2(data: bytes, pos: int, budget: Budget) -> tup
 def _write_AlterPartitionResponse_2(o: AlterPartitionResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if topics_list:
         _write_AlterPartitionResponseTopicData_2(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 AlterPartitionRequest.READERS = (_read_AlterPartitionRequest_2, _read_AlterPartitionRequest_3,)

@@ -237,10 +237,7 @@ def _write_AlterPartitionReassignmentsRequestReassignablePartition_0(items: Iter
             else:
                 write(write_uvarint(n + 1))
                 write(write_numbers(replicas_list, "i"))
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionReassignmentsRequestReassignableTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionReassignmentsRequestReassignableTopic], int]:
@@ -287,10 +284,7 @@ def _write_AlterPartitionReassignmentsRequestReassignableTopic_0(items: Iterable
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_AlterPartitionReassignmentsRequestReassignablePartition_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionReassignmentsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionReassignmentsRequest, int]:
@@ -317,17 +311,10 @@ def _write_AlterPartitionReassignmentsRequest_0(o: AlterPartitionReassignmentsRe
         non_default("allowReplicationFactorChange", version)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.timeout_ms, n))
-    else:
-        write(_pack_i(o.timeout_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.timeout_ms, n) if n < 128 else _pack_i(o.timeout_ms) + write_uvarint(n))
     if topics_list:
         _write_AlterPartitionReassignmentsRequestReassignableTopic_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionReassignmentsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionReassignmentsRequest, int]:
@@ -351,17 +338,10 @@ def _read_AlterPartitionReassignmentsRequest_1(data: bytes, pos: int, budget: Bu
 def _write_AlterPartitionReassignmentsRequest_1(o: AlterPartitionReassignmentsRequest, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_itB(o.timeout_ms, o.allow_replication_factor_change, n))
-    else:
-        write(_pack_it(o.timeout_ms, o.allow_replication_factor_change))
-        write(write_uvarint(n))
+    write(_pack_itB(o.timeout_ms, o.allow_replication_factor_change, n) if n < 128 else _pack_it(o.timeout_ms, o.allow_replication_factor_change) + write_uvarint(n))
     if topics_list:
         _write_AlterPartitionReassignmentsRequestReassignableTopic_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionReassignmentsResponseReassignablePartitionResponse], int]:
@@ -398,16 +378,9 @@ def _write_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(it
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition_index, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition_index, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition_index, o.error_code, n) if n < 128 else _pack_ih(o.partition_index, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterPartitionReassignmentsResponseReassignableTopicResponse], int]:
@@ -454,10 +427,7 @@ def _write_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(items:
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_AlterPartitionReassignmentsResponseReassignablePartitionResponse_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionReassignmentsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionReassignmentsResponse, int]:
@@ -498,21 +468,14 @@ def _write_AlterPartitionReassignmentsResponse_0(o: AlterPartitionReassignmentsR
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     responses_list = o.responses
     n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if responses_list:
         _write_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterPartitionReassignmentsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[AlterPartitionReassignmentsResponse, int]:
@@ -552,21 +515,14 @@ def _write_AlterPartitionReassignmentsResponse_1(o: AlterPartitionReassignmentsR
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ithB(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code, n))
-    else:
-        write(_pack_ith(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ithB(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code, n) if n < 128 else _pack_ith(o.throttle_time_ms, o.allow_replication_factor_change, o.error_code) + long_string_length(n))
     write(text)
     responses_list = o.responses
     n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if responses_list:
         _write_AlterPartitionReassignmentsResponseReassignableTopicResponse_0(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 AlterPartitionReassignmentsRequest.READERS = (_read_AlterPartitionReassignmentsRequest_0, _read_AlterPartitionReassignmentsRequest_1,)

@@ -283,7 +283,7 @@ def _write_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(items: Iterable[A
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -373,10 +373,7 @@ def _write_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(items: Iterable[AlterR
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topics_list:
             _write_AlterReplicaLogDirsRequestAlterReplicaLogDirTopic_2(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterReplicaLogDirsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[AlterReplicaLogDirsRequest, int]:
@@ -424,10 +421,7 @@ def _write_AlterReplicaLogDirsRequest_2(o: AlterReplicaLogDirsRequest, write: Wr
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if dirs_list:
         _write_AlterReplicaLogDirsRequestAlterReplicaLogDir_2(dirs_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult], int]:
@@ -463,11 +457,8 @@ def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(data: b
 
 def _write_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(items: Iterable[AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ih(o.partition_index, o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ihx(o.partition_index, o.error_code))
+        fields = _pack_ihx(o.partition_index, o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult], int]:
@@ -553,10 +544,7 @@ def _write_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(items: Ite
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult_2(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterReplicaLogDirsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[AlterReplicaLogDirsResponse, int]:
@@ -601,17 +589,10 @@ def _read_AlterReplicaLogDirsResponse_2(data: bytes, pos: int, budget: Budget) -
 def _write_AlterReplicaLogDirsResponse_2(o: AlterReplicaLogDirsResponse, write: Write, version: int) -> None:
     results_list = o.results
     n = len(results_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if results_list:
         _write_AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult_2(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 AlterReplicaLogDirsRequest.READERS = (_read_AlterReplicaLogDirsRequest_1, _read_AlterReplicaLogDirsRequest_2,)

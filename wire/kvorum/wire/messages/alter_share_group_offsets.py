@@ -36,7 +36,6 @@ _pack_16s = Struct(">16s").pack
 _pack_16sB = Struct(">16sB").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
-_pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 __all__ = ["AlterShareGroupOffsetsRequest", "AlterShareGroupOffsetsResponse"]
 
@@ -214,11 +213,8 @@ def _read_AlterShareGroupOffsetsRequestPartition_0(data: bytes, pos: int, count:
 
 def _write_AlterShareGroupOffsetsRequestPartition_0(items: Iterable[AlterShareGroupOffsetsRequestPartition], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iq(o.partition_index, o.start_offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqx(o.partition_index, o.start_offset))
+        fields = _pack_iqx(o.partition_index, o.start_offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AlterShareGroupOffsetsRequestTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterShareGroupOffsetsRequestTopic], int]:
@@ -265,10 +261,7 @@ def _write_AlterShareGroupOffsetsRequestTopic_0(items: Iterable[AlterShareGroupO
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_AlterShareGroupOffsetsRequestPartition_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterShareGroupOffsetsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterShareGroupOffsetsRequest, int]:
@@ -311,10 +304,7 @@ def _write_AlterShareGroupOffsetsRequest_0(o: AlterShareGroupOffsetsRequest, wri
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_AlterShareGroupOffsetsRequestTopic_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterShareGroupOffsetsResponsePartition], int]:
@@ -351,16 +341,9 @@ def _write_AlterShareGroupOffsetsResponsePartition_0(items: Iterable[AlterShareG
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition_index, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition_index, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition_index, o.error_code, n) if n < 128 else _pack_ih(o.partition_index, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterShareGroupOffsetsResponseTopic], int]:
@@ -406,17 +389,10 @@ def _write_AlterShareGroupOffsetsResponseTopic_0(items: Iterable[AlterShareGroup
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_AlterShareGroupOffsetsResponsePartition_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterShareGroupOffsetsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterShareGroupOffsetsResponse, int]:
@@ -456,21 +432,14 @@ def _write_AlterShareGroupOffsetsResponse_0(o: AlterShareGroupOffsetsResponse, w
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     responses_list = o.responses
     n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if responses_list:
         _write_AlterShareGroupOffsetsResponseTopic_0(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 AlterShareGroupOffsetsRequest.READERS = (_read_AlterShareGroupOffsetsRequest_0,)

@@ -31,7 +31,6 @@ _read_bB = Struct(">bB").unpack_from
 _read_biB = Struct(">biB").unpack_from
 _read_hB = Struct(">hB").unpack_from
 _read_iB = Struct(">iB").unpack_from
-_pack_b = Struct(">b").pack
 _pack_bi = Struct(">bi").pack
 _pack_biB = Struct(">biB").pack
 _pack_bx = Struct(">bx").pack
@@ -219,20 +218,13 @@ def _write_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(items: Ite
         write(text)
         raw = o.salt
         n = len(raw) + 1
-        if n < 128:
-            write(_pack_biB(o.mechanism, o.iterations, n))
-        else:
-            write(_pack_bi(o.mechanism, o.iterations))
-            write(write_uvarint(n))
+        write(_pack_biB(o.mechanism, o.iterations, n) if n < 128 else _pack_bi(o.mechanism, o.iterations) + write_uvarint(n))
         write(raw)
         raw = o.salted_password
         n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         write(raw)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterUserScramCredentialsRequestScramCredentialDeletion_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterUserScramCredentialsRequestScramCredentialDeletion], int]:
@@ -267,11 +259,8 @@ def _write_AlterUserScramCredentialsRequestScramCredentialDeletion_0(items: Iter
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_b(o.mechanism))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bx(o.mechanism))
+        fields = _pack_bx(o.mechanism)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AlterUserScramCredentialsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterUserScramCredentialsRequest, int]:
@@ -310,10 +299,7 @@ def _write_AlterUserScramCredentialsRequest_0(o: AlterUserScramCredentialsReques
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if upsertions_list:
         _write_AlterUserScramCredentialsRequestScramCredentialUpsertion_0(upsertions_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AlterUserScramCredentialsResponseAlterUserScramCredentialsResult], int]:
@@ -366,16 +352,9 @@ def _write_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(it
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AlterUserScramCredentialsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AlterUserScramCredentialsResponse, int]:
@@ -399,17 +378,10 @@ def _read_AlterUserScramCredentialsResponse_0(data: bytes, pos: int, budget: Bud
 def _write_AlterUserScramCredentialsResponse_0(o: AlterUserScramCredentialsResponse, write: Write, version: int) -> None:
     results_list = o.results
     n = len(results_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if results_list:
         _write_AlterUserScramCredentialsResponseAlterUserScramCredentialsResult_0(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 AlterUserScramCredentialsRequest.READERS = (_read_AlterUserScramCredentialsRequest_0,)

@@ -42,7 +42,6 @@ _read_q = Struct(">q").unpack_from
 _pack_t = Struct(">?").pack
 _pack_h = Struct(">h").pack
 _pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
 _pack_hhh = Struct(">hhh").pack
 _pack_hhhx = Struct(">hhhx").pack
 _pack_hhx = Struct(">hhx").pack
@@ -257,10 +256,7 @@ def _write_ApiVersionsRequest_3(o: ApiVersionsRequest, write: Write, version: in
     n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ApiVersionsRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[ApiVersionsRequest, int]:
@@ -327,11 +323,8 @@ def _write_ApiVersionsRequest_5(o: ApiVersionsRequest, write: Write, version: in
     n = 0 if cluster_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.node_id))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.node_id))
+    fields = _pack_ix(o.node_id)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ApiVersionsResponseFinalizedFeatureKey_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ApiVersionsResponseFinalizedFeatureKey], int]:
@@ -366,11 +359,8 @@ def _write_ApiVersionsResponseFinalizedFeatureKey_3(items: Iterable[ApiVersionsR
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_hh(o.max_version_level, o.min_version_level))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hhx(o.max_version_level, o.min_version_level))
+        fields = _pack_hhx(o.max_version_level, o.min_version_level)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ApiVersionsResponseSupportedFeatureKey_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ApiVersionsResponseSupportedFeatureKey], int]:
@@ -405,11 +395,8 @@ def _write_ApiVersionsResponseSupportedFeatureKey_3(items: Iterable[ApiVersionsR
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_hh(o.min_version, o.max_version))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hhx(o.min_version, o.max_version))
+        fields = _pack_hhx(o.min_version, o.max_version)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ApiVersionsResponseApiVersion_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ApiVersionsResponseApiVersion], int]:
@@ -445,11 +432,8 @@ def _read_ApiVersionsResponseApiVersion_3(data: bytes, pos: int, count: int, bud
 
 def _write_ApiVersionsResponseApiVersion_3(items: Iterable[ApiVersionsResponseApiVersion], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_hhh(o.api_key, o.min_version, o.max_version))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hhhx(o.api_key, o.min_version, o.max_version))
+        fields = _pack_hhhx(o.api_key, o.min_version, o.max_version)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ApiVersionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ApiVersionsResponse, int]:
@@ -576,11 +560,7 @@ def _read_ApiVersionsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[
 def _write_ApiVersionsResponse_3(o: ApiVersionsResponse, write: Write, version: int) -> None:
     api_keys_list = o.api_keys
     n = len(api_keys_list) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(write_uvarint(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + write_uvarint(n))
     if api_keys_list:
         _write_ApiVersionsResponseApiVersion_3(api_keys_list, write, version)
     tags: Tags = []
@@ -613,11 +593,8 @@ def _write_ApiVersionsResponse_3(o: ApiVersionsResponse, write: Write, version: 
         put = payload.append
         put(_pack_t(o.zk_migration_ready))
         tags.append((3, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_i(o.throttle_time_ms))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.throttle_time_ms))
+    fields = _pack_ix(o.throttle_time_ms)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 ApiVersionsRequest.READERS = (_read_ApiVersionsRequest_0, _read_ApiVersionsRequest_0, _read_ApiVersionsRequest_0, _read_ApiVersionsRequest_3, _read_ApiVersionsRequest_3, _read_ApiVersionsRequest_5,)

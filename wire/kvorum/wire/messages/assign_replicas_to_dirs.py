@@ -30,7 +30,6 @@ _read_ihB = Struct(">ihB").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
 _pack_16s = Struct(">16s").pack
 _pack_16sB = Struct(">16sB").pack
-_pack_i = Struct(">i").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
 _pack_ihx = Struct(">ihx").pack
@@ -234,11 +233,8 @@ def _read_AssignReplicasToDirsRequestPartitionData_0(data: bytes, pos: int, coun
 
 def _write_AssignReplicasToDirsRequestPartitionData_0(items: Iterable[AssignReplicasToDirsRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.partition_index))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.partition_index))
+        fields = _pack_ix(o.partition_index)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AssignReplicasToDirsRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AssignReplicasToDirsRequestTopicData], int]:
@@ -268,17 +264,10 @@ def _write_AssignReplicasToDirsRequestTopicData_0(items: Iterable[AssignReplicas
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_AssignReplicasToDirsRequestPartitionData_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AssignReplicasToDirsRequestDirectoryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AssignReplicasToDirsRequestDirectoryData], int]:
@@ -308,17 +297,10 @@ def _write_AssignReplicasToDirsRequestDirectoryData_0(items: Iterable[AssignRepl
             not_a_uuid(o.id)
         topics_list = o.topics
         n = len(topics_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.id, n))
-        else:
-            write(_pack_16s(o.id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.id, n) if n < 128 else _pack_16s(o.id) + write_uvarint(n))
         if topics_list:
             _write_AssignReplicasToDirsRequestTopicData_0(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AssignReplicasToDirsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[AssignReplicasToDirsRequest, int]:
@@ -342,17 +324,10 @@ def _read_AssignReplicasToDirsRequest_0(data: bytes, pos: int, budget: Budget) -
 def _write_AssignReplicasToDirsRequest_0(o: AssignReplicasToDirsRequest, write: Write, version: int) -> None:
     directories_list = o.directories
     n = len(directories_list) + 1
-    if n < 128:
-        write(_pack_iqB(o.broker_id, o.broker_epoch, n))
-    else:
-        write(_pack_iq(o.broker_id, o.broker_epoch))
-        write(write_uvarint(n))
+    write(_pack_iqB(o.broker_id, o.broker_epoch, n) if n < 128 else _pack_iq(o.broker_id, o.broker_epoch) + write_uvarint(n))
     if directories_list:
         _write_AssignReplicasToDirsRequestDirectoryData_0(directories_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AssignReplicasToDirsResponsePartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AssignReplicasToDirsResponsePartitionData], int]:
@@ -370,11 +345,8 @@ def _read_AssignReplicasToDirsResponsePartitionData_0(data: bytes, pos: int, cou
 
 def _write_AssignReplicasToDirsResponsePartitionData_0(items: Iterable[AssignReplicasToDirsResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ih(o.partition_index, o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ihx(o.partition_index, o.error_code))
+        fields = _pack_ihx(o.partition_index, o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_AssignReplicasToDirsResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AssignReplicasToDirsResponseTopicData], int]:
@@ -404,17 +376,10 @@ def _write_AssignReplicasToDirsResponseTopicData_0(items: Iterable[AssignReplica
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_AssignReplicasToDirsResponsePartitionData_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AssignReplicasToDirsResponseDirectoryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[AssignReplicasToDirsResponseDirectoryData], int]:
@@ -444,17 +409,10 @@ def _write_AssignReplicasToDirsResponseDirectoryData_0(items: Iterable[AssignRep
             not_a_uuid(o.id)
         topics_list = o.topics
         n = len(topics_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.id, n))
-        else:
-            write(_pack_16s(o.id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.id, n) if n < 128 else _pack_16s(o.id) + write_uvarint(n))
         if topics_list:
             _write_AssignReplicasToDirsResponseTopicData_0(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_AssignReplicasToDirsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[AssignReplicasToDirsResponse, int]:
@@ -478,17 +436,10 @@ def _read_AssignReplicasToDirsResponse_0(data: bytes, pos: int, budget: Budget) 
 def _write_AssignReplicasToDirsResponse_0(o: AssignReplicasToDirsResponse, write: Write, version: int) -> None:
     directories_list = o.directories
     n = len(directories_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if directories_list:
         _write_AssignReplicasToDirsResponseDirectoryData_0(directories_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 AssignReplicasToDirsRequest.READERS = (_read_AssignReplicasToDirsRequest_0,)

@@ -43,13 +43,11 @@ _read_iB = Struct(">iB").unpack_from
 _read_ihii = Struct(">ihii").unpack_from
 _read_ihiiB = Struct(">ihiiB").unpack_from
 _read_iii = Struct(">iii").unpack_from
-_pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
 _pack_h = Struct(">h").pack
 _pack_hB = Struct(">hB").pack
 _pack_hi = Struct(">hi").pack
 _pack_i = Struct(">i").pack
-_pack_i16sii = Struct(">i16sii").pack
 _pack_i16siix = Struct(">i16siix").pack
 _pack_iB = Struct(">iB").pack
 _pack_ihii = Struct(">ihii").pack
@@ -297,11 +295,8 @@ def _write_BeginQuorumEpochRequestPartitionData_1(items: Iterable[BeginQuorumEpo
     for o in items:
         if len(o.voter_directory_id) != 16:
             not_a_uuid(o.voter_directory_id)
-        if o.unknown_tagged_fields:
-            write(_pack_i16sii(o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_i16siix(o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch))
+        fields = _pack_i16siix(o.partition_index, o.voter_directory_id, o.leader_id, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_BeginQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochRequestLeaderEndpoint], int]:
@@ -352,11 +347,8 @@ def _write_BeginQuorumEpochRequestLeaderEndpoint_1(items: Iterable[BeginQuorumEp
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_BeginQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochRequestTopicData], int]:
@@ -442,10 +434,7 @@ def _write_BeginQuorumEpochRequestTopicData_1(items: Iterable[BeginQuorumEpochRe
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_BeginQuorumEpochRequestPartitionData_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_BeginQuorumEpochRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[BeginQuorumEpochRequest, int]:
@@ -537,11 +526,7 @@ def _write_BeginQuorumEpochRequest_1(o: BeginQuorumEpochRequest, write: Write, v
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.voter_id, n))
-    else:
-        write(_pack_i(o.voter_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.voter_id, n) if n < 128 else _pack_i(o.voter_id) + write_uvarint(n))
     if topics_list:
         _write_BeginQuorumEpochRequestTopicData_1(topics_list, write, version)
     leader_endpoints_list = o.leader_endpoints
@@ -549,10 +534,7 @@ def _write_BeginQuorumEpochRequest_1(o: BeginQuorumEpochRequest, write: Write, v
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if leader_endpoints_list:
         _write_BeginQuorumEpochRequestLeaderEndpoint_1(leader_endpoints_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_BeginQuorumEpochResponsePartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochResponsePartitionData], int]:
@@ -588,11 +570,8 @@ def _read_BeginQuorumEpochResponsePartitionData_1(data: bytes, pos: int, count: 
 
 def _write_BeginQuorumEpochResponsePartitionData_1(items: Iterable[BeginQuorumEpochResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
+        fields = _pack_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_BeginQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochResponseNodeEndpoint], int]:
@@ -625,17 +604,10 @@ def _write_BeginQuorumEpochResponseNodeEndpoint_1(items: Iterable[BeginQuorumEpo
     for o in items:
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.node_id, n))
-        else:
-            write(_pack_i(o.node_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_BeginQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BeginQuorumEpochResponseTopicData], int]:
@@ -721,10 +693,7 @@ def _write_BeginQuorumEpochResponseTopicData_1(items: Iterable[BeginQuorumEpochR
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_BeginQuorumEpochResponsePartitionData_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_BeginQuorumEpochResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[BeginQuorumEpochResponse, int]:
@@ -801,11 +770,7 @@ def _read_BeginQuorumEpochResponse_1(data: bytes, pos: int, budget: Budget) -> t
 def _write_BeginQuorumEpochResponse_1(o: BeginQuorumEpochResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(write_uvarint(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + write_uvarint(n))
     if topics_list:
         _write_BeginQuorumEpochResponseTopicData_1(topics_list, write, version)
     tags: Tags = []
@@ -819,10 +784,7 @@ def _write_BeginQuorumEpochResponse_1(o: BeginQuorumEpochResponse, write: Write,
         if node_endpoints_list:
             _write_BeginQuorumEpochResponseNodeEndpoint_1(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 BeginQuorumEpochRequest.READERS = (_read_BeginQuorumEpochRequest_0, _read_BeginQuorumEpochRequest_1,)

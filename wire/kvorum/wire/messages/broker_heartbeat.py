@@ -27,9 +27,7 @@ from kvorum.wire.primitives import (
 
 _read_ihtttB = Struct(">ih???B").unpack_from
 _read_iqqttB = Struct(">iqq??B").unpack_from
-_pack_ihttt = Struct(">ih???").pack
 _pack_ihtttx = Struct(">ih???x").pack
-_pack_iqqtt = Struct(">iqq??").pack
 _pack_iqqttx = Struct(">iqq??x").pack
 __all__ = ["BrokerHeartbeatRequest", "BrokerHeartbeatResponse"]
 
@@ -125,11 +123,8 @@ def _write_BrokerHeartbeatRequest_0(o: BrokerHeartbeatRequest, write: Write, ver
         non_default("offlineLogDirs", version)
     if o.cordoned_log_dirs is not None:
         non_default("cordonedLogDirs", version)
-    if o.unknown_tagged_fields:
-        write(_pack_iqqtt(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_iqqttx(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
+    fields = _pack_iqqttx(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _tags_BrokerHeartbeatRequest_1(o: BrokerHeartbeatRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -194,11 +189,8 @@ def _write_BrokerHeartbeatRequest_1(o: BrokerHeartbeatRequest, write: Write, ver
                     not_a_uuid(offline_log_dirs_list_element)
                 put(offline_log_dirs_list_element)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_iqqtt(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_iqqttx(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
+    fields = _pack_iqqttx(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _tags_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -286,11 +278,8 @@ def _write_BrokerHeartbeatRequest_2(o: BrokerHeartbeatRequest, write: Write, ver
                     not_a_uuid(cordoned_log_dirs_list_element)
                 put(cordoned_log_dirs_list_element)
         tags.append((1, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_iqqtt(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_iqqttx(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down))
+    fields = _pack_iqqttx(o.broker_id, o.broker_epoch, o.current_metadata_offset, o.want_fence, o.want_shut_down)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _read_BrokerHeartbeatResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[BrokerHeartbeatResponse, int]:
@@ -304,11 +293,8 @@ def _read_BrokerHeartbeatResponse_0(data: bytes, pos: int, budget: Budget) -> tu
 
 
 def _write_BrokerHeartbeatResponse_0(o: BrokerHeartbeatResponse, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_ihttt(o.throttle_time_ms, o.error_code, o.is_caught_up, o.is_fenced, o.should_shut_down))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ihtttx(o.throttle_time_ms, o.error_code, o.is_caught_up, o.is_fenced, o.should_shut_down))
+    fields = _pack_ihtttx(o.throttle_time_ms, o.error_code, o.is_caught_up, o.is_fenced, o.should_shut_down)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 BrokerHeartbeatRequest.READERS = (_read_BrokerHeartbeatRequest_0, _read_BrokerHeartbeatRequest_1, _read_BrokerHeartbeatRequest_2,)

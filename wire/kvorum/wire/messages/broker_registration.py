@@ -42,15 +42,11 @@ _pack_16sB = Struct(">16sB").pack
 _pack_t = Struct(">?").pack
 _pack_tB = Struct(">?B").pack
 _pack_tx = Struct(">?x").pack
-_pack_Hh = Struct(">Hh").pack
 _pack_Hhx = Struct(">Hhx").pack
-_pack_hh = Struct(">hh").pack
 _pack_hhx = Struct(">hhx").pack
 _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
-_pack_ihq = Struct(">ihq").pack
 _pack_ihqx = Struct(">ihqx").pack
-_pack_q = Struct(">q").pack
 _pack_qx = Struct(">qx").pack
 __all__ = ["BrokerRegistrationRequest", "BrokerRegistrationResponse"]
 
@@ -212,11 +208,8 @@ def _write_BrokerRegistrationRequestFeature_0(items: Iterable[BrokerRegistration
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_hh(o.min_supported_version, o.max_supported_version))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hhx(o.min_supported_version, o.max_supported_version))
+        fields = _pack_hhx(o.min_supported_version, o.max_supported_version)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_BrokerRegistrationRequestListener_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[BrokerRegistrationRequestListener], int]:
@@ -267,11 +260,8 @@ def _write_BrokerRegistrationRequestListener_0(items: Iterable[BrokerRegistratio
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_Hh(o.port, o.security_protocol))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hhx(o.port, o.security_protocol))
+        fields = _pack_Hhx(o.port, o.security_protocol)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_BrokerRegistrationRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationRequest, int]:
@@ -334,21 +324,13 @@ def _write_BrokerRegistrationRequest_0(o: BrokerRegistrationRequest, write: Writ
         non_default("isMigratingZkBroker", version)
     text = o.cluster_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.broker_id, n))
-    else:
-        write(_pack_i(o.broker_id))
-        write(long_string_length(n))
+    write(_pack_iB(o.broker_id, n) if n < 128 else _pack_i(o.broker_id) + long_string_length(n))
     write(text)
     if len(o.incarnation_id) != 16:
         not_a_uuid(o.incarnation_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
-    if n < 128:
-        write(_pack_16sB(o.incarnation_id, n))
-    else:
-        write(_pack_16s(o.incarnation_id))
-        write(write_uvarint(n))
+    write(_pack_16sB(o.incarnation_id, n) if n < 128 else _pack_16s(o.incarnation_id) + write_uvarint(n))
     if listeners_list:
         _write_BrokerRegistrationRequestListener_0(listeners_list, write, version)
     features_list = o.features
@@ -361,10 +343,7 @@ def _write_BrokerRegistrationRequest_0(o: BrokerRegistrationRequest, write: Writ
     n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_BrokerRegistrationRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationRequest, int]:
@@ -424,21 +403,13 @@ def _read_BrokerRegistrationRequest_1(data: bytes, pos: int, budget: Budget) -> 
 def _write_BrokerRegistrationRequest_1(o: BrokerRegistrationRequest, write: Write, version: int) -> None:
     text = o.cluster_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.broker_id, n))
-    else:
-        write(_pack_i(o.broker_id))
-        write(long_string_length(n))
+    write(_pack_iB(o.broker_id, n) if n < 128 else _pack_i(o.broker_id) + long_string_length(n))
     write(text)
     if len(o.incarnation_id) != 16:
         not_a_uuid(o.incarnation_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
-    if n < 128:
-        write(_pack_16sB(o.incarnation_id, n))
-    else:
-        write(_pack_16s(o.incarnation_id))
-        write(write_uvarint(n))
+    write(_pack_16sB(o.incarnation_id, n) if n < 128 else _pack_16s(o.incarnation_id) + write_uvarint(n))
     if listeners_list:
         _write_BrokerRegistrationRequestListener_0(listeners_list, write, version)
     features_list = o.features
@@ -451,11 +422,8 @@ def _write_BrokerRegistrationRequest_1(o: BrokerRegistrationRequest, write: Writ
     n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.is_migrating_zk_broker))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.is_migrating_zk_broker))
+    fields = _pack_tx(o.is_migrating_zk_broker)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_BrokerRegistrationRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationRequest, int]:
@@ -524,21 +492,13 @@ def _read_BrokerRegistrationRequest_2(data: bytes, pos: int, budget: Budget) -> 
 def _write_BrokerRegistrationRequest_2(o: BrokerRegistrationRequest, write: Write, version: int) -> None:
     text = o.cluster_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.broker_id, n))
-    else:
-        write(_pack_i(o.broker_id))
-        write(long_string_length(n))
+    write(_pack_iB(o.broker_id, n) if n < 128 else _pack_i(o.broker_id) + long_string_length(n))
     write(text)
     if len(o.incarnation_id) != 16:
         not_a_uuid(o.incarnation_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
-    if n < 128:
-        write(_pack_16sB(o.incarnation_id, n))
-    else:
-        write(_pack_16s(o.incarnation_id))
-        write(write_uvarint(n))
+    write(_pack_16sB(o.incarnation_id, n) if n < 128 else _pack_16s(o.incarnation_id) + write_uvarint(n))
     if listeners_list:
         _write_BrokerRegistrationRequestListener_0(listeners_list, write, version)
     features_list = o.features
@@ -553,20 +513,13 @@ def _write_BrokerRegistrationRequest_2(o: BrokerRegistrationRequest, write: Writ
     write(text)
     log_dirs_list = o.log_dirs
     n = len(log_dirs_list) + 1
-    if n < 128:
-        write(_pack_tB(o.is_migrating_zk_broker, n))
-    else:
-        write(_pack_t(o.is_migrating_zk_broker))
-        write(write_uvarint(n))
+    write(_pack_tB(o.is_migrating_zk_broker, n) if n < 128 else _pack_t(o.is_migrating_zk_broker) + write_uvarint(n))
     if log_dirs_list:
         for log_dirs_list_element in log_dirs_list:
             if len(log_dirs_list_element) != 16:
                 not_a_uuid(log_dirs_list_element)
             write(log_dirs_list_element)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_BrokerRegistrationRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationRequest, int]:
@@ -634,21 +587,13 @@ def _read_BrokerRegistrationRequest_3(data: bytes, pos: int, budget: Budget) -> 
 def _write_BrokerRegistrationRequest_3(o: BrokerRegistrationRequest, write: Write, version: int) -> None:
     text = o.cluster_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.broker_id, n))
-    else:
-        write(_pack_i(o.broker_id))
-        write(long_string_length(n))
+    write(_pack_iB(o.broker_id, n) if n < 128 else _pack_i(o.broker_id) + long_string_length(n))
     write(text)
     if len(o.incarnation_id) != 16:
         not_a_uuid(o.incarnation_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
-    if n < 128:
-        write(_pack_16sB(o.incarnation_id, n))
-    else:
-        write(_pack_16s(o.incarnation_id))
-        write(write_uvarint(n))
+    write(_pack_16sB(o.incarnation_id, n) if n < 128 else _pack_16s(o.incarnation_id) + write_uvarint(n))
     if listeners_list:
         _write_BrokerRegistrationRequestListener_0(listeners_list, write, version)
     features_list = o.features
@@ -663,21 +608,14 @@ def _write_BrokerRegistrationRequest_3(o: BrokerRegistrationRequest, write: Writ
     write(text)
     log_dirs_list = o.log_dirs
     n = len(log_dirs_list) + 1
-    if n < 128:
-        write(_pack_tB(o.is_migrating_zk_broker, n))
-    else:
-        write(_pack_t(o.is_migrating_zk_broker))
-        write(write_uvarint(n))
+    write(_pack_tB(o.is_migrating_zk_broker, n) if n < 128 else _pack_t(o.is_migrating_zk_broker) + write_uvarint(n))
     if log_dirs_list:
         for log_dirs_list_element in log_dirs_list:
             if len(log_dirs_list_element) != 16:
                 not_a_uuid(log_dirs_list_element)
             write(log_dirs_list_element)
-    if o.unknown_tagged_fields:
-        write(_pack_q(o.previous_broker_epoch))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_qx(o.previous_broker_epoch))
+    fields = _pack_qx(o.previous_broker_epoch)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_BrokerRegistrationResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[BrokerRegistrationResponse, int]:
@@ -691,11 +629,8 @@ def _read_BrokerRegistrationResponse_0(data: bytes, pos: int, budget: Budget) ->
 
 
 def _write_BrokerRegistrationResponse_0(o: BrokerRegistrationResponse, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_ihq(o.throttle_time_ms, o.error_code, o.broker_epoch))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ihqx(o.throttle_time_ms, o.error_code, o.broker_epoch))
+    fields = _pack_ihqx(o.throttle_time_ms, o.error_code, o.broker_epoch)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 BrokerRegistrationRequest.READERS = (_read_BrokerRegistrationRequest_0, _read_BrokerRegistrationRequest_1, _read_BrokerRegistrationRequest_2, _read_BrokerRegistrationRequest_3, _read_BrokerRegistrationRequest_3,)

@@ -27,7 +27,6 @@ from kvorum.wire.primitives import (
 _read_b = Struct(">b").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
 _pack_b = Struct(">b").pack
-_pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 __all__ = ["BrokerRegistrationChangeRecord"]
 
@@ -121,11 +120,8 @@ def _write_BrokerRegistrationChangeRecord_0(o: BrokerRegistrationChangeRecord, w
         put = payload.append
         put(_pack_b(o.fenced))
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_iq(o.broker_id, o.broker_epoch))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_iqx(o.broker_id, o.broker_epoch))
+    fields = _pack_iqx(o.broker_id, o.broker_epoch)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _tags_BrokerRegistrationChangeRecord_1(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -187,11 +183,8 @@ def _write_BrokerRegistrationChangeRecord_1(o: BrokerRegistrationChangeRecord, w
         put = payload.append
         put(_pack_b(o.in_controlled_shutdown))
         tags.append((1, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_iq(o.broker_id, o.broker_epoch))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_iqx(o.broker_id, o.broker_epoch))
+    fields = _pack_iqx(o.broker_id, o.broker_epoch)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _tags_BrokerRegistrationChangeRecord_2(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -276,11 +269,8 @@ def _write_BrokerRegistrationChangeRecord_2(o: BrokerRegistrationChangeRecord, w
                     not_a_uuid(log_dirs_list_element)
                 put(log_dirs_list_element)
         tags.append((2, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_iq(o.broker_id, o.broker_epoch))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_iqx(o.broker_id, o.broker_epoch))
+    fields = _pack_iqx(o.broker_id, o.broker_epoch)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _tags_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -388,11 +378,8 @@ def _write_BrokerRegistrationChangeRecord_3(o: BrokerRegistrationChangeRecord, w
                     not_a_uuid(cordoned_log_dirs_list_element)
                 put(cordoned_log_dirs_list_element)
         tags.append((3, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_iq(o.broker_id, o.broker_epoch))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_iqx(o.broker_id, o.broker_epoch))
+    fields = _pack_iqx(o.broker_id, o.broker_epoch)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 BrokerRegistrationChangeRecord.READERS = (_read_BrokerRegistrationChangeRecord_0, _read_BrokerRegistrationChangeRecord_1, _read_BrokerRegistrationChangeRecord_2, _read_BrokerRegistrationChangeRecord_3,)

@@ -72,10 +72,7 @@ def _write_ClearElrRecord_0(o: ClearElrRecord, write: Write, version: int) -> No
     n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ClearElrRecord.READERS = (_read_ClearElrRecord_0,)

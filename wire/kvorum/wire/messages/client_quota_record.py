@@ -28,7 +28,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_dtB = Struct(">d?B").unpack_from
-_pack_dt = Struct(">d?").pack
 _pack_dtx = Struct(">d?x").pack
 __all__ = ["ClientQuotaRecord"]
 
@@ -137,10 +136,7 @@ def _write_ClientQuotaRecordEntityData_0(items: Iterable[ClientQuotaRecordEntity
         n = 0 if entity_name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ClientQuotaRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[ClientQuotaRecord, int]:
@@ -183,11 +179,8 @@ def _write_ClientQuotaRecord_0(o: ClientQuotaRecord, write: Write, version: int)
     n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_dt(o.value, o.remove))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_dtx(o.value, o.remove))
+    fields = _pack_dtx(o.value, o.remove)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 ClientQuotaRecord.READERS = (_read_ClientQuotaRecord_0,)

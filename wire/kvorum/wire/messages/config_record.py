@@ -110,11 +110,7 @@ def _read_ConfigRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[ConfigR
 def _write_ConfigRecord_0(o: ConfigRecord, write: Write, version: int) -> None:
     text = o.resource_name.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_bB(o.resource_type, n))
-    else:
-        write(_pack_b(o.resource_type))
-        write(long_string_length(n))
+    write(_pack_bB(o.resource_type, n) if n < 128 else _pack_b(o.resource_type) + long_string_length(n))
     write(text)
     text = o.name.encode()
     n = len(text) + 1
@@ -125,10 +121,7 @@ def _write_ConfigRecord_0(o: ConfigRecord, write: Write, version: int) -> None:
     n = 0 if value_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ConfigRecord.READERS = (_read_ConfigRecord_0,)

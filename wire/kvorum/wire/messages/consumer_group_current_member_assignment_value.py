@@ -194,10 +194,7 @@ def _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(items: Ite
                     put(write_uvarint(n + 1))
                     put(write_numbers(assignment_epochs_list, "i"))
             tags.append((0, b"".join(payload)))
-        if tags or o.unknown_tagged_fields:
-            write_tags(write, tags, o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ConsumerGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupCurrentMemberAssignmentValue, int]:
@@ -228,11 +225,7 @@ def _read_ConsumerGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int, bud
 def _write_ConsumerGroupCurrentMemberAssignmentValue_0(o: ConsumerGroupCurrentMemberAssignmentValue, write: Write, version: int) -> None:
     assigned_partitions_list = o.assigned_partitions
     n = len(assigned_partitions_list) + 1
-    if n < 128:
-        write(_pack_iibB(o.member_epoch, o.previous_member_epoch, o.state, n))
-    else:
-        write(_pack_iib(o.member_epoch, o.previous_member_epoch, o.state))
-        write(write_uvarint(n))
+    write(_pack_iibB(o.member_epoch, o.previous_member_epoch, o.state, n) if n < 128 else _pack_iib(o.member_epoch, o.previous_member_epoch, o.state) + write_uvarint(n))
     if assigned_partitions_list:
         _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(assigned_partitions_list, write, version)
     partitions_pending_revocation_list = o.partitions_pending_revocation
@@ -240,10 +233,7 @@ def _write_ConsumerGroupCurrentMemberAssignmentValue_0(o: ConsumerGroupCurrentMe
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if partitions_pending_revocation_list:
         _write_ConsumerGroupCurrentMemberAssignmentValueTopicPartitions_0(partitions_pending_revocation_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ConsumerGroupCurrentMemberAssignmentValue.READERS = (_read_ConsumerGroupCurrentMemberAssignmentValue_0,)

@@ -42,9 +42,7 @@ _read_iB = Struct(">iB").unpack_from
 _read_iiB = Struct(">iiB").unpack_from
 _pack_16s = Struct(">16s").pack
 _pack_16sB = Struct(">16sB").pack
-_pack_t = Struct(">?").pack
 _pack_tx = Struct(">?x").pack
-_pack_b = Struct(">b").pack
 _pack_bx = Struct(">bx").pack
 _pack_h = Struct(">h").pack
 _pack_hB = Struct(">hB").pack
@@ -280,11 +278,8 @@ def _write_ConsumerGroupDescribeRequest_0(o: ConsumerGroupDescribeRequest, write
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.include_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.include_authorized_operations))
+    fields = _pack_tx(o.include_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ConsumerGroupDescribeResponseTopicPartitions_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupDescribeResponseTopicPartitions], int]:
@@ -331,18 +326,14 @@ def _write_ConsumerGroupDescribeResponseTopicPartitions_0(items: Iterable[Consum
             not_a_uuid(o.topic_id)
         text = o.topic_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(long_string_length(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + long_string_length(n))
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -377,10 +368,7 @@ def _write_ConsumerGroupDescribeResponseAssignment_0(items: Iterable[ConsumerGro
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topic_partitions_list:
             _write_ConsumerGroupDescribeResponseTopicPartitions_0(topic_partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ConsumerGroupDescribeResponseMember_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupDescribeResponseMember], int]:
@@ -520,11 +508,7 @@ def _write_ConsumerGroupDescribeResponseMember_0(items: Iterable[ConsumerGroupDe
         write(text)
         text = o.client_id.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.member_epoch, n))
-        else:
-            write(_pack_i(o.member_epoch))
-            write(long_string_length(n))
+        write(_pack_iB(o.member_epoch, n) if n < 128 else _pack_i(o.member_epoch) + long_string_length(n))
         write(text)
         text = o.client_host.encode()
         n = len(text) + 1
@@ -546,10 +530,7 @@ def _write_ConsumerGroupDescribeResponseMember_0(items: Iterable[ConsumerGroupDe
         write(text)
         _write_ConsumerGroupDescribeResponseAssignment_0((o.assignment,), write, version)
         _write_ConsumerGroupDescribeResponseAssignment_0((o.target_assignment,), write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ConsumerGroupDescribeResponseMember_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupDescribeResponseMember], int]:
@@ -688,11 +669,7 @@ def _write_ConsumerGroupDescribeResponseMember_1(items: Iterable[ConsumerGroupDe
         write(text)
         text = o.client_id.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.member_epoch, n))
-        else:
-            write(_pack_i(o.member_epoch))
-            write(long_string_length(n))
+        write(_pack_iB(o.member_epoch, n) if n < 128 else _pack_i(o.member_epoch) + long_string_length(n))
         write(text)
         text = o.client_host.encode()
         n = len(text) + 1
@@ -714,11 +691,8 @@ def _write_ConsumerGroupDescribeResponseMember_1(items: Iterable[ConsumerGroupDe
         write(text)
         _write_ConsumerGroupDescribeResponseAssignment_0((o.assignment,), write, version)
         _write_ConsumerGroupDescribeResponseAssignment_0((o.target_assignment,), write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_b(o.member_type))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bx(o.member_type))
+        fields = _pack_bx(o.member_type)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ConsumerGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupDescribeResponseDescribedGroup], int]:
@@ -798,11 +772,7 @@ def _write_ConsumerGroupDescribeResponseDescribedGroup_0(items: Iterable[Consume
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.group_id.encode()
         n = len(text) + 1
@@ -814,22 +784,15 @@ def _write_ConsumerGroupDescribeResponseDescribedGroup_0(items: Iterable[Consume
         write(text)
         text = o.assignor_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iiB(o.group_epoch, o.assignment_epoch, n))
-        else:
-            write(_pack_ii(o.group_epoch, o.assignment_epoch))
-            write(long_string_length(n))
+        write(_pack_iiB(o.group_epoch, o.assignment_epoch, n) if n < 128 else _pack_ii(o.group_epoch, o.assignment_epoch) + long_string_length(n))
         write(text)
         members_list = o.members
         n = len(members_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if members_list:
             _write_ConsumerGroupDescribeResponseMember_0(members_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.authorized_operations))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.authorized_operations))
+        fields = _pack_ix(o.authorized_operations)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ConsumerGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupDescribeResponseDescribedGroup], int]:
@@ -909,11 +872,7 @@ def _write_ConsumerGroupDescribeResponseDescribedGroup_1(items: Iterable[Consume
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.group_id.encode()
         n = len(text) + 1
@@ -925,22 +884,15 @@ def _write_ConsumerGroupDescribeResponseDescribedGroup_1(items: Iterable[Consume
         write(text)
         text = o.assignor_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iiB(o.group_epoch, o.assignment_epoch, n))
-        else:
-            write(_pack_ii(o.group_epoch, o.assignment_epoch))
-            write(long_string_length(n))
+        write(_pack_iiB(o.group_epoch, o.assignment_epoch, n) if n < 128 else _pack_ii(o.group_epoch, o.assignment_epoch) + long_string_length(n))
         write(text)
         members_list = o.members
         n = len(members_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if members_list:
             _write_ConsumerGroupDescribeResponseMember_1(members_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.authorized_operations))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.authorized_operations))
+        fields = _pack_ix(o.authorized_operations)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ConsumerGroupDescribeResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupDescribeResponse, int]:
@@ -964,17 +916,10 @@ def _read_ConsumerGroupDescribeResponse_0(data: bytes, pos: int, budget: Budget)
 def _write_ConsumerGroupDescribeResponse_0(o: ConsumerGroupDescribeResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if groups_list:
         _write_ConsumerGroupDescribeResponseDescribedGroup_0(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ConsumerGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupDescribeResponse, int]:
@@ -998,17 +943,10 @@ def _read_ConsumerGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget)
 def _write_ConsumerGroupDescribeResponse_1(o: ConsumerGroupDescribeResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if groups_list:
         _write_ConsumerGroupDescribeResponseDescribedGroup_1(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ConsumerGroupDescribeRequest.READERS = (_read_ConsumerGroupDescribeRequest_0, _read_ConsumerGroupDescribeRequest_0,)

@@ -232,7 +232,7 @@ def _write_ConsumerGroupHeartbeatRequestTopicPartitions_0(items: Iterable[Consum
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -368,11 +368,7 @@ def _write_ConsumerGroupHeartbeatRequest_0(o: ConsumerGroupHeartbeatRequest, wri
     instance_id_value = o.instance_id
     text = b"" if instance_id_value is None else instance_id_value.encode()
     n = 0 if instance_id_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.member_epoch, n))
-    else:
-        write(_pack_i(o.member_epoch))
-        write(long_string_length(n))
+    write(_pack_iB(o.member_epoch, n) if n < 128 else _pack_i(o.member_epoch) + long_string_length(n))
     write(text)
     rack_id_value = o.rack_id
     text = b"" if rack_id_value is None else rack_id_value.encode()
@@ -381,11 +377,7 @@ def _write_ConsumerGroupHeartbeatRequest_0(o: ConsumerGroupHeartbeatRequest, wri
     write(text)
     subscribed_topic_names_list = o.subscribed_topic_names
     n = 0 if subscribed_topic_names_list is None else len(subscribed_topic_names_list) + 1
-    if n < 128:
-        write(_pack_iB(o.rebalance_timeout_ms, n))
-    else:
-        write(_pack_i(o.rebalance_timeout_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.rebalance_timeout_ms, n) if n < 128 else _pack_i(o.rebalance_timeout_ms) + write_uvarint(n))
     if subscribed_topic_names_list:
         for subscribed_topic_names_list_element in subscribed_topic_names_list:
             text = subscribed_topic_names_list_element.encode()
@@ -402,10 +394,7 @@ def _write_ConsumerGroupHeartbeatRequest_0(o: ConsumerGroupHeartbeatRequest, wri
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topic_partitions_list:
         _write_ConsumerGroupHeartbeatRequestTopicPartitions_0(topic_partitions_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ConsumerGroupHeartbeatRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupHeartbeatRequest, int]:
@@ -549,11 +538,7 @@ def _write_ConsumerGroupHeartbeatRequest_1(o: ConsumerGroupHeartbeatRequest, wri
     instance_id_value = o.instance_id
     text = b"" if instance_id_value is None else instance_id_value.encode()
     n = 0 if instance_id_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.member_epoch, n))
-    else:
-        write(_pack_i(o.member_epoch))
-        write(long_string_length(n))
+    write(_pack_iB(o.member_epoch, n) if n < 128 else _pack_i(o.member_epoch) + long_string_length(n))
     write(text)
     rack_id_value = o.rack_id
     text = b"" if rack_id_value is None else rack_id_value.encode()
@@ -562,11 +547,7 @@ def _write_ConsumerGroupHeartbeatRequest_1(o: ConsumerGroupHeartbeatRequest, wri
     write(text)
     subscribed_topic_names_list = o.subscribed_topic_names
     n = 0 if subscribed_topic_names_list is None else len(subscribed_topic_names_list) + 1
-    if n < 128:
-        write(_pack_iB(o.rebalance_timeout_ms, n))
-    else:
-        write(_pack_i(o.rebalance_timeout_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.rebalance_timeout_ms, n) if n < 128 else _pack_i(o.rebalance_timeout_ms) + write_uvarint(n))
     if subscribed_topic_names_list:
         for subscribed_topic_names_list_element in subscribed_topic_names_list:
             text = subscribed_topic_names_list_element.encode()
@@ -588,10 +569,7 @@ def _write_ConsumerGroupHeartbeatRequest_1(o: ConsumerGroupHeartbeatRequest, wri
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topic_partitions_list:
         _write_ConsumerGroupHeartbeatRequestTopicPartitions_0(topic_partitions_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ConsumerGroupHeartbeatResponseTopicPartitions_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupHeartbeatResponseTopicPartitions], int]:
@@ -629,7 +607,7 @@ def _write_ConsumerGroupHeartbeatResponseTopicPartitions_0(items: Iterable[Consu
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -664,10 +642,7 @@ def _write_ConsumerGroupHeartbeatResponseAssignment_0(items: Iterable[ConsumerGr
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topic_partitions_list:
             _write_ConsumerGroupHeartbeatResponseTopicPartitions_0(topic_partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ConsumerGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupHeartbeatResponse, int]:
@@ -721,11 +696,7 @@ def _write_ConsumerGroupHeartbeatResponse_0(o: ConsumerGroupHeartbeatResponse, w
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     member_id_value = o.member_id
     text = b"" if member_id_value is None else member_id_value.encode()
@@ -738,10 +709,7 @@ def _write_ConsumerGroupHeartbeatResponse_0(o: ConsumerGroupHeartbeatResponse, w
     else:
         write(b"\x01")
         _write_ConsumerGroupHeartbeatResponseAssignment_0((o.assignment,), write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ConsumerGroupHeartbeatRequest.READERS = (_read_ConsumerGroupHeartbeatRequest_0, _read_ConsumerGroupHeartbeatRequest_1,)

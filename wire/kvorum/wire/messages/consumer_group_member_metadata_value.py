@@ -168,10 +168,7 @@ def _write_ConsumerGroupMemberMetadataValueClassicProtocol_0(items: Iterable[Con
         n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         write(raw)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupMemberMetadataValueClassicMemberMetadata], int]:
@@ -199,17 +196,10 @@ def _write_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0(items: Iterab
     for o in items:
         supported_protocols_list = o.supported_protocols
         n = len(supported_protocols_list) + 1
-        if n < 128:
-            write(_pack_iB(o.session_timeout_ms, n))
-        else:
-            write(_pack_i(o.session_timeout_ms))
-            write(write_uvarint(n))
+        write(_pack_iB(o.session_timeout_ms, n) if n < 128 else _pack_i(o.session_timeout_ms) + write_uvarint(n))
         if supported_protocols_list:
             _write_ConsumerGroupMemberMetadataValueClassicProtocol_0(supported_protocols_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_ConsumerGroupMemberMetadataValue_0(o: ConsumerGroupMemberMetadataValue, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -391,11 +381,7 @@ def _write_ConsumerGroupMemberMetadataValue_0(o: ConsumerGroupMemberMetadataValu
     server_assignor_value = o.server_assignor
     text = b"" if server_assignor_value is None else server_assignor_value.encode()
     n = 0 if server_assignor_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.rebalance_timeout_ms, n))
-    else:
-        write(_pack_i(o.rebalance_timeout_ms))
-        write(long_string_length(n))
+    write(_pack_iB(o.rebalance_timeout_ms, n) if n < 128 else _pack_i(o.rebalance_timeout_ms) + long_string_length(n))
     write(text)
     tags: Tags = []
     payload: list[bytes | memoryview]
@@ -408,10 +394,7 @@ def _write_ConsumerGroupMemberMetadataValue_0(o: ConsumerGroupMemberMetadataValu
             put(b"\x01")
             _write_ConsumerGroupMemberMetadataValueClassicMemberMetadata_0((o.classic_member_metadata,), put, version)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 ConsumerGroupMemberMetadataValue.READERS = (_read_ConsumerGroupMemberMetadataValue_0,)

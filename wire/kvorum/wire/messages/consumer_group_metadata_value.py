@@ -19,7 +19,6 @@ from kvorum.wire.primitives import (
 
 _read_iB = Struct(">iB").unpack_from
 _read_q = Struct(">q").unpack_from
-_pack_i = Struct(">i").pack
 _pack_ix = Struct(">ix").pack
 _pack_q = Struct(">q").pack
 __all__ = ["ConsumerGroupMetadataValue"]
@@ -91,11 +90,8 @@ def _write_ConsumerGroupMetadataValue_0(o: ConsumerGroupMetadataValue, write: Wr
         put = payload.append
         put(_pack_q(o.metadata_hash))
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_i(o.epoch))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.epoch))
+    fields = _pack_ix(o.epoch)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 ConsumerGroupMetadataValue.READERS = (_read_ConsumerGroupMetadataValue_0,)

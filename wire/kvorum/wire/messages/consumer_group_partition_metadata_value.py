@@ -147,21 +147,14 @@ def _write_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(items: Iterabl
     for o in items:
         racks_list = o.racks
         n = len(racks_list) + 1
-        if n < 128:
-            write(_pack_iB(o.partition, n))
-        else:
-            write(_pack_i(o.partition))
-            write(write_uvarint(n))
+        write(_pack_iB(o.partition, n) if n < 128 else _pack_i(o.partition) + write_uvarint(n))
         if racks_list:
             for racks_list_element in racks_list:
                 text = racks_list_element.encode()
                 n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
                 write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ConsumerGroupPartitionMetadataValueTopicMetadata_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ConsumerGroupPartitionMetadataValueTopicMetadata], int]:
@@ -203,25 +196,14 @@ def _write_ConsumerGroupPartitionMetadataValueTopicMetadata_0(items: Iterable[Co
             not_a_uuid(o.topic_id)
         text = o.topic_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(long_string_length(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + long_string_length(n))
         write(text)
         partition_metadata_list = o.partition_metadata
         n = len(partition_metadata_list) + 1
-        if n < 128:
-            write(_pack_iB(o.num_partitions, n))
-        else:
-            write(_pack_i(o.num_partitions))
-            write(write_uvarint(n))
+        write(_pack_iB(o.num_partitions, n) if n < 128 else _pack_i(o.num_partitions) + write_uvarint(n))
         if partition_metadata_list:
             _write_ConsumerGroupPartitionMetadataValuePartitionMetadata_0(partition_metadata_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ConsumerGroupPartitionMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[ConsumerGroupPartitionMetadataValue, int]:
@@ -248,10 +230,7 @@ def _write_ConsumerGroupPartitionMetadataValue_0(o: ConsumerGroupPartitionMetada
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_ConsumerGroupPartitionMetadataValueTopicMetadata_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ConsumerGroupPartitionMetadataValue.READERS = (_read_ConsumerGroupPartitionMetadataValue_0,)

@@ -25,7 +25,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_qqB = Struct(">qqB").unpack_from
-_pack_qq = Struct(">qq").pack
 _pack_qqx = Struct(">qqx").pack
 __all__ = ["ConsumerGroupRegularExpressionValue"]
 
@@ -100,11 +99,8 @@ def _write_ConsumerGroupRegularExpressionValue_0(o: ConsumerGroupRegularExpressi
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_qq(o.version, o.timestamp))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_qqx(o.version, o.timestamp))
+    fields = _pack_qqx(o.version, o.timestamp)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 ConsumerGroupRegularExpressionValue.READERS = (_read_ConsumerGroupRegularExpressionValue_0,)

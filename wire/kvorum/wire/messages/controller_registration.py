@@ -33,9 +33,7 @@ _read_HhB = Struct(">HhB").unpack_from
 _read_hhB = Struct(">hhB").unpack_from
 _read_i16stB = Struct(">i16s?B").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
-_pack_Hh = Struct(">Hh").pack
 _pack_Hhx = Struct(">Hhx").pack
-_pack_hh = Struct(">hh").pack
 _pack_hhx = Struct(">hhx").pack
 _pack_i16st = Struct(">i16s?").pack
 _pack_i16stB = Struct(">i16s?B").pack
@@ -189,11 +187,8 @@ def _write_ControllerRegistrationRequestFeature_0(items: Iterable[ControllerRegi
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_hh(o.min_supported_version, o.max_supported_version))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hhx(o.min_supported_version, o.max_supported_version))
+        fields = _pack_hhx(o.min_supported_version, o.max_supported_version)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ControllerRegistrationRequestListener_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ControllerRegistrationRequestListener], int]:
@@ -244,11 +239,8 @@ def _write_ControllerRegistrationRequestListener_0(items: Iterable[ControllerReg
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_Hh(o.port, o.security_protocol))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hhx(o.port, o.security_protocol))
+        fields = _pack_Hhx(o.port, o.security_protocol)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ControllerRegistrationRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ControllerRegistrationRequest, int]:
@@ -281,11 +273,7 @@ def _write_ControllerRegistrationRequest_0(o: ControllerRegistrationRequest, wri
         not_a_uuid(o.incarnation_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
-    if n < 128:
-        write(_pack_i16stB(o.controller_id, o.incarnation_id, o.zk_migration_ready, n))
-    else:
-        write(_pack_i16st(o.controller_id, o.incarnation_id, o.zk_migration_ready))
-        write(write_uvarint(n))
+    write(_pack_i16stB(o.controller_id, o.incarnation_id, o.zk_migration_ready, n) if n < 128 else _pack_i16st(o.controller_id, o.incarnation_id, o.zk_migration_ready) + write_uvarint(n))
     if listeners_list:
         _write_ControllerRegistrationRequestListener_0(listeners_list, write, version)
     features_list = o.features
@@ -293,10 +281,7 @@ def _write_ControllerRegistrationRequest_0(o: ControllerRegistrationRequest, wri
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if features_list:
         _write_ControllerRegistrationRequestFeature_0(features_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ControllerRegistrationResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ControllerRegistrationResponse, int]:
@@ -329,16 +314,9 @@ def _write_ControllerRegistrationResponse_0(o: ControllerRegistrationResponse, w
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ControllerRegistrationRequest.READERS = (_read_ControllerRegistrationRequest_0,)

@@ -271,29 +271,18 @@ def _write_CreateAclsRequestAclCreation_2(items: Iterable[CreateAclsRequestAclCr
     for o in items:
         text = o.resource_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.resource_type, n))
-        else:
-            write(_pack_b(o.resource_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.resource_type, n) if n < 128 else _pack_b(o.resource_type) + long_string_length(n))
         write(text)
         text = o.principal.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.resource_pattern_type, n))
-        else:
-            write(_pack_b(o.resource_pattern_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.resource_pattern_type, n) if n < 128 else _pack_b(o.resource_pattern_type) + long_string_length(n))
         write(text)
         text = o.host.encode()
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_bb(o.operation, o.permission_type))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bbx(o.operation, o.permission_type))
+        fields = _pack_bbx(o.operation, o.permission_type)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_CreateAclsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[CreateAclsRequest, int]:
@@ -341,10 +330,7 @@ def _write_CreateAclsRequest_2(o: CreateAclsRequest, write: Write, version: int)
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if creations_list:
         _write_CreateAclsRequestAclCreation_2(creations_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_CreateAclsResponseAclCreationResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateAclsResponseAclCreationResult], int]:
@@ -415,16 +401,9 @@ def _write_CreateAclsResponseAclCreationResult_2(items: Iterable[CreateAclsRespo
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_CreateAclsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[CreateAclsResponse, int]:
@@ -469,17 +448,10 @@ def _read_CreateAclsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[C
 def _write_CreateAclsResponse_2(o: CreateAclsResponse, write: Write, version: int) -> None:
     results_list = o.results
     n = len(results_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if results_list:
         _write_CreateAclsResponseAclCreationResult_2(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 CreateAclsRequest.READERS = (_read_CreateAclsRequest_1, _read_CreateAclsRequest_2, _read_CreateAclsRequest_2,)

@@ -247,10 +247,7 @@ def _write_CreateDelegationTokenRequestCreatableRenewers_2(items: Iterable[Creat
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_CreateDelegationTokenRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[CreateDelegationTokenRequest, int]:
@@ -313,11 +310,8 @@ def _write_CreateDelegationTokenRequest_2(o: CreateDelegationTokenRequest, write
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if renewers_list:
         _write_CreateDelegationTokenRequestCreatableRenewers_2(renewers_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_q(o.max_lifetime_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_qx(o.max_lifetime_ms))
+    fields = _pack_qx(o.max_lifetime_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_CreateDelegationTokenRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[CreateDelegationTokenRequest, int]:
@@ -384,11 +378,8 @@ def _write_CreateDelegationTokenRequest_3(o: CreateDelegationTokenRequest, write
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if renewers_list:
         _write_CreateDelegationTokenRequestCreatableRenewers_2(renewers_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_q(o.max_lifetime_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_qx(o.max_lifetime_ms))
+    fields = _pack_qx(o.max_lifetime_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_CreateDelegationTokenResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[CreateDelegationTokenResponse, int]:
@@ -530,11 +521,7 @@ def _write_CreateDelegationTokenResponse_2(o: CreateDelegationTokenResponse, wri
         non_default("tokenRequesterPrincipalName", version)
     text = o.principal_type.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(long_string_length(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
     write(text)
     text = o.principal_name.encode()
     n = len(text) + 1
@@ -542,21 +529,14 @@ def _write_CreateDelegationTokenResponse_2(o: CreateDelegationTokenResponse, wri
     write(text)
     text = o.token_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n))
-    else:
-        write(_pack_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms))
-        write(long_string_length(n))
+    write(_pack_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n) if n < 128 else _pack_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms) + long_string_length(n))
     write(text)
     raw = o.hmac
     n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.throttle_time_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.throttle_time_ms))
+    fields = _pack_ix(o.throttle_time_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_CreateDelegationTokenResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[CreateDelegationTokenResponse, int]:
@@ -642,11 +622,7 @@ def _read_CreateDelegationTokenResponse_3(data: bytes, pos: int, budget: Budget)
 def _write_CreateDelegationTokenResponse_3(o: CreateDelegationTokenResponse, write: Write, version: int) -> None:
     text = o.principal_type.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(long_string_length(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
     write(text)
     text = o.principal_name.encode()
     n = len(text) + 1
@@ -662,21 +638,14 @@ def _write_CreateDelegationTokenResponse_3(o: CreateDelegationTokenResponse, wri
     write(text)
     text = o.token_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n))
-    else:
-        write(_pack_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms))
-        write(long_string_length(n))
+    write(_pack_qqqB(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms, n) if n < 128 else _pack_qqq(o.issue_timestamp_ms, o.expiry_timestamp_ms, o.max_timestamp_ms) + long_string_length(n))
     write(text)
     raw = o.hmac
     n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.throttle_time_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.throttle_time_ms))
+    fields = _pack_ix(o.throttle_time_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 CreateDelegationTokenRequest.READERS = (_read_CreateDelegationTokenRequest_1, _read_CreateDelegationTokenRequest_2, _read_CreateDelegationTokenRequest_3,)

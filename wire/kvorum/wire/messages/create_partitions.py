@@ -244,7 +244,7 @@ def _write_CreatePartitionsRequestCreatePartitionsAssignment_2(items: Iterable[C
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(broker_ids_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -337,17 +337,10 @@ def _write_CreatePartitionsRequestCreatePartitionsTopic_2(items: Iterable[Create
         write(text)
         assignments_list = o.assignments
         n = 0 if assignments_list is None else len(assignments_list) + 1
-        if n < 128:
-            write(_pack_iB(o.count, n))
-        else:
-            write(_pack_i(o.count))
-            write(write_uvarint(n))
+        write(_pack_iB(o.count, n) if n < 128 else _pack_i(o.count) + write_uvarint(n))
         if assignments_list:
             _write_CreatePartitionsRequestCreatePartitionsAssignment_2(assignments_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_CreatePartitionsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[CreatePartitionsRequest, int]:
@@ -398,11 +391,8 @@ def _write_CreatePartitionsRequest_2(o: CreatePartitionsRequest, write: Write, v
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_CreatePartitionsRequestCreatePartitionsTopic_2(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_it(o.timeout_ms, o.validate_only))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_itx(o.timeout_ms, o.validate_only))
+    fields = _pack_itx(o.timeout_ms, o.validate_only)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_CreatePartitionsResponseCreatePartitionsTopicResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreatePartitionsResponseCreatePartitionsTopicResult], int]:
@@ -503,16 +493,9 @@ def _write_CreatePartitionsResponseCreatePartitionsTopicResult_2(items: Iterable
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_CreatePartitionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[CreatePartitionsResponse, int]:
@@ -557,17 +540,10 @@ def _read_CreatePartitionsResponse_2(data: bytes, pos: int, budget: Budget) -> t
 def _write_CreatePartitionsResponse_2(o: CreatePartitionsResponse, write: Write, version: int) -> None:
     results_list = o.results
     n = len(results_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if results_list:
         _write_CreatePartitionsResponseCreatePartitionsTopicResult_2(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 CreatePartitionsRequest.READERS = (_read_CreatePartitionsRequest_0, _read_CreatePartitionsRequest_0, _read_CreatePartitionsRequest_2, _read_CreatePartitionsRequest_2,)

@@ -53,7 +53,6 @@ _read_ihi = Struct(">ihi").unpack_from
 _read_ii = Struct(">ii").unpack_from
 _pack_16sh = Struct(">16sh").pack
 _pack_16shB = Struct(">16shB").pack
-_pack_tbt = Struct(">?b?").pack
 _pack_tbtx = Struct(">?b?x").pack
 _pack_h = Struct(">h").pack
 _pack_hB = Struct(">hB").pack
@@ -364,10 +363,7 @@ def _write_CreateTopicsRequestCreatableTopicConfig_5(items: Iterable[CreateTopic
         n = 0 if value_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_CreateTopicsRequestCreatableReplicaAssignment_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsRequestCreatableReplicaAssignment], int]:
@@ -440,7 +436,7 @@ def _write_CreateTopicsRequestCreatableReplicaAssignment_5(items: Iterable[Creat
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(broker_ids_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -543,11 +539,7 @@ def _write_CreateTopicsRequestCreatableTopic_5(items: Iterable[CreateTopicsReque
         write(text)
         assignments_list = o.assignments
         n = len(assignments_list) + 1
-        if n < 128:
-            write(_pack_ihB(o.num_partitions, o.replication_factor, n))
-        else:
-            write(_pack_ih(o.num_partitions, o.replication_factor))
-            write(write_uvarint(n))
+        write(_pack_ihB(o.num_partitions, o.replication_factor, n) if n < 128 else _pack_ih(o.num_partitions, o.replication_factor) + write_uvarint(n))
         if assignments_list:
             _write_CreateTopicsRequestCreatableReplicaAssignment_5(assignments_list, write, version)
         configs_list = o.configs
@@ -555,10 +547,7 @@ def _write_CreateTopicsRequestCreatableTopic_5(items: Iterable[CreateTopicsReque
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if configs_list:
             _write_CreateTopicsRequestCreatableTopicConfig_5(configs_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_CreateTopicsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[CreateTopicsRequest, int]:
@@ -609,11 +598,8 @@ def _write_CreateTopicsRequest_5(o: CreateTopicsRequest, write: Write, version: 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_CreateTopicsRequestCreatableTopic_5(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_it(o.timeout_ms, o.validate_only))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_itx(o.timeout_ms, o.validate_only))
+    fields = _pack_itx(o.timeout_ms, o.validate_only)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_CreateTopicsResponseCreatableTopicConfigs_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsResponseCreatableTopicConfigs], int]:
@@ -668,11 +654,8 @@ def _write_CreateTopicsResponseCreatableTopicConfigs_5(items: Iterable[CreateTop
         n = 0 if value_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_tbt(o.read_only, o.config_source, o.is_sensitive))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_tbtx(o.read_only, o.config_source, o.is_sensitive))
+        fields = _pack_tbtx(o.read_only, o.config_source, o.is_sensitive)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_CreateTopicsResponseCreatableTopicResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[CreateTopicsResponseCreatableTopicResult], int]:
@@ -812,19 +795,11 @@ def _write_CreateTopicsResponseCreatableTopicResult_5(items: Iterable[CreateTopi
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         configs_list = o.configs
         n = 0 if configs_list is None else len(configs_list) + 1
-        if n < 128:
-            write(_pack_ihB(o.num_partitions, o.replication_factor, n))
-        else:
-            write(_pack_ih(o.num_partitions, o.replication_factor))
-            write(write_uvarint(n))
+        write(_pack_ihB(o.num_partitions, o.replication_factor, n) if n < 128 else _pack_ih(o.num_partitions, o.replication_factor) + write_uvarint(n))
         if configs_list:
             _write_CreateTopicsResponseCreatableTopicConfigs_5(configs_list, write, version)
         tags: Tags = []
@@ -834,10 +809,7 @@ def _write_CreateTopicsResponseCreatableTopicResult_5(items: Iterable[CreateTopi
             put = payload.append
             put(_pack_h(o.topic_config_error_code))
             tags.append((0, b"".join(payload)))
-        if tags or o.unknown_tagged_fields:
-            write_tags(write, tags, o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_CreateTopicsResponseCreatableTopicResult_7(o: CreateTopicsResponseCreatableTopicResult, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -925,19 +897,11 @@ def _write_CreateTopicsResponseCreatableTopicResult_7(items: Iterable[CreateTopi
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_16shB(o.topic_id, o.error_code, n))
-        else:
-            write(_pack_16sh(o.topic_id, o.error_code))
-            write(long_string_length(n))
+        write(_pack_16shB(o.topic_id, o.error_code, n) if n < 128 else _pack_16sh(o.topic_id, o.error_code) + long_string_length(n))
         write(text)
         configs_list = o.configs
         n = 0 if configs_list is None else len(configs_list) + 1
-        if n < 128:
-            write(_pack_ihB(o.num_partitions, o.replication_factor, n))
-        else:
-            write(_pack_ih(o.num_partitions, o.replication_factor))
-            write(write_uvarint(n))
+        write(_pack_ihB(o.num_partitions, o.replication_factor, n) if n < 128 else _pack_ih(o.num_partitions, o.replication_factor) + write_uvarint(n))
         if configs_list:
             _write_CreateTopicsResponseCreatableTopicConfigs_5(configs_list, write, version)
         tags: Tags = []
@@ -947,10 +911,7 @@ def _write_CreateTopicsResponseCreatableTopicResult_7(items: Iterable[CreateTopi
             put = payload.append
             put(_pack_h(o.topic_config_error_code))
             tags.append((0, b"".join(payload)))
-        if tags or o.unknown_tagged_fields:
-            write_tags(write, tags, o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _read_CreateTopicsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[CreateTopicsResponse, int]:
@@ -995,17 +956,10 @@ def _read_CreateTopicsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_CreateTopicsResponse_5(o: CreateTopicsResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_CreateTopicsResponseCreatableTopicResult_5(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_CreateTopicsResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[CreateTopicsResponse, int]:
@@ -1029,17 +983,10 @@ def _read_CreateTopicsResponse_7(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_CreateTopicsResponse_7(o: CreateTopicsResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_CreateTopicsResponseCreatableTopicResult_7(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 CreateTopicsRequest.READERS = (_read_CreateTopicsRequest_2, _read_CreateTopicsRequest_2, _read_CreateTopicsRequest_2, _read_CreateTopicsRequest_5, _read_CreateTopicsRequest_5, _read_CreateTopicsRequest_5,)

@@ -21,7 +21,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_tB = Struct(">?B").unpack_from
-_pack_t = Struct(">?").pack
 _pack_tx = Struct(">?x").pack
 __all__ = ["DefaultPrincipalData"]
 
@@ -98,11 +97,8 @@ def _write_DefaultPrincipalData_0(o: DefaultPrincipalData, write: Write, version
     n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.token_authenticated))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.token_authenticated))
+    fields = _pack_tx(o.token_authenticated)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 DefaultPrincipalData.READERS = (_read_DefaultPrincipalData_0,)

@@ -158,16 +158,9 @@ def _write_DelegationTokenRecord_0(o: DelegationTokenRecord, write: Write, versi
             write(text)
     text = o.token_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_qqqB(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp, n))
-    else:
-        write(_pack_qqq(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp))
-        write(long_string_length(n))
+    write(_pack_qqqB(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp, n) if n < 128 else _pack_qqq(o.issue_timestamp, o.max_timestamp, o.expiration_timestamp) + long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DelegationTokenRecord.READERS = (_read_DelegationTokenRecord_0,)

@@ -338,31 +338,20 @@ def _write_DeleteAclsRequestDeleteAclsFilter_2(items: Iterable[DeleteAclsRequest
         resource_name_filter_value = o.resource_name_filter
         text = b"" if resource_name_filter_value is None else resource_name_filter_value.encode()
         n = 0 if resource_name_filter_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.resource_type_filter, n))
-        else:
-            write(_pack_b(o.resource_type_filter))
-            write(long_string_length(n))
+        write(_pack_bB(o.resource_type_filter, n) if n < 128 else _pack_b(o.resource_type_filter) + long_string_length(n))
         write(text)
         principal_filter_value = o.principal_filter
         text = b"" if principal_filter_value is None else principal_filter_value.encode()
         n = 0 if principal_filter_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.pattern_type_filter, n))
-        else:
-            write(_pack_b(o.pattern_type_filter))
-            write(long_string_length(n))
+        write(_pack_bB(o.pattern_type_filter, n) if n < 128 else _pack_b(o.pattern_type_filter) + long_string_length(n))
         write(text)
         host_filter_value = o.host_filter
         text = b"" if host_filter_value is None else host_filter_value.encode()
         n = 0 if host_filter_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_bb(o.operation, o.permission_type))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bbx(o.operation, o.permission_type))
+        fields = _pack_bbx(o.operation, o.permission_type)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DeleteAclsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DeleteAclsRequest, int]:
@@ -410,10 +399,7 @@ def _write_DeleteAclsRequest_2(o: DeleteAclsRequest, write: Write, version: int)
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if filters_list:
         _write_DeleteAclsRequestDeleteAclsFilter_2(filters_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteAclsResponseDeleteAclsMatchingAcl_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteAclsResponseDeleteAclsMatchingAcl], int]:
@@ -565,37 +551,22 @@ def _write_DeleteAclsResponseDeleteAclsMatchingAcl_2(items: Iterable[DeleteAclsR
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.resource_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.resource_type, n))
-        else:
-            write(_pack_b(o.resource_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.resource_type, n) if n < 128 else _pack_b(o.resource_type) + long_string_length(n))
         write(text)
         text = o.principal.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.pattern_type, n))
-        else:
-            write(_pack_b(o.pattern_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.pattern_type, n) if n < 128 else _pack_b(o.pattern_type) + long_string_length(n))
         write(text)
         text = o.host.encode()
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_bb(o.operation, o.permission_type))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bbx(o.operation, o.permission_type))
+        fields = _pack_bbx(o.operation, o.permission_type)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DeleteAclsResponseDeleteAclsFilterResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteAclsResponseDeleteAclsFilterResult], int]:
@@ -682,21 +653,14 @@ def _write_DeleteAclsResponseDeleteAclsFilterResult_2(items: Iterable[DeleteAcls
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         matching_acls_list = o.matching_acls
         n = len(matching_acls_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if matching_acls_list:
             _write_DeleteAclsResponseDeleteAclsMatchingAcl_2(matching_acls_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteAclsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DeleteAclsResponse, int]:
@@ -741,17 +705,10 @@ def _read_DeleteAclsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[D
 def _write_DeleteAclsResponse_2(o: DeleteAclsResponse, write: Write, version: int) -> None:
     filter_results_list = o.filter_results
     n = len(filter_results_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if filter_results_list:
         _write_DeleteAclsResponseDeleteAclsFilterResult_2(filter_results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DeleteAclsRequest.READERS = (_read_DeleteAclsRequest_1, _read_DeleteAclsRequest_2, _read_DeleteAclsRequest_2,)

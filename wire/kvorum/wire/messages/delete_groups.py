@@ -192,10 +192,7 @@ def _write_DeleteGroupsRequest_2(o: DeleteGroupsRequest, write: Write, version: 
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteGroupsResponseDeletableGroupResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteGroupsResponseDeletableGroupResult], int]:
@@ -265,11 +262,8 @@ def _write_DeleteGroupsResponseDeletableGroupResult_2(items: Iterable[DeleteGrou
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_h(o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hx(o.error_code))
+        fields = _pack_hx(o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DeleteGroupsResponseDeletableGroupResult_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteGroupsResponseDeletableGroupResult], int]:
@@ -322,16 +316,9 @@ def _write_DeleteGroupsResponseDeletableGroupResult_3(items: Iterable[DeleteGrou
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteGroupsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteGroupsResponse, int]:
@@ -376,17 +363,10 @@ def _read_DeleteGroupsResponse_2(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_DeleteGroupsResponse_2(o: DeleteGroupsResponse, write: Write, version: int) -> None:
     results_list = o.results
     n = len(results_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if results_list:
         _write_DeleteGroupsResponseDeletableGroupResult_2(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteGroupsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[DeleteGroupsResponse, int]:
@@ -410,17 +390,10 @@ def _read_DeleteGroupsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_DeleteGroupsResponse_3(o: DeleteGroupsResponse, write: Write, version: int) -> None:
     results_list = o.results
     n = len(results_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if results_list:
         _write_DeleteGroupsResponseDeletableGroupResult_3(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DeleteGroupsRequest.READERS = (_read_DeleteGroupsRequest_0, _read_DeleteGroupsRequest_0, _read_DeleteGroupsRequest_2, _read_DeleteGroupsRequest_2,)

@@ -218,11 +218,8 @@ def _read_DeleteRecordsRequestDeleteRecordsPartition_2(data: bytes, pos: int, co
 
 def _write_DeleteRecordsRequestDeleteRecordsPartition_2(items: Iterable[DeleteRecordsRequestDeleteRecordsPartition], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iq(o.partition_index, o.offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqx(o.partition_index, o.offset))
+        fields = _pack_iqx(o.partition_index, o.offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DeleteRecordsRequestDeleteRecordsTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteRecordsRequestDeleteRecordsTopic], int]:
@@ -308,10 +305,7 @@ def _write_DeleteRecordsRequestDeleteRecordsTopic_2(items: Iterable[DeleteRecord
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_DeleteRecordsRequestDeleteRecordsPartition_2(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteRecordsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteRecordsRequest, int]:
@@ -362,11 +356,8 @@ def _write_DeleteRecordsRequest_2(o: DeleteRecordsRequest, write: Write, version
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_DeleteRecordsRequestDeleteRecordsTopic_2(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.timeout_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.timeout_ms))
+    fields = _pack_ix(o.timeout_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DeleteRecordsResponseDeleteRecordsPartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteRecordsResponseDeleteRecordsPartitionResult], int]:
@@ -402,11 +393,8 @@ def _read_DeleteRecordsResponseDeleteRecordsPartitionResult_2(data: bytes, pos: 
 
 def _write_DeleteRecordsResponseDeleteRecordsPartitionResult_2(items: Iterable[DeleteRecordsResponseDeleteRecordsPartitionResult], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iqh(o.partition_index, o.low_watermark, o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqhx(o.partition_index, o.low_watermark, o.error_code))
+        fields = _pack_iqhx(o.partition_index, o.low_watermark, o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DeleteRecordsResponseDeleteRecordsTopicResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteRecordsResponseDeleteRecordsTopicResult], int]:
@@ -492,10 +480,7 @@ def _write_DeleteRecordsResponseDeleteRecordsTopicResult_2(items: Iterable[Delet
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_DeleteRecordsResponseDeleteRecordsPartitionResult_2(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteRecordsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteRecordsResponse, int]:
@@ -540,17 +525,10 @@ def _read_DeleteRecordsResponse_2(data: bytes, pos: int, budget: Budget) -> tupl
 def _write_DeleteRecordsResponse_2(o: DeleteRecordsResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_DeleteRecordsResponseDeleteRecordsTopicResult_2(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DeleteRecordsRequest.READERS = (_read_DeleteRecordsRequest_0, _read_DeleteRecordsRequest_0, _read_DeleteRecordsRequest_2,)

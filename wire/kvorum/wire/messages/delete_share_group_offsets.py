@@ -177,10 +177,7 @@ def _write_DeleteShareGroupOffsetsRequestTopic_0(items: Iterable[DeleteShareGrou
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteShareGroupOffsetsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteShareGroupOffsetsRequest, int]:
@@ -223,10 +220,7 @@ def _write_DeleteShareGroupOffsetsRequest_0(o: DeleteShareGroupOffsetsRequest, w
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_DeleteShareGroupOffsetsRequestTopic_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteShareGroupOffsetsResponseTopic], int]:
@@ -281,16 +275,9 @@ def _write_DeleteShareGroupOffsetsResponseTopic_0(items: Iterable[DeleteShareGro
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_16shB(o.topic_id, o.error_code, n))
-        else:
-            write(_pack_16sh(o.topic_id, o.error_code))
-            write(long_string_length(n))
+        write(_pack_16shB(o.topic_id, o.error_code, n) if n < 128 else _pack_16sh(o.topic_id, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteShareGroupOffsetsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteShareGroupOffsetsResponse, int]:
@@ -330,21 +317,14 @@ def _write_DeleteShareGroupOffsetsResponse_0(o: DeleteShareGroupOffsetsResponse,
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     responses_list = o.responses
     n = len(responses_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if responses_list:
         _write_DeleteShareGroupOffsetsResponseTopic_0(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DeleteShareGroupOffsetsRequest.READERS = (_read_DeleteShareGroupOffsetsRequest_0,)

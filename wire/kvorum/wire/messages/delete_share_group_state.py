@@ -34,7 +34,6 @@ _read_iB = Struct(">iB").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
 _pack_16s = Struct(">16s").pack
 _pack_16sB = Struct(">16sB").pack
-_pack_i = Struct(">i").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
 _pack_ix = Struct(">ix").pack
@@ -187,11 +186,8 @@ def _read_DeleteShareGroupStateRequestPartitionData_0(data: bytes, pos: int, cou
 
 def _write_DeleteShareGroupStateRequestPartitionData_0(items: Iterable[DeleteShareGroupStateRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.partition))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.partition))
+        fields = _pack_ix(o.partition)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DeleteShareGroupStateRequestDeleteStateData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteShareGroupStateRequestDeleteStateData], int]:
@@ -221,17 +217,10 @@ def _write_DeleteShareGroupStateRequestDeleteStateData_0(items: Iterable[DeleteS
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_DeleteShareGroupStateRequestPartitionData_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteShareGroupStateRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteShareGroupStateRequest, int]:
@@ -274,10 +263,7 @@ def _write_DeleteShareGroupStateRequest_0(o: DeleteShareGroupStateRequest, write
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_DeleteShareGroupStateRequestDeleteStateData_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteShareGroupStateResponsePartitionResult], int]:
@@ -314,16 +300,9 @@ def _write_DeleteShareGroupStateResponsePartitionResult_0(items: Iterable[Delete
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition, o.error_code, n) if n < 128 else _pack_ih(o.partition, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteShareGroupStateResponseDeleteStateResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteShareGroupStateResponseDeleteStateResult], int]:
@@ -353,17 +332,10 @@ def _write_DeleteShareGroupStateResponseDeleteStateResult_0(items: Iterable[Dele
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_DeleteShareGroupStateResponsePartitionResult_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteShareGroupStateResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DeleteShareGroupStateResponse, int]:
@@ -390,10 +362,7 @@ def _write_DeleteShareGroupStateResponse_0(o: DeleteShareGroupStateResponse, wri
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if results_list:
         _write_DeleteShareGroupStateResponseDeleteStateResult_0(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DeleteShareGroupStateRequest.READERS = (_read_DeleteShareGroupStateRequest_0,)

@@ -39,7 +39,6 @@ _read_hB = Struct(">hB").unpack_from
 _read_i = Struct(">i").unpack_from
 _read_iB = Struct(">iB").unpack_from
 _read_ii = Struct(">ii").unpack_from
-_pack_16s = Struct(">16s").pack
 _pack_16sh = Struct(">16sh").pack
 _pack_16shB = Struct(">16shB").pack
 _pack_16sx = Struct(">16sx").pack
@@ -192,11 +191,8 @@ def _write_DeleteTopicsRequestDeleteTopicState_6(items: Iterable[DeleteTopicsReq
         write(text)
         if len(o.topic_id) != 16:
             not_a_uuid(o.topic_id)
-        if o.unknown_tagged_fields:
-            write(_pack_16s(o.topic_id))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_16sx(o.topic_id))
+        fields = _pack_16sx(o.topic_id)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DeleteTopicsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsRequest, int]:
@@ -287,11 +283,8 @@ def _write_DeleteTopicsRequest_4(o: DeleteTopicsRequest, write: Write, version: 
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.timeout_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.timeout_ms))
+    fields = _pack_ix(o.timeout_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DeleteTopicsRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsRequest, int]:
@@ -319,11 +312,8 @@ def _write_DeleteTopicsRequest_6(o: DeleteTopicsRequest, write: Write, version: 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_DeleteTopicsRequestDeleteTopicState_6(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.timeout_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.timeout_ms))
+    fields = _pack_ix(o.timeout_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DeleteTopicsResponseDeletableTopicResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteTopicsResponseDeletableTopicResult], int]:
@@ -399,11 +389,8 @@ def _write_DeleteTopicsResponseDeletableTopicResult_4(items: Iterable[DeleteTopi
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_h(o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hx(o.error_code))
+        fields = _pack_hx(o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DeleteTopicsResponseDeletableTopicResult_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteTopicsResponseDeletableTopicResult], int]:
@@ -459,16 +446,9 @@ def _write_DeleteTopicsResponseDeletableTopicResult_5(items: Iterable[DeleteTopi
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteTopicsResponseDeletableTopicResult_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DeleteTopicsResponseDeletableTopicResult], int]:
@@ -527,16 +507,9 @@ def _write_DeleteTopicsResponseDeletableTopicResult_6(items: Iterable[DeleteTopi
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_16shB(o.topic_id, o.error_code, n))
-        else:
-            write(_pack_16sh(o.topic_id, o.error_code))
-            write(long_string_length(n))
+        write(_pack_16shB(o.topic_id, o.error_code, n) if n < 128 else _pack_16sh(o.topic_id, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteTopicsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsResponse, int]:
@@ -581,17 +554,10 @@ def _read_DeleteTopicsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_DeleteTopicsResponse_4(o: DeleteTopicsResponse, write: Write, version: int) -> None:
     responses_list = o.responses
     n = len(responses_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if responses_list:
         _write_DeleteTopicsResponseDeletableTopicResult_4(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteTopicsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsResponse, int]:
@@ -615,17 +581,10 @@ def _read_DeleteTopicsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_DeleteTopicsResponse_5(o: DeleteTopicsResponse, write: Write, version: int) -> None:
     responses_list = o.responses
     n = len(responses_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if responses_list:
         _write_DeleteTopicsResponseDeletableTopicResult_5(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DeleteTopicsResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[DeleteTopicsResponse, int]:
@@ -649,17 +608,10 @@ def _read_DeleteTopicsResponse_6(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_DeleteTopicsResponse_6(o: DeleteTopicsResponse, write: Write, version: int) -> None:
     responses_list = o.responses
     n = len(responses_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if responses_list:
         _write_DeleteTopicsResponseDeletableTopicResult_6(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DeleteTopicsRequest.READERS = (_read_DeleteTopicsRequest_1, _read_DeleteTopicsRequest_1, _read_DeleteTopicsRequest_1, _read_DeleteTopicsRequest_4, _read_DeleteTopicsRequest_4, _read_DeleteTopicsRequest_6,)

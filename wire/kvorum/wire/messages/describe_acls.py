@@ -305,31 +305,20 @@ def _write_DescribeAclsRequest_2(o: DescribeAclsRequest, write: Write, version: 
     resource_name_filter_value = o.resource_name_filter
     text = b"" if resource_name_filter_value is None else resource_name_filter_value.encode()
     n = 0 if resource_name_filter_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_bB(o.resource_type_filter, n))
-    else:
-        write(_pack_b(o.resource_type_filter))
-        write(long_string_length(n))
+    write(_pack_bB(o.resource_type_filter, n) if n < 128 else _pack_b(o.resource_type_filter) + long_string_length(n))
     write(text)
     principal_filter_value = o.principal_filter
     text = b"" if principal_filter_value is None else principal_filter_value.encode()
     n = 0 if principal_filter_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_bB(o.pattern_type_filter, n))
-    else:
-        write(_pack_b(o.pattern_type_filter))
-        write(long_string_length(n))
+    write(_pack_bB(o.pattern_type_filter, n) if n < 128 else _pack_b(o.pattern_type_filter) + long_string_length(n))
     write(text)
     host_filter_value = o.host_filter
     text = b"" if host_filter_value is None else host_filter_value.encode()
     n = 0 if host_filter_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_bb(o.operation, o.permission_type))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_bbx(o.operation, o.permission_type))
+    fields = _pack_bbx(o.operation, o.permission_type)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeAclsResponseAclDescription_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeAclsResponseAclDescription], int]:
@@ -427,11 +416,8 @@ def _write_DescribeAclsResponseAclDescription_2(items: Iterable[DescribeAclsResp
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_bb(o.operation, o.permission_type))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bbx(o.operation, o.permission_type))
+        fields = _pack_bbx(o.operation, o.permission_type)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeAclsResponseDescribeAclsResource_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeAclsResponseDescribeAclsResource], int]:
@@ -510,25 +496,14 @@ def _write_DescribeAclsResponseDescribeAclsResource_2(items: Iterable[DescribeAc
     for o in items:
         text = o.resource_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.resource_type, n))
-        else:
-            write(_pack_b(o.resource_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.resource_type, n) if n < 128 else _pack_b(o.resource_type) + long_string_length(n))
         write(text)
         acls_list = o.acls
         n = len(acls_list) + 1
-        if n < 128:
-            write(_pack_bB(o.pattern_type, n))
-        else:
-            write(_pack_b(o.pattern_type))
-            write(write_uvarint(n))
+        write(_pack_bB(o.pattern_type, n) if n < 128 else _pack_b(o.pattern_type) + write_uvarint(n))
         if acls_list:
             _write_DescribeAclsResponseAclDescription_2(acls_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeAclsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeAclsResponse, int]:
@@ -607,21 +582,14 @@ def _write_DescribeAclsResponse_2(o: DescribeAclsResponse, write: Write, version
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     resources_list = o.resources
     n = len(resources_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if resources_list:
         _write_DescribeAclsResponseDescribeAclsResource_2(resources_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DescribeAclsRequest.READERS = (_read_DescribeAclsRequest_1, _read_DescribeAclsRequest_2, _read_DescribeAclsRequest_2,)

@@ -294,16 +294,9 @@ def _write_DescribeClientQuotasRequestComponentData_1(items: Iterable[DescribeCl
         match_value = o.match
         text = b"" if match_value is None else match_value.encode()
         n = 0 if match_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.match_type, n))
-        else:
-            write(_pack_b(o.match_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.match_type, n) if n < 128 else _pack_b(o.match_type) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeClientQuotasRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClientQuotasRequest, int]:
@@ -354,11 +347,8 @@ def _write_DescribeClientQuotasRequest_1(o: DescribeClientQuotasRequest, write: 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if components_list:
         _write_DescribeClientQuotasRequestComponentData_1(components_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.strict))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.strict))
+    fields = _pack_tx(o.strict)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeClientQuotasResponseValueData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClientQuotasResponseValueData], int]:
@@ -426,11 +416,8 @@ def _write_DescribeClientQuotasResponseValueData_1(items: Iterable[DescribeClien
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_d(o.value))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_dx(o.value))
+        fields = _pack_dx(o.value)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeClientQuotasResponseEntityData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClientQuotasResponseEntityData], int]:
@@ -533,10 +520,7 @@ def _write_DescribeClientQuotasResponseEntityData_1(items: Iterable[DescribeClie
         n = 0 if entity_name_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeClientQuotasResponseEntryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClientQuotasResponseEntryData], int]:
@@ -613,10 +597,7 @@ def _write_DescribeClientQuotasResponseEntryData_1(items: Iterable[DescribeClien
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if values_list:
             _write_DescribeClientQuotasResponseValueData_1(values_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeClientQuotasResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClientQuotasResponse, int]:
@@ -701,21 +682,14 @@ def _write_DescribeClientQuotasResponse_1(o: DescribeClientQuotasResponse, write
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     entries_list = o.entries
     n = 0 if entries_list is None else len(entries_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if entries_list:
         _write_DescribeClientQuotasResponseEntryData_1(entries_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DescribeClientQuotasRequest.READERS = (_read_DescribeClientQuotasRequest_0, _read_DescribeClientQuotasRequest_1,)

@@ -34,9 +34,6 @@ _read_tbB = Struct(">?bB").unpack_from
 _read_bB = Struct(">bB").unpack_from
 _read_iB = Struct(">iB").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
-_pack_t = Struct(">?").pack
-_pack_tb = Struct(">?b").pack
-_pack_tbt = Struct(">?b?").pack
 _pack_tbtx = Struct(">?b?x").pack
 _pack_tbx = Struct(">?bx").pack
 _pack_tx = Struct(">?x").pack
@@ -168,11 +165,8 @@ def _write_DescribeClusterRequest_0(o: DescribeClusterRequest, write: Write, ver
         non_default("endpointType", version)
     if o.include_fenced_brokers is not False:
         non_default("includeFencedBrokers", version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.include_cluster_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.include_cluster_authorized_operations))
+    fields = _pack_tx(o.include_cluster_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeClusterRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClusterRequest, int]:
@@ -189,11 +183,8 @@ def _read_DescribeClusterRequest_1(data: bytes, pos: int, budget: Budget) -> tup
 def _write_DescribeClusterRequest_1(o: DescribeClusterRequest, write: Write, version: int) -> None:
     if o.include_fenced_brokers is not False:
         non_default("includeFencedBrokers", version)
-    if o.unknown_tagged_fields:
-        write(_pack_tb(o.include_cluster_authorized_operations, o.endpoint_type))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tbx(o.include_cluster_authorized_operations, o.endpoint_type))
+    fields = _pack_tbx(o.include_cluster_authorized_operations, o.endpoint_type)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeClusterRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClusterRequest, int]:
@@ -207,11 +198,8 @@ def _read_DescribeClusterRequest_2(data: bytes, pos: int, budget: Budget) -> tup
 
 
 def _write_DescribeClusterRequest_2(o: DescribeClusterRequest, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_tbt(o.include_cluster_authorized_operations, o.endpoint_type, o.include_fenced_brokers))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tbtx(o.include_cluster_authorized_operations, o.endpoint_type, o.include_fenced_brokers))
+    fields = _pack_tbtx(o.include_cluster_authorized_operations, o.endpoint_type, o.include_fenced_brokers)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeClusterResponseDescribeClusterBroker_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClusterResponseDescribeClusterBroker], int]:
@@ -262,25 +250,14 @@ def _write_DescribeClusterResponseDescribeClusterBroker_0(items: Iterable[Descri
             non_default("isFenced", version)
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.broker_id, n))
-        else:
-            write(_pack_i(o.broker_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.broker_id, n) if n < 128 else _pack_i(o.broker_id) + long_string_length(n))
         write(text)
         rack_value = o.rack
         text = b"" if rack_value is None else rack_value.encode()
         n = 0 if rack_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.port, n))
-        else:
-            write(_pack_i(o.port))
-            write(long_string_length(n))
+        write(_pack_iB(o.port, n) if n < 128 else _pack_i(o.port) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeClusterResponseDescribeClusterBroker_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeClusterResponseDescribeClusterBroker], int]:
@@ -328,26 +305,15 @@ def _write_DescribeClusterResponseDescribeClusterBroker_2(items: Iterable[Descri
     for o in items:
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.broker_id, n))
-        else:
-            write(_pack_i(o.broker_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.broker_id, n) if n < 128 else _pack_i(o.broker_id) + long_string_length(n))
         write(text)
         rack_value = o.rack
         text = b"" if rack_value is None else rack_value.encode()
         n = 0 if rack_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.port, n))
-        else:
-            write(_pack_i(o.port))
-            write(long_string_length(n))
+        write(_pack_iB(o.port, n) if n < 128 else _pack_i(o.port) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_t(o.is_fenced))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_tx(o.is_fenced))
+        fields = _pack_tx(o.is_fenced)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeClusterResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClusterResponse, int]:
@@ -402,11 +368,7 @@ def _write_DescribeClusterResponse_0(o: DescribeClusterResponse, write: Write, v
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     text = o.cluster_id.encode()
     n = len(text) + 1
@@ -414,18 +376,11 @@ def _write_DescribeClusterResponse_0(o: DescribeClusterResponse, write: Write, v
     write(text)
     brokers_list = o.brokers
     n = len(brokers_list) + 1
-    if n < 128:
-        write(_pack_iB(o.controller_id, n))
-    else:
-        write(_pack_i(o.controller_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.controller_id, n) if n < 128 else _pack_i(o.controller_id) + write_uvarint(n))
     if brokers_list:
         _write_DescribeClusterResponseDescribeClusterBroker_0(brokers_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.cluster_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.cluster_authorized_operations))
+    fields = _pack_ix(o.cluster_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeClusterResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClusterResponse, int]:
@@ -477,34 +432,19 @@ def _write_DescribeClusterResponse_1(o: DescribeClusterResponse, write: Write, v
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     text = o.cluster_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_bB(o.endpoint_type, n))
-    else:
-        write(_pack_b(o.endpoint_type))
-        write(long_string_length(n))
+    write(_pack_bB(o.endpoint_type, n) if n < 128 else _pack_b(o.endpoint_type) + long_string_length(n))
     write(text)
     brokers_list = o.brokers
     n = len(brokers_list) + 1
-    if n < 128:
-        write(_pack_iB(o.controller_id, n))
-    else:
-        write(_pack_i(o.controller_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.controller_id, n) if n < 128 else _pack_i(o.controller_id) + write_uvarint(n))
     if brokers_list:
         _write_DescribeClusterResponseDescribeClusterBroker_0(brokers_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.cluster_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.cluster_authorized_operations))
+    fields = _pack_ix(o.cluster_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeClusterResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeClusterResponse, int]:
@@ -556,34 +496,19 @@ def _write_DescribeClusterResponse_2(o: DescribeClusterResponse, write: Write, v
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     text = o.cluster_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_bB(o.endpoint_type, n))
-    else:
-        write(_pack_b(o.endpoint_type))
-        write(long_string_length(n))
+    write(_pack_bB(o.endpoint_type, n) if n < 128 else _pack_b(o.endpoint_type) + long_string_length(n))
     write(text)
     brokers_list = o.brokers
     n = len(brokers_list) + 1
-    if n < 128:
-        write(_pack_iB(o.controller_id, n))
-    else:
-        write(_pack_i(o.controller_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.controller_id, n) if n < 128 else _pack_i(o.controller_id) + write_uvarint(n))
     if brokers_list:
         _write_DescribeClusterResponseDescribeClusterBroker_2(brokers_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.cluster_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.cluster_authorized_operations))
+    fields = _pack_ix(o.cluster_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 DescribeClusterRequest.READERS = (_read_DescribeClusterRequest_0, _read_DescribeClusterRequest_1, _read_DescribeClusterRequest_2,)

@@ -344,11 +344,7 @@ def _write_DescribeConfigsRequestDescribeConfigsResource_4(items: Iterable[Descr
     for o in items:
         text = o.resource_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.resource_type, n))
-        else:
-            write(_pack_b(o.resource_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.resource_type, n) if n < 128 else _pack_b(o.resource_type) + long_string_length(n))
         write(text)
         configuration_keys_list = o.configuration_keys
         n = 0 if configuration_keys_list is None else len(configuration_keys_list) + 1
@@ -359,10 +355,7 @@ def _write_DescribeConfigsRequestDescribeConfigsResource_4(items: Iterable[Descr
                 n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
                 write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeConfigsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeConfigsRequest, int]:
@@ -440,11 +433,8 @@ def _write_DescribeConfigsRequest_4(o: DescribeConfigsRequest, write: Write, ver
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if resources_list:
         _write_DescribeConfigsRequestDescribeConfigsResource_4(resources_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_tt(o.include_synonyms, o.include_documentation))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ttx(o.include_synonyms, o.include_documentation))
+    fields = _pack_ttx(o.include_synonyms, o.include_documentation)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeConfigsResponseDescribeConfigsSynonym_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsResponseDescribeConfigsSynonym], int]:
@@ -550,11 +540,8 @@ def _write_DescribeConfigsResponseDescribeConfigsSynonym_4(items: Iterable[Descr
         n = 0 if value_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_b(o.source))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bx(o.source))
+        fields = _pack_bx(o.source)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeConfigsResponseDescribeConfigsResourceResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsResponseDescribeConfigsResourceResult], int]:
@@ -767,26 +754,15 @@ def _write_DescribeConfigsResponseDescribeConfigsResourceResult_4(items: Iterabl
         write(text)
         synonyms_list = o.synonyms
         n = len(synonyms_list) + 1
-        if n < 128:
-            write(_pack_tbtB(o.read_only, o.config_source, o.is_sensitive, n))
-        else:
-            write(_pack_tbt(o.read_only, o.config_source, o.is_sensitive))
-            write(write_uvarint(n))
+        write(_pack_tbtB(o.read_only, o.config_source, o.is_sensitive, n) if n < 128 else _pack_tbt(o.read_only, o.config_source, o.is_sensitive) + write_uvarint(n))
         if synonyms_list:
             _write_DescribeConfigsResponseDescribeConfigsSynonym_4(synonyms_list, write, version)
         documentation_value = o.documentation
         text = b"" if documentation_value is None else documentation_value.encode()
         n = 0 if documentation_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.config_type, n))
-        else:
-            write(_pack_b(o.config_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.config_type, n) if n < 128 else _pack_b(o.config_type) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeConfigsResponseDescribeConfigsResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeConfigsResponseDescribeConfigsResult], int]:
@@ -956,29 +932,18 @@ def _write_DescribeConfigsResponseDescribeConfigsResult_4(items: Iterable[Descri
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.resource_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.resource_type, n))
-        else:
-            write(_pack_b(o.resource_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.resource_type, n) if n < 128 else _pack_b(o.resource_type) + long_string_length(n))
         write(text)
         configs_list = o.configs
         n = len(configs_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if configs_list:
             _write_DescribeConfigsResponseDescribeConfigsResourceResult_4(configs_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeConfigsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeConfigsResponse, int]:
@@ -1044,17 +1009,10 @@ def _read_DescribeConfigsResponse_4(data: bytes, pos: int, budget: Budget) -> tu
 def _write_DescribeConfigsResponse_4(o: DescribeConfigsResponse, write: Write, version: int) -> None:
     results_list = o.results
     n = len(results_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if results_list:
         _write_DescribeConfigsResponseDescribeConfigsResult_4(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DescribeConfigsRequest.READERS = (_read_DescribeConfigsRequest_1, _read_DescribeConfigsRequest_1, _read_DescribeConfigsRequest_3, _read_DescribeConfigsRequest_4,)

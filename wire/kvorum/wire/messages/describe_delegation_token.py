@@ -276,10 +276,7 @@ def _write_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(items: I
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeDelegationTokenRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeDelegationTokenRequest, int]:
@@ -333,10 +330,7 @@ def _write_DescribeDelegationTokenRequest_2(o: DescribeDelegationTokenRequest, w
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if owners_list:
         _write_DescribeDelegationTokenRequestDescribeDelegationTokenOwner_2(owners_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationTokenRenewer], int]:
@@ -431,10 +425,7 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(item
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeDelegationTokenResponseDescribedDelegationToken_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationToken], int]:
@@ -605,11 +596,7 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationToken_2(items: Iter
         write(text)
         text = o.token_id.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n))
-        else:
-            write(_pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp))
-            write(long_string_length(n))
+        write(_pack_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n) if n < 128 else _pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp) + long_string_length(n))
         write(text)
         raw = o.hmac
         n = len(raw) + 1
@@ -620,10 +607,7 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationToken_2(items: Iter
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if renewers_list:
             _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(renewers_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeDelegationTokenResponseDescribedDelegationToken_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeDelegationTokenResponseDescribedDelegationToken], int]:
@@ -736,11 +720,7 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationToken_3(items: Iter
         write(text)
         text = o.token_id.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n))
-        else:
-            write(_pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp))
-            write(long_string_length(n))
+        write(_pack_qqqB(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp, n) if n < 128 else _pack_qqq(o.issue_timestamp, o.expiry_timestamp, o.max_timestamp) + long_string_length(n))
         write(text)
         raw = o.hmac
         n = len(raw) + 1
@@ -751,10 +731,7 @@ def _write_DescribeDelegationTokenResponseDescribedDelegationToken_3(items: Iter
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if renewers_list:
             _write_DescribeDelegationTokenResponseDescribedDelegationTokenRenewer_2(renewers_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeDelegationTokenResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeDelegationTokenResponse, int]:
@@ -802,18 +779,11 @@ def _read_DescribeDelegationTokenResponse_2(data: bytes, pos: int, budget: Budge
 def _write_DescribeDelegationTokenResponse_2(o: DescribeDelegationTokenResponse, write: Write, version: int) -> None:
     tokens_list = o.tokens
     n = len(tokens_list) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(write_uvarint(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + write_uvarint(n))
     if tokens_list:
         _write_DescribeDelegationTokenResponseDescribedDelegationToken_2(tokens_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.throttle_time_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.throttle_time_ms))
+    fields = _pack_ix(o.throttle_time_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeDelegationTokenResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[DescribeDelegationTokenResponse, int]:
@@ -837,18 +807,11 @@ def _read_DescribeDelegationTokenResponse_3(data: bytes, pos: int, budget: Budge
 def _write_DescribeDelegationTokenResponse_3(o: DescribeDelegationTokenResponse, write: Write, version: int) -> None:
     tokens_list = o.tokens
     n = len(tokens_list) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(write_uvarint(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + write_uvarint(n))
     if tokens_list:
         _write_DescribeDelegationTokenResponseDescribedDelegationToken_3(tokens_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.throttle_time_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.throttle_time_ms))
+    fields = _pack_ix(o.throttle_time_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 DescribeDelegationTokenRequest.READERS = (_read_DescribeDelegationTokenRequest_1, _read_DescribeDelegationTokenRequest_2, _read_DescribeDelegationTokenRequest_2,)

@@ -293,11 +293,8 @@ def _write_DescribeGroupsRequest_5(o: DescribeGroupsRequest, write: Write, versi
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.include_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.include_authorized_operations))
+    fields = _pack_tx(o.include_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeGroupsResponseDescribedGroupMember_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeGroupsResponseDescribedGroupMember], int]:
@@ -589,10 +586,7 @@ def _write_DescribeGroupsResponseDescribedGroupMember_5(items: Iterable[Describe
         n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         write(raw)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeGroupsResponseDescribedGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
@@ -932,11 +926,7 @@ def _write_DescribeGroupsResponseDescribedGroup_5(items: Iterable[DescribeGroups
             non_default("errorMessage", version)
         text = o.group_id.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.group_state.encode()
         n = len(text) + 1
@@ -955,11 +945,8 @@ def _write_DescribeGroupsResponseDescribedGroup_5(items: Iterable[DescribeGroups
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if members_list:
             _write_DescribeGroupsResponseDescribedGroupMember_5(members_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.authorized_operations))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.authorized_operations))
+        fields = _pack_ix(o.authorized_operations)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeGroupsResponseDescribedGroup_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeGroupsResponseDescribedGroup], int]:
@@ -1051,11 +1038,7 @@ def _write_DescribeGroupsResponseDescribedGroup_6(items: Iterable[DescribeGroups
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.group_id.encode()
         n = len(text) + 1
@@ -1078,11 +1061,8 @@ def _write_DescribeGroupsResponseDescribedGroup_6(items: Iterable[DescribeGroups
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if members_list:
             _write_DescribeGroupsResponseDescribedGroupMember_5(members_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.authorized_operations))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.authorized_operations))
+        fields = _pack_ix(o.authorized_operations)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeGroupsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeGroupsResponse, int]:
@@ -1191,17 +1171,10 @@ def _read_DescribeGroupsResponse_5(data: bytes, pos: int, budget: Budget) -> tup
 def _write_DescribeGroupsResponse_5(o: DescribeGroupsResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if groups_list:
         _write_DescribeGroupsResponseDescribedGroup_5(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeGroupsResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[DescribeGroupsResponse, int]:
@@ -1225,17 +1198,10 @@ def _read_DescribeGroupsResponse_6(data: bytes, pos: int, budget: Budget) -> tup
 def _write_DescribeGroupsResponse_6(o: DescribeGroupsResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if groups_list:
         _write_DescribeGroupsResponseDescribedGroup_6(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DescribeGroupsRequest.READERS = (_read_DescribeGroupsRequest_0, _read_DescribeGroupsRequest_0, _read_DescribeGroupsRequest_0, _read_DescribeGroupsRequest_3, _read_DescribeGroupsRequest_3, _read_DescribeGroupsRequest_5, _read_DescribeGroupsRequest_5,)

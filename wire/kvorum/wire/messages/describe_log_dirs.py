@@ -57,8 +57,6 @@ _pack_ihB = Struct(">ihB").pack
 _pack_ii = Struct(">ii").pack
 _pack_iqqt = Struct(">iqq?").pack
 _pack_iqqtx = Struct(">iqq?x").pack
-_pack_qq = Struct(">qq").pack
-_pack_qqt = Struct(">qq?").pack
 _pack_qqtx = Struct(">qq?x").pack
 _pack_qqx = Struct(">qqx").pack
 __all__ = ["DescribeLogDirsRequest", "DescribeLogDirsResponse"]
@@ -317,7 +315,7 @@ def _write_DescribeLogDirsRequestDescribableLogDirTopic_2(items: Iterable[Descri
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -375,10 +373,7 @@ def _write_DescribeLogDirsRequest_2(o: DescribeLogDirsRequest, write: Write, ver
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_DescribeLogDirsRequestDescribableLogDirTopic_2(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeLogDirsResponseDescribeLogDirsPartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsPartition], int]:
@@ -414,11 +409,8 @@ def _read_DescribeLogDirsResponseDescribeLogDirsPartition_2(data: bytes, pos: in
 
 def _write_DescribeLogDirsResponseDescribeLogDirsPartition_2(items: Iterable[DescribeLogDirsResponseDescribeLogDirsPartition], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iqqt(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqqtx(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key))
+        fields = _pack_iqqtx(o.partition_index, o.partition_size, o.offset_lag, o.is_future_key)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeLogDirsResponseDescribeLogDirsTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsTopic], int]:
@@ -504,10 +496,7 @@ def _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(items: Iterable[Describ
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_DescribeLogDirsResponseDescribeLogDirsPartition_2(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeLogDirsResponseDescribeLogDirsResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsResult], int]:
@@ -592,21 +581,14 @@ def _write_DescribeLogDirsResponseDescribeLogDirsResult_2(items: Iterable[Descri
     for o in items:
         text = o.log_dir.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         topics_list = o.topics
         n = len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topics_list:
             _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeLogDirsResponseDescribeLogDirsResult_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsResult], int]:
@@ -647,22 +629,15 @@ def _write_DescribeLogDirsResponseDescribeLogDirsResult_4(items: Iterable[Descri
     for o in items:
         text = o.log_dir.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         topics_list = o.topics
         n = len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topics_list:
             _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_qq(o.total_bytes, o.usable_bytes))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qqx(o.total_bytes, o.usable_bytes))
+        fields = _pack_qqx(o.total_bytes, o.usable_bytes)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeLogDirsResponseDescribeLogDirsResult_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeLogDirsResponseDescribeLogDirsResult], int]:
@@ -702,22 +677,15 @@ def _write_DescribeLogDirsResponseDescribeLogDirsResult_5(items: Iterable[Descri
     for o in items:
         text = o.log_dir.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         topics_list = o.topics
         n = len(topics_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topics_list:
             _write_DescribeLogDirsResponseDescribeLogDirsTopic_2(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_qqt(o.total_bytes, o.usable_bytes, o.is_cordoned))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qqtx(o.total_bytes, o.usable_bytes, o.is_cordoned))
+        fields = _pack_qqtx(o.total_bytes, o.usable_bytes, o.is_cordoned)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeLogDirsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeLogDirsResponse, int]:
@@ -764,17 +732,10 @@ def _read_DescribeLogDirsResponse_2(data: bytes, pos: int, budget: Budget) -> tu
 def _write_DescribeLogDirsResponse_2(o: DescribeLogDirsResponse, write: Write, version: int) -> None:
     results_list = o.results
     n = len(results_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if results_list:
         _write_DescribeLogDirsResponseDescribeLogDirsResult_2(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeLogDirsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[DescribeLogDirsResponse, int]:
@@ -798,17 +759,10 @@ def _read_DescribeLogDirsResponse_3(data: bytes, pos: int, budget: Budget) -> tu
 def _write_DescribeLogDirsResponse_3(o: DescribeLogDirsResponse, write: Write, version: int) -> None:
     results_list = o.results
     n = len(results_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if results_list:
         _write_DescribeLogDirsResponseDescribeLogDirsResult_2(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeLogDirsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[DescribeLogDirsResponse, int]:
@@ -832,17 +786,10 @@ def _read_DescribeLogDirsResponse_4(data: bytes, pos: int, budget: Budget) -> tu
 def _write_DescribeLogDirsResponse_4(o: DescribeLogDirsResponse, write: Write, version: int) -> None:
     results_list = o.results
     n = len(results_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if results_list:
         _write_DescribeLogDirsResponseDescribeLogDirsResult_4(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeLogDirsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[DescribeLogDirsResponse, int]:
@@ -866,17 +813,10 @@ def _read_DescribeLogDirsResponse_5(data: bytes, pos: int, budget: Budget) -> tu
 def _write_DescribeLogDirsResponse_5(o: DescribeLogDirsResponse, write: Write, version: int) -> None:
     results_list = o.results
     n = len(results_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if results_list:
         _write_DescribeLogDirsResponseDescribeLogDirsResult_5(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DescribeLogDirsRequest.READERS = (_read_DescribeLogDirsRequest_1, _read_DescribeLogDirsRequest_2, _read_DescribeLogDirsRequest_2, _read_DescribeLogDirsRequest_2, _read_DescribeLogDirsRequest_2,)

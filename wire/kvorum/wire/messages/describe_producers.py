@@ -39,7 +39,6 @@ _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
-_pack_qiiqiq = Struct(">qiiqiq").pack
 _pack_qiiqiqx = Struct(">qiiqiqx").pack
 __all__ = ["DescribeProducersRequest", "DescribeProducersResponse"]
 
@@ -242,7 +241,7 @@ def _write_DescribeProducersRequestTopicRequest_0(items: Iterable[DescribeProduc
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_indexes_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -273,10 +272,7 @@ def _write_DescribeProducersRequest_0(o: DescribeProducersRequest, write: Write,
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_DescribeProducersRequestTopicRequest_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeProducersResponseProducerState_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeProducersResponseProducerState], int]:
@@ -294,11 +290,8 @@ def _read_DescribeProducersResponseProducerState_0(data: bytes, pos: int, count:
 
 def _write_DescribeProducersResponseProducerState_0(items: Iterable[DescribeProducersResponseProducerState], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_qiiqiq(o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qiiqiqx(o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset))
+        fields = _pack_qiiqiqx(o.producer_id, o.producer_epoch, o.last_sequence, o.last_timestamp, o.coordinator_epoch, o.current_txn_start_offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeProducersResponsePartitionResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeProducersResponsePartitionResponse], int]:
@@ -342,21 +335,14 @@ def _write_DescribeProducersResponsePartitionResponse_0(items: Iterable[Describe
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition_index, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition_index, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition_index, o.error_code, n) if n < 128 else _pack_ih(o.partition_index, o.error_code) + long_string_length(n))
         write(text)
         active_producers_list = o.active_producers
         n = len(active_producers_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if active_producers_list:
             _write_DescribeProducersResponseProducerState_0(active_producers_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeProducersResponseTopicResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeProducersResponseTopicResponse], int]:
@@ -403,10 +389,7 @@ def _write_DescribeProducersResponseTopicResponse_0(items: Iterable[DescribeProd
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_DescribeProducersResponsePartitionResponse_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeProducersResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeProducersResponse, int]:
@@ -430,17 +413,10 @@ def _read_DescribeProducersResponse_0(data: bytes, pos: int, budget: Budget) -> 
 def _write_DescribeProducersResponse_0(o: DescribeProducersResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_DescribeProducersResponseTopicResponse_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DescribeProducersRequest.READERS = (_read_DescribeProducersRequest_0,)

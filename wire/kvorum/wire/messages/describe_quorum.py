@@ -39,12 +39,10 @@ _read_ihiiqB = Struct(">ihiiqB").unpack_from
 _read_iiqB = Struct(">iiqB").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
 _read_iqqqB = Struct(">iqqqB").unpack_from
-_pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
 _pack_h = Struct(">h").pack
 _pack_hB = Struct(">hB").pack
 _pack_i = Struct(">i").pack
-_pack_i16sqqq = Struct(">i16sqqq").pack
 _pack_i16sqqqx = Struct(">i16sqqqx").pack
 _pack_iB = Struct(">iB").pack
 _pack_ih = Struct(">ih").pack
@@ -53,8 +51,6 @@ _pack_ihiiq = Struct(">ihiiq").pack
 _pack_ihiiqB = Struct(">ihiiqB").pack
 _pack_iiq = Struct(">iiq").pack
 _pack_iiqB = Struct(">iiqB").pack
-_pack_iq = Struct(">iq").pack
-_pack_iqqq = Struct(">iqqq").pack
 _pack_iqqqx = Struct(">iqqqx").pack
 _pack_iqx = Struct(">iqx").pack
 _pack_ix = Struct(">ix").pack
@@ -303,11 +299,8 @@ def _read_DescribeQuorumRequestPartitionData_0(data: bytes, pos: int, count: int
 
 def _write_DescribeQuorumRequestPartitionData_0(items: Iterable[DescribeQuorumRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.partition_index))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.partition_index))
+        fields = _pack_ix(o.partition_index)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeQuorumRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumRequestTopicData], int]:
@@ -354,10 +347,7 @@ def _write_DescribeQuorumRequestTopicData_0(items: Iterable[DescribeQuorumReques
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_DescribeQuorumRequestPartitionData_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeQuorumRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeQuorumRequest, int]:
@@ -384,10 +374,7 @@ def _write_DescribeQuorumRequest_0(o: DescribeQuorumRequest, write: Write, versi
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_DescribeQuorumRequestTopicData_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeQuorumResponseReplicaState_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
@@ -410,11 +397,8 @@ def _write_DescribeQuorumResponseReplicaState_0(items: Iterable[DescribeQuorumRe
     for o in items:
         if o.replica_directory_id != ZERO_UUID:
             non_default("replicaDirectoryId", version)
-        if o.unknown_tagged_fields:
-            write(_pack_iq(o.replica_id, o.log_end_offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqx(o.replica_id, o.log_end_offset))
+        fields = _pack_iqx(o.replica_id, o.log_end_offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeQuorumResponseReplicaState_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
@@ -435,11 +419,8 @@ def _write_DescribeQuorumResponseReplicaState_1(items: Iterable[DescribeQuorumRe
     for o in items:
         if o.replica_directory_id != ZERO_UUID:
             non_default("replicaDirectoryId", version)
-        if o.unknown_tagged_fields:
-            write(_pack_iqqq(o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqqqx(o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
+        fields = _pack_iqqqx(o.replica_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeQuorumResponseReplicaState_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseReplicaState], int]:
@@ -459,11 +440,8 @@ def _write_DescribeQuorumResponseReplicaState_2(items: Iterable[DescribeQuorumRe
     for o in items:
         if len(o.replica_directory_id) != 16:
             not_a_uuid(o.replica_directory_id)
-        if o.unknown_tagged_fields:
-            write(_pack_i16sqqq(o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_i16sqqqx(o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp))
+        fields = _pack_i16sqqqx(o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp, o.last_caught_up_timestamp)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeQuorumResponseListener_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseListener], int]:
@@ -514,11 +492,8 @@ def _write_DescribeQuorumResponseListener_2(items: Iterable[DescribeQuorumRespon
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeQuorumResponsePartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponsePartitionData], int]:
@@ -554,11 +529,7 @@ def _write_DescribeQuorumResponsePartitionData_0(items: Iterable[DescribeQuorumR
     for o in items:
         current_voters_list = o.current_voters
         n = len(current_voters_list) + 1
-        if n < 128:
-            write(_pack_ihiiqB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n))
-        else:
-            write(_pack_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark))
-            write(write_uvarint(n))
+        write(_pack_ihiiqB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n) if n < 128 else _pack_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark) + write_uvarint(n))
         if current_voters_list:
             _write_DescribeQuorumResponseReplicaState_0(current_voters_list, write, version)
         observers_list = o.observers
@@ -566,10 +537,7 @@ def _write_DescribeQuorumResponsePartitionData_0(items: Iterable[DescribeQuorumR
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if observers_list:
             _write_DescribeQuorumResponseReplicaState_0(observers_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeQuorumResponsePartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponsePartitionData], int]:
@@ -605,11 +573,7 @@ def _write_DescribeQuorumResponsePartitionData_1(items: Iterable[DescribeQuorumR
     for o in items:
         current_voters_list = o.current_voters
         n = len(current_voters_list) + 1
-        if n < 128:
-            write(_pack_ihiiqB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n))
-        else:
-            write(_pack_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark))
-            write(write_uvarint(n))
+        write(_pack_ihiiqB(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark, n) if n < 128 else _pack_ihiiq(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.high_watermark) + write_uvarint(n))
         if current_voters_list:
             _write_DescribeQuorumResponseReplicaState_1(current_voters_list, write, version)
         observers_list = o.observers
@@ -617,10 +581,7 @@ def _write_DescribeQuorumResponsePartitionData_1(items: Iterable[DescribeQuorumR
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if observers_list:
             _write_DescribeQuorumResponseReplicaState_1(observers_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeQuorumResponsePartitionData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponsePartitionData], int]:
@@ -671,19 +632,11 @@ def _write_DescribeQuorumResponsePartitionData_2(items: Iterable[DescribeQuorumR
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition_index, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition_index, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition_index, o.error_code, n) if n < 128 else _pack_ih(o.partition_index, o.error_code) + long_string_length(n))
         write(text)
         current_voters_list = o.current_voters
         n = len(current_voters_list) + 1
-        if n < 128:
-            write(_pack_iiqB(o.leader_id, o.leader_epoch, o.high_watermark, n))
-        else:
-            write(_pack_iiq(o.leader_id, o.leader_epoch, o.high_watermark))
-            write(write_uvarint(n))
+        write(_pack_iiqB(o.leader_id, o.leader_epoch, o.high_watermark, n) if n < 128 else _pack_iiq(o.leader_id, o.leader_epoch, o.high_watermark) + write_uvarint(n))
         if current_voters_list:
             _write_DescribeQuorumResponseReplicaState_2(current_voters_list, write, version)
         observers_list = o.observers
@@ -691,10 +644,7 @@ def _write_DescribeQuorumResponsePartitionData_2(items: Iterable[DescribeQuorumR
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if observers_list:
             _write_DescribeQuorumResponseReplicaState_2(observers_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeQuorumResponseNode_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseNode], int]:
@@ -722,17 +672,10 @@ def _write_DescribeQuorumResponseNode_2(items: Iterable[DescribeQuorumResponseNo
     for o in items:
         listeners_list = o.listeners
         n = len(listeners_list) + 1
-        if n < 128:
-            write(_pack_iB(o.node_id, n))
-        else:
-            write(_pack_i(o.node_id))
-            write(write_uvarint(n))
+        write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + write_uvarint(n))
         if listeners_list:
             _write_DescribeQuorumResponseListener_2(listeners_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeQuorumResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseTopicData], int]:
@@ -779,10 +722,7 @@ def _write_DescribeQuorumResponseTopicData_0(items: Iterable[DescribeQuorumRespo
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_DescribeQuorumResponsePartitionData_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeQuorumResponseTopicData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseTopicData], int]:
@@ -829,10 +769,7 @@ def _write_DescribeQuorumResponseTopicData_1(items: Iterable[DescribeQuorumRespo
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_DescribeQuorumResponsePartitionData_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeQuorumResponseTopicData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeQuorumResponseTopicData], int]:
@@ -879,10 +816,7 @@ def _write_DescribeQuorumResponseTopicData_2(items: Iterable[DescribeQuorumRespo
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_DescribeQuorumResponsePartitionData_2(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeQuorumResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeQuorumResponse, int]:
@@ -910,17 +844,10 @@ def _write_DescribeQuorumResponse_0(o: DescribeQuorumResponse, write: Write, ver
         non_default("nodes", version)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(write_uvarint(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + write_uvarint(n))
     if topics_list:
         _write_DescribeQuorumResponseTopicData_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeQuorumResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeQuorumResponse, int]:
@@ -948,17 +875,10 @@ def _write_DescribeQuorumResponse_1(o: DescribeQuorumResponse, write: Write, ver
         non_default("nodes", version)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(write_uvarint(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + write_uvarint(n))
     if topics_list:
         _write_DescribeQuorumResponseTopicData_1(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeQuorumResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[DescribeQuorumResponse, int]:
@@ -1005,11 +925,7 @@ def _write_DescribeQuorumResponse_2(o: DescribeQuorumResponse, write: Write, ver
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(long_string_length(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
@@ -1021,10 +937,7 @@ def _write_DescribeQuorumResponse_2(o: DescribeQuorumResponse, write: Write, ver
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if nodes_list:
         _write_DescribeQuorumResponseNode_2(nodes_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DescribeQuorumRequest.READERS = (_read_DescribeQuorumRequest_0, _read_DescribeQuorumRequest_0, _read_DescribeQuorumRequest_0,)

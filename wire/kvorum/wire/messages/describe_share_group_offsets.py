@@ -289,7 +289,7 @@ def _write_DescribeShareGroupOffsetsRequestTopic_0(items: Iterable[DescribeShare
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -343,10 +343,7 @@ def _write_DescribeShareGroupOffsetsRequestGroup_0(items: Iterable[DescribeShare
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topics_list:
             _write_DescribeShareGroupOffsetsRequestTopic_0(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeShareGroupOffsetsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeShareGroupOffsetsRequest, int]:
@@ -373,10 +370,7 @@ def _write_DescribeShareGroupOffsetsRequest_0(o: DescribeShareGroupOffsetsReques
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if groups_list:
         _write_DescribeShareGroupOffsetsRequestGroup_0(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeShareGroupOffsetsResponsePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponsePartition], int]:
@@ -414,16 +408,9 @@ def _write_DescribeShareGroupOffsetsResponsePartition_0(items: Iterable[Describe
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iqihB(o.partition_index, o.start_offset, o.leader_epoch, o.error_code, n))
-        else:
-            write(_pack_iqih(o.partition_index, o.start_offset, o.leader_epoch, o.error_code))
-            write(long_string_length(n))
+        write(_pack_iqihB(o.partition_index, o.start_offset, o.leader_epoch, o.error_code, n) if n < 128 else _pack_iqih(o.partition_index, o.start_offset, o.leader_epoch, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeShareGroupOffsetsResponsePartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponsePartition], int]:
@@ -460,16 +447,9 @@ def _write_DescribeShareGroupOffsetsResponsePartition_1(items: Iterable[Describe
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iqiqhB(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code, n))
-        else:
-            write(_pack_iqiqh(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code))
-            write(long_string_length(n))
+        write(_pack_iqiqhB(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code, n) if n < 128 else _pack_iqiqh(o.partition_index, o.start_offset, o.leader_epoch, o.lag, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeShareGroupOffsetsResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponseTopic], int]:
@@ -515,17 +495,10 @@ def _write_DescribeShareGroupOffsetsResponseTopic_0(items: Iterable[DescribeShar
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_DescribeShareGroupOffsetsResponsePartition_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeShareGroupOffsetsResponseTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponseTopic], int]:
@@ -571,17 +544,10 @@ def _write_DescribeShareGroupOffsetsResponseTopic_1(items: Iterable[DescribeShar
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_DescribeShareGroupOffsetsResponsePartition_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeShareGroupOffsetsResponseGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponseGroup], int]:
@@ -646,16 +612,9 @@ def _write_DescribeShareGroupOffsetsResponseGroup_0(items: Iterable[DescribeShar
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeShareGroupOffsetsResponseGroup_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeShareGroupOffsetsResponseGroup], int]:
@@ -720,16 +679,9 @@ def _write_DescribeShareGroupOffsetsResponseGroup_1(items: Iterable[DescribeShar
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeShareGroupOffsetsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeShareGroupOffsetsResponse, int]:
@@ -753,17 +705,10 @@ def _read_DescribeShareGroupOffsetsResponse_0(data: bytes, pos: int, budget: Bud
 def _write_DescribeShareGroupOffsetsResponse_0(o: DescribeShareGroupOffsetsResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if groups_list:
         _write_DescribeShareGroupOffsetsResponseGroup_0(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeShareGroupOffsetsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[DescribeShareGroupOffsetsResponse, int]:
@@ -787,17 +732,10 @@ def _read_DescribeShareGroupOffsetsResponse_1(data: bytes, pos: int, budget: Bud
 def _write_DescribeShareGroupOffsetsResponse_1(o: DescribeShareGroupOffsetsResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if groups_list:
         _write_DescribeShareGroupOffsetsResponseGroup_1(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DescribeShareGroupOffsetsRequest.READERS = (_read_DescribeShareGroupOffsetsRequest_0, _read_DescribeShareGroupOffsetsRequest_0,)

@@ -283,11 +283,8 @@ def _write_DescribeTopicPartitionsRequestCursor_0(items: Iterable[DescribeTopicP
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.partition_index))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.partition_index))
+        fields = _pack_ix(o.partition_index)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeTopicPartitionsRequestTopicRequest_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTopicPartitionsRequestTopicRequest], int]:
@@ -322,10 +319,7 @@ def _write_DescribeTopicPartitionsRequestTopicRequest_0(items: Iterable[Describe
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeTopicPartitionsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeTopicPartitionsRequest, int]:
@@ -364,10 +358,7 @@ def _write_DescribeTopicPartitionsRequest_0(o: DescribeTopicPartitionsRequest, w
     else:
         write(b"\x01")
         _write_DescribeTopicPartitionsRequestCursor_0((o.cursor,), write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeTopicPartitionsResponsePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTopicPartitionsResponsePartition], int]:
@@ -487,7 +478,7 @@ def _write_DescribeTopicPartitionsResponsePartition_0(items: Iterable[DescribeTo
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(offline_replicas_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -526,11 +517,8 @@ def _write_DescribeTopicPartitionsResponseCursor_0(items: Iterable[DescribeTopic
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.partition_index))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.partition_index))
+        fields = _pack_ix(o.partition_index)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeTopicPartitionsResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTopicPartitionsResponseTopic], int]:
@@ -574,28 +562,17 @@ def _write_DescribeTopicPartitionsResponseTopic_0(items: Iterable[DescribeTopicP
         name_value = o.name
         text = b"" if name_value is None else name_value.encode()
         n = 0 if name_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         if len(o.topic_id) != 16:
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16stB(o.topic_id, o.is_internal, n))
-        else:
-            write(_pack_16st(o.topic_id, o.is_internal))
-            write(write_uvarint(n))
+        write(_pack_16stB(o.topic_id, o.is_internal, n) if n < 128 else _pack_16st(o.topic_id, o.is_internal) + write_uvarint(n))
         if partitions_list:
             _write_DescribeTopicPartitionsResponsePartition_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.topic_authorized_operations))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.topic_authorized_operations))
+        fields = _pack_ix(o.topic_authorized_operations)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeTopicPartitionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeTopicPartitionsResponse, int]:
@@ -625,11 +602,7 @@ def _read_DescribeTopicPartitionsResponse_0(data: bytes, pos: int, budget: Budge
 def _write_DescribeTopicPartitionsResponse_0(o: DescribeTopicPartitionsResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_DescribeTopicPartitionsResponseTopic_0(topics_list, write, version)
     if o.next_cursor is None:
@@ -637,10 +610,7 @@ def _write_DescribeTopicPartitionsResponse_0(o: DescribeTopicPartitionsResponse,
     else:
         write(b"\x01")
         _write_DescribeTopicPartitionsResponseCursor_0((o.next_cursor,), write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DescribeTopicPartitionsRequest.READERS = (_read_DescribeTopicPartitionsRequest_0,)

@@ -193,10 +193,7 @@ def _write_DescribeTransactionsRequest_0(o: DescribeTransactionsRequest, write: 
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeTransactionsResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeTransactionsResponseTopicData], int]:
@@ -248,7 +245,7 @@ def _write_DescribeTransactionsResponseTopicData_0(items: Iterable[DescribeTrans
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -304,11 +301,7 @@ def _write_DescribeTransactionsResponseTransactionState_0(items: Iterable[Descri
     for o in items:
         text = o.transactional_id.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.transaction_state.encode()
         n = len(text) + 1
@@ -316,17 +309,10 @@ def _write_DescribeTransactionsResponseTransactionState_0(items: Iterable[Descri
         write(text)
         topics_list = o.topics
         n = len(topics_list) + 1
-        if n < 128:
-            write(_pack_iqqhB(o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch, n))
-        else:
-            write(_pack_iqqh(o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch))
-            write(write_uvarint(n))
+        write(_pack_iqqhB(o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch, n) if n < 128 else _pack_iqqh(o.transaction_timeout_ms, o.transaction_start_time_ms, o.producer_id, o.producer_epoch) + write_uvarint(n))
         if topics_list:
             _write_DescribeTransactionsResponseTopicData_0(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeTransactionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeTransactionsResponse, int]:
@@ -350,17 +336,10 @@ def _read_DescribeTransactionsResponse_0(data: bytes, pos: int, budget: Budget) 
 def _write_DescribeTransactionsResponse_0(o: DescribeTransactionsResponse, write: Write, version: int) -> None:
     transaction_states_list = o.transaction_states
     n = len(transaction_states_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if transaction_states_list:
         _write_DescribeTransactionsResponseTransactionState_0(transaction_states_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DescribeTransactionsRequest.READERS = (_read_DescribeTransactionsRequest_0,)

@@ -30,7 +30,6 @@ from kvorum.wire.primitives import (
 _read_biB = Struct(">biB").unpack_from
 _read_hB = Struct(">hB").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
-_pack_bi = Struct(">bi").pack
 _pack_bix = Struct(">bix").pack
 _pack_h = Struct(">h").pack
 _pack_hB = Struct(">hB").pack
@@ -190,10 +189,7 @@ def _write_DescribeUserScramCredentialsRequestUserName_0(items: Iterable[Describ
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeUserScramCredentialsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeUserScramCredentialsRequest, int]:
@@ -223,10 +219,7 @@ def _write_DescribeUserScramCredentialsRequest_0(o: DescribeUserScramCredentials
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if users_list:
         _write_DescribeUserScramCredentialsRequestUserName_0(users_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeUserScramCredentialsResponseCredentialInfo_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeUserScramCredentialsResponseCredentialInfo], int]:
@@ -244,11 +237,8 @@ def _read_DescribeUserScramCredentialsResponseCredentialInfo_0(data: bytes, pos:
 
 def _write_DescribeUserScramCredentialsResponseCredentialInfo_0(items: Iterable[DescribeUserScramCredentialsResponseCredentialInfo], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_bi(o.mechanism, o.iterations))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bix(o.mechanism, o.iterations))
+        fields = _pack_bix(o.mechanism, o.iterations)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult], int]:
@@ -308,21 +298,14 @@ def _write_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResul
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         credential_infos_list = o.credential_infos
         n = len(credential_infos_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if credential_infos_list:
             _write_DescribeUserScramCredentialsResponseCredentialInfo_0(credential_infos_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_DescribeUserScramCredentialsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[DescribeUserScramCredentialsResponse, int]:
@@ -362,21 +345,14 @@ def _write_DescribeUserScramCredentialsResponse_0(o: DescribeUserScramCredential
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     results_list = o.results
     n = len(results_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if results_list:
         _write_DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult_0(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 DescribeUserScramCredentialsRequest.READERS = (_read_DescribeUserScramCredentialsRequest_0,)

@@ -283,7 +283,7 @@ def _write_ElectLeadersRequestTopicPartitions_2(items: Iterable[ElectLeadersRequ
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -371,18 +371,11 @@ def _read_ElectLeadersRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[
 def _write_ElectLeadersRequest_2(o: ElectLeadersRequest, write: Write, version: int) -> None:
     topic_partitions_list = o.topic_partitions
     n = 0 if topic_partitions_list is None else len(topic_partitions_list) + 1
-    if n < 128:
-        write(_pack_bB(o.election_type, n))
-    else:
-        write(_pack_b(o.election_type))
-        write(write_uvarint(n))
+    write(_pack_bB(o.election_type, n) if n < 128 else _pack_b(o.election_type) + write_uvarint(n))
     if topic_partitions_list:
         _write_ElectLeadersRequestTopicPartitions_2(topic_partitions_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.timeout_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.timeout_ms))
+    fields = _pack_ix(o.timeout_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ElectLeadersResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ElectLeadersResponsePartitionResult], int]:
@@ -453,16 +446,9 @@ def _write_ElectLeadersResponsePartitionResult_2(items: Iterable[ElectLeadersRes
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition_id, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition_id, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition_id, o.error_code, n) if n < 128 else _pack_ih(o.partition_id, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ElectLeadersResponseReplicaElectionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ElectLeadersResponseReplicaElectionResult], int]:
@@ -548,10 +534,7 @@ def _write_ElectLeadersResponseReplicaElectionResult_2(items: Iterable[ElectLead
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partition_result_list:
             _write_ElectLeadersResponsePartitionResult_2(partition_result_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ElectLeadersResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ElectLeadersResponse, int]:
@@ -620,17 +603,10 @@ def _read_ElectLeadersResponse_2(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_ElectLeadersResponse_2(o: ElectLeadersResponse, write: Write, version: int) -> None:
     replica_election_results_list = o.replica_election_results
     n = len(replica_election_results_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if replica_election_results_list:
         _write_ElectLeadersResponseReplicaElectionResult_2(replica_election_results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ElectLeadersRequest.READERS = (_read_ElectLeadersRequest_0, _read_ElectLeadersRequest_1, _read_ElectLeadersRequest_2,)

@@ -48,13 +48,11 @@ _read_ihii = Struct(">ihii").unpack_from
 _read_ihiiB = Struct(">ihiiB").unpack_from
 _read_iiiB = Struct(">iiiB").unpack_from
 _read_iiii = Struct(">iiii").unpack_from
-_pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
 _pack_h = Struct(">h").pack
 _pack_hB = Struct(">hB").pack
 _pack_hi = Struct(">hi").pack
 _pack_i = Struct(">i").pack
-_pack_i16s = Struct(">i16s").pack
 _pack_i16sx = Struct(">i16sx").pack
 _pack_iB = Struct(">iB").pack
 _pack_ihii = Struct(">ihii").pack
@@ -306,11 +304,8 @@ def _write_EndQuorumEpochRequestReplicaInfo_1(items: Iterable[EndQuorumEpochRequ
     for o in items:
         if len(o.candidate_directory_id) != 16:
             not_a_uuid(o.candidate_directory_id)
-        if o.unknown_tagged_fields:
-            write(_pack_i16s(o.candidate_id, o.candidate_directory_id))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_i16sx(o.candidate_id, o.candidate_directory_id))
+        fields = _pack_i16sx(o.candidate_id, o.candidate_directory_id)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_EndQuorumEpochRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochRequestPartitionData], int]:
@@ -377,17 +372,10 @@ def _write_EndQuorumEpochRequestPartitionData_1(items: Iterable[EndQuorumEpochRe
     for o in items:
         preferred_candidates_list = o.preferred_candidates
         n = len(preferred_candidates_list) + 1
-        if n < 128:
-            write(_pack_iiiB(o.partition_index, o.leader_id, o.leader_epoch, n))
-        else:
-            write(_pack_iii(o.partition_index, o.leader_id, o.leader_epoch))
-            write(write_uvarint(n))
+        write(_pack_iiiB(o.partition_index, o.leader_id, o.leader_epoch, n) if n < 128 else _pack_iii(o.partition_index, o.leader_id, o.leader_epoch) + write_uvarint(n))
         if preferred_candidates_list:
             _write_EndQuorumEpochRequestReplicaInfo_1(preferred_candidates_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_EndQuorumEpochRequestLeaderEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochRequestLeaderEndpoint], int]:
@@ -438,11 +426,8 @@ def _write_EndQuorumEpochRequestLeaderEndpoint_1(items: Iterable[EndQuorumEpochR
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_EndQuorumEpochRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochRequestTopicData], int]:
@@ -528,10 +513,7 @@ def _write_EndQuorumEpochRequestTopicData_1(items: Iterable[EndQuorumEpochReques
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_EndQuorumEpochRequestPartitionData_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_EndQuorumEpochRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[EndQuorumEpochRequest, int]:
@@ -630,10 +612,7 @@ def _write_EndQuorumEpochRequest_1(o: EndQuorumEpochRequest, write: Write, versi
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if leader_endpoints_list:
         _write_EndQuorumEpochRequestLeaderEndpoint_1(leader_endpoints_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_EndQuorumEpochResponsePartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochResponsePartitionData], int]:
@@ -669,11 +648,8 @@ def _read_EndQuorumEpochResponsePartitionData_1(data: bytes, pos: int, count: in
 
 def _write_EndQuorumEpochResponsePartitionData_1(items: Iterable[EndQuorumEpochResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ihii(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch))
+        fields = _pack_ihiix(o.partition_index, o.error_code, o.leader_id, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_EndQuorumEpochResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochResponseNodeEndpoint], int]:
@@ -706,17 +682,10 @@ def _write_EndQuorumEpochResponseNodeEndpoint_1(items: Iterable[EndQuorumEpochRe
     for o in items:
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.node_id, n))
-        else:
-            write(_pack_i(o.node_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_EndQuorumEpochResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[EndQuorumEpochResponseTopicData], int]:
@@ -802,10 +771,7 @@ def _write_EndQuorumEpochResponseTopicData_1(items: Iterable[EndQuorumEpochRespo
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_EndQuorumEpochResponsePartitionData_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_EndQuorumEpochResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[EndQuorumEpochResponse, int]:
@@ -882,11 +848,7 @@ def _read_EndQuorumEpochResponse_1(data: bytes, pos: int, budget: Budget) -> tup
 def _write_EndQuorumEpochResponse_1(o: EndQuorumEpochResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(write_uvarint(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + write_uvarint(n))
     if topics_list:
         _write_EndQuorumEpochResponseTopicData_1(topics_list, write, version)
     tags: Tags = []
@@ -900,10 +862,7 @@ def _write_EndQuorumEpochResponse_1(o: EndQuorumEpochResponse, write: Write, ver
         if node_endpoints_list:
             _write_EndQuorumEpochResponseNodeEndpoint_1(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 EndQuorumEpochRequest.READERS = (_read_EndQuorumEpochRequest_0, _read_EndQuorumEpochRequest_1,)

@@ -47,10 +47,7 @@ def _read_EndTransactionRecord_0(data: bytes, pos: int, budget: Budget) -> tuple
 
 
 def _write_EndTransactionRecord_0(o: EndTransactionRecord, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 EndTransactionRecord.READERS = (_read_EndTransactionRecord_0,)

@@ -29,7 +29,6 @@ _read_qht = Struct(">qh?").unpack_from
 _read_qhtB = Struct(">qh?B").unpack_from
 _pack_h = Struct(">h").pack
 _pack_ih = Struct(">ih").pack
-_pack_ihqh = Struct(">ihqh").pack
 _pack_ihqhx = Struct(">ihqhx").pack
 _pack_ihx = Struct(">ihx").pack
 _pack_qht = Struct(">qh?").pack
@@ -156,11 +155,8 @@ def _write_EndTxnRequest_3(o: EndTxnRequest, write: Write, version: int) -> None
     n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_qht(o.producer_id, o.producer_epoch, o.committed))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_qhtx(o.producer_id, o.producer_epoch, o.committed))
+    fields = _pack_qhtx(o.producer_id, o.producer_epoch, o.committed)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_EndTxnResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[EndTxnResponse, int]:
@@ -192,11 +188,8 @@ def _read_EndTxnResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[EndTx
 
 
 def _write_EndTxnResponse_3(o: EndTxnResponse, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ihx(o.throttle_time_ms, o.error_code))
+    fields = _pack_ihx(o.throttle_time_ms, o.error_code)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_EndTxnResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[EndTxnResponse, int]:
@@ -210,11 +203,8 @@ def _read_EndTxnResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[EndTx
 
 
 def _write_EndTxnResponse_5(o: EndTxnResponse, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_ihqh(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ihqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch))
+    fields = _pack_ihqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 EndTxnRequest.READERS = (_read_EndTxnRequest_0, _read_EndTxnRequest_0, _read_EndTxnRequest_0, _read_EndTxnRequest_3, _read_EndTxnRequest_3, _read_EndTxnRequest_3,)

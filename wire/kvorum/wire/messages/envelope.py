@@ -20,7 +20,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_hB = Struct(">hB").unpack_from
-_pack_h = Struct(">h").pack
 _pack_hx = Struct(">hx").pack
 __all__ = ["EnvelopeRequest", "EnvelopeResponse"]
 
@@ -133,10 +132,7 @@ def _write_EnvelopeRequest_0(o: EnvelopeRequest, write: Write, version: int) -> 
     n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_EnvelopeResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[EnvelopeResponse, int]:
@@ -168,11 +164,8 @@ def _write_EnvelopeResponse_0(o: EnvelopeResponse, write: Write, version: int) -
     n = 0 if response_data_value is None else len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write(_pack_h(o.error_code))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_hx(o.error_code))
+    fields = _pack_hx(o.error_code)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 EnvelopeRequest.READERS = (_read_EnvelopeRequest_0,)

@@ -137,11 +137,8 @@ def _write_ExpireDelegationTokenRequest_2(o: ExpireDelegationTokenRequest, write
     n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write(_pack_q(o.expiry_time_period_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_qx(o.expiry_time_period_ms))
+    fields = _pack_qx(o.expiry_time_period_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ExpireDelegationTokenResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ExpireDelegationTokenResponse, int]:
@@ -169,11 +166,8 @@ def _read_ExpireDelegationTokenResponse_2(data: bytes, pos: int, budget: Budget)
 
 
 def _write_ExpireDelegationTokenResponse_2(o: ExpireDelegationTokenResponse, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_hqi(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_hqix(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
+    fields = _pack_hqix(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 ExpireDelegationTokenRequest.READERS = (_read_ExpireDelegationTokenRequest_1, _read_ExpireDelegationTokenRequest_2,)

@@ -21,7 +21,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_hB = Struct(">hB").unpack_from
-_pack_h = Struct(">h").pack
 _pack_hx = Struct(">hx").pack
 __all__ = ["FeatureLevelRecord"]
 
@@ -79,11 +78,8 @@ def _write_FeatureLevelRecord_0(o: FeatureLevelRecord, write: Write, version: in
     n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_h(o.feature_level))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_hx(o.feature_level))
+    fields = _pack_hx(o.feature_level)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 FeatureLevelRecord.READERS = (_read_FeatureLevelRecord_0,)

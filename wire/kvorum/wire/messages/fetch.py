@@ -86,16 +86,13 @@ _pack_iiiibi = Struct(">iiiibi").pack
 _pack_iiiibii = Struct(">iiiibii").pack
 _pack_iiiibiiB = Struct(">iiiibiiB").pack
 _pack_iiiibiii = Struct(">iiiibiii").pack
-_pack_iiqiqi = Struct(">iiqiqi").pack
 _pack_iiqiqix = Struct(">iiqiqix").pack
 _pack_iiqqi = Struct(">iiqqi").pack
 _pack_iix = Struct(">iix").pack
-_pack_iq = Struct(">iq").pack
 _pack_iqi = Struct(">iqi").pack
 _pack_iqqi = Struct(">iqqi").pack
 _pack_iqx = Struct(">iqx").pack
 _pack_q = Struct(">q").pack
-_pack_qi = Struct(">qi").pack
 _pack_qix = Struct(">qix").pack
 _pack_qq = Struct(">qq").pack
 _pack_qqx = Struct(">qqx").pack
@@ -615,11 +612,8 @@ def _read_FetchRequestFetchPartition_12(data: bytes, pos: int, count: int, budge
 
 def _write_FetchRequestFetchPartition_12(items: Iterable[FetchRequestFetchPartition], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iiqiqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
+        fields = _pack_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _tags_FetchRequestFetchPartition_17(o: FetchRequestFetchPartition, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -672,11 +666,8 @@ def _write_FetchRequestFetchPartition_17(items: Iterable[FetchRequestFetchPartit
                 not_a_uuid(o.replica_directory_id)
             put(_pack_16s(o.replica_directory_id))
             tags.append((0, b"".join(payload)))
-        if tags or o.unknown_tagged_fields:
-            write(_pack_iiqiqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
-            write_tags(write, tags, o.unknown_tagged_fields)
-        else:
-            write(_pack_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
+        fields = _pack_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes)
+        write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _tags_FetchRequestFetchPartition_18(o: FetchRequestFetchPartition, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -736,11 +727,8 @@ def _write_FetchRequestFetchPartition_18(items: Iterable[FetchRequestFetchPartit
             put = payload.append
             put(_pack_q(o.high_watermark))
             tags.append((1, b"".join(payload)))
-        if tags or o.unknown_tagged_fields:
-            write(_pack_iiqiqi(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
-            write_tags(write, tags, o.unknown_tagged_fields)
-        else:
-            write(_pack_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes))
+        fields = _pack_iiqiqix(o.partition, o.current_leader_epoch, o.fetch_offset, o.last_fetched_epoch, o.log_start_offset, o.partition_max_bytes)
+        write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _read_FetchRequestForgottenTopic_7(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestForgottenTopic], int]:
@@ -846,7 +834,7 @@ def _write_FetchRequestForgottenTopic_12(items: Iterable[FetchRequestForgottenTo
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -889,7 +877,7 @@ def _write_FetchRequestForgottenTopic_13(items: Iterable[FetchRequestForgottenTo
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -1061,10 +1049,7 @@ def _write_FetchRequestFetchTopic_12(items: Iterable[FetchRequestFetchTopic], wr
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_FetchRequestFetchPartition_12(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchRequestFetchTopic_13(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchTopic], int]:
@@ -1095,17 +1080,10 @@ def _write_FetchRequestFetchTopic_13(items: Iterable[FetchRequestFetchTopic], wr
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_FetchRequestFetchPartition_12(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchRequestFetchTopic_17(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchTopic], int]:
@@ -1136,17 +1114,10 @@ def _write_FetchRequestFetchTopic_17(items: Iterable[FetchRequestFetchTopic], wr
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_FetchRequestFetchPartition_17(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchRequestFetchTopic_18(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestFetchTopic], int]:
@@ -1177,17 +1148,10 @@ def _write_FetchRequestFetchTopic_18(items: Iterable[FetchRequestFetchTopic], wr
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_FetchRequestFetchPartition_18(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchRequestReplicaState_15(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchRequestReplicaState], int]:
@@ -1205,11 +1169,8 @@ def _read_FetchRequestReplicaState_15(data: bytes, pos: int, count: int, budget:
 
 def _write_FetchRequestReplicaState_15(items: Iterable[FetchRequestReplicaState], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iq(o.replica_id, o.replica_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqx(o.replica_id, o.replica_epoch))
+        fields = _pack_iqx(o.replica_id, o.replica_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_FetchRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[FetchRequest, int]:
@@ -1474,11 +1435,7 @@ def _write_FetchRequest_12(o: FetchRequest, write: Write, version: int) -> None:
         non_default("replicaState", version)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
-    else:
-        write(_pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
-        write(write_uvarint(n))
+    write(_pack_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else _pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + write_uvarint(n))
     if topics_list:
         _write_FetchRequestFetchTopic_12(topics_list, write, version)
     forgotten_topics_data_list = o.forgotten_topics_data
@@ -1500,10 +1457,7 @@ def _write_FetchRequest_12(o: FetchRequest, write: Write, version: int) -> None:
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_FetchRequest_13(o: FetchRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -1588,11 +1542,7 @@ def _write_FetchRequest_13(o: FetchRequest, write: Write, version: int) -> None:
         non_default("replicaState", version)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
-    else:
-        write(_pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
-        write(write_uvarint(n))
+    write(_pack_iiiibiiB(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else _pack_iiiibii(o.replica_id, o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + write_uvarint(n))
     if topics_list:
         _write_FetchRequestFetchTopic_13(topics_list, write, version)
     forgotten_topics_data_list = o.forgotten_topics_data
@@ -1614,10 +1564,7 @@ def _write_FetchRequest_13(o: FetchRequest, write: Write, version: int) -> None:
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_FetchRequest_15(o: FetchRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -1704,11 +1651,7 @@ def _write_FetchRequest_15(o: FetchRequest, write: Write, version: int) -> None:
         non_default("replicaId", version)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
-    else:
-        write(_pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
-        write(write_uvarint(n))
+    write(_pack_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else _pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + write_uvarint(n))
     if topics_list:
         _write_FetchRequestFetchTopic_13(topics_list, write, version)
     forgotten_topics_data_list = o.forgotten_topics_data
@@ -1735,10 +1678,7 @@ def _write_FetchRequest_15(o: FetchRequest, write: Write, version: int) -> None:
         put = payload.append
         _write_FetchRequestReplicaState_15((o.maybe_replica_state,), put, version)
         tags.append((1, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_FetchRequest_17(o: FetchRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -1825,11 +1765,7 @@ def _write_FetchRequest_17(o: FetchRequest, write: Write, version: int) -> None:
         non_default("replicaId", version)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
-    else:
-        write(_pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
-        write(write_uvarint(n))
+    write(_pack_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else _pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + write_uvarint(n))
     if topics_list:
         _write_FetchRequestFetchTopic_17(topics_list, write, version)
     forgotten_topics_data_list = o.forgotten_topics_data
@@ -1856,10 +1792,7 @@ def _write_FetchRequest_17(o: FetchRequest, write: Write, version: int) -> None:
         put = payload.append
         _write_FetchRequestReplicaState_15((o.maybe_replica_state,), put, version)
         tags.append((1, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_FetchRequest_18(o: FetchRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -1946,11 +1879,7 @@ def _write_FetchRequest_18(o: FetchRequest, write: Write, version: int) -> None:
         non_default("replicaId", version)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n))
-    else:
-        write(_pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch))
-        write(write_uvarint(n))
+    write(_pack_iiibiiB(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch, n) if n < 128 else _pack_iiibii(o.max_wait_ms, o.min_bytes, o.max_bytes, o.isolation_level, o.session_id, o.session_epoch) + write_uvarint(n))
     if topics_list:
         _write_FetchRequestFetchTopic_18(topics_list, write, version)
     forgotten_topics_data_list = o.forgotten_topics_data
@@ -1977,10 +1906,7 @@ def _write_FetchRequest_18(o: FetchRequest, write: Write, version: int) -> None:
         put = payload.append
         _write_FetchRequestReplicaState_15((o.maybe_replica_state,), put, version)
         tags.append((1, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchResponseAbortedTransaction_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseAbortedTransaction], int]:
@@ -2016,11 +1942,8 @@ def _read_FetchResponseAbortedTransaction_12(data: bytes, pos: int, count: int, 
 
 def _write_FetchResponseAbortedTransaction_12(items: Iterable[FetchResponseAbortedTransaction], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_qq(o.producer_id, o.first_offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qqx(o.producer_id, o.first_offset))
+        fields = _pack_qqx(o.producer_id, o.first_offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_FetchResponseSnapshotId_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseSnapshotId], int]:
@@ -2038,11 +1961,8 @@ def _read_FetchResponseSnapshotId_12(data: bytes, pos: int, count: int, budget: 
 
 def _write_FetchResponseSnapshotId_12(items: Iterable[FetchResponseSnapshotId], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_qi(o.end_offset, o.epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qix(o.end_offset, o.epoch))
+        fields = _pack_qix(o.end_offset, o.epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_FetchResponseLeaderIdAndEpoch_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseLeaderIdAndEpoch], int]:
@@ -2060,11 +1980,8 @@ def _read_FetchResponseLeaderIdAndEpoch_12(data: bytes, pos: int, count: int, bu
 
 def _write_FetchResponseLeaderIdAndEpoch_12(items: Iterable[FetchResponseLeaderIdAndEpoch], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ii(o.leader_id, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iix(o.leader_id, o.leader_epoch))
+        fields = _pack_iix(o.leader_id, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_FetchResponseEpochEndOffset_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseEpochEndOffset], int]:
@@ -2082,11 +1999,8 @@ def _read_FetchResponseEpochEndOffset_12(data: bytes, pos: int, count: int, budg
 
 def _write_FetchResponseEpochEndOffset_12(items: Iterable[FetchResponseEpochEndOffset], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iq(o.epoch, o.end_offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqx(o.epoch, o.end_offset))
+        fields = _pack_iqx(o.epoch, o.end_offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_FetchResponsePartitionData_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponsePartitionData], int]:
@@ -2326,21 +2240,13 @@ def _write_FetchResponsePartitionData_12(items: Iterable[FetchResponsePartitionD
     for o in items:
         aborted_transactions_list = o.aborted_transactions
         n = 0 if aborted_transactions_list is None else len(aborted_transactions_list) + 1
-        if n < 128:
-            write(_pack_ihqqqB(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n))
-        else:
-            write(_pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset))
-            write(write_uvarint(n))
+        write(_pack_ihqqqB(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset, n) if n < 128 else _pack_ihqqq(o.partition_index, o.error_code, o.high_watermark, o.last_stable_offset, o.log_start_offset) + write_uvarint(n))
         if aborted_transactions_list:
             _write_FetchResponseAbortedTransaction_12(aborted_transactions_list, write, version)
         records_value = o.records
         blob = b"" if records_value is None else records_value
         n = 0 if records_value is None else len(blob) + 1
-        if n < 128:
-            write(_pack_iB(o.preferred_read_replica, n))
-        else:
-            write(_pack_i(o.preferred_read_replica))
-            write(write_uvarint(n))
+        write(_pack_iB(o.preferred_read_replica, n) if n < 128 else _pack_i(o.preferred_read_replica) + write_uvarint(n))
         write(blob)
         tags: Tags = []
         payload: list[bytes | memoryview]
@@ -2359,10 +2265,7 @@ def _write_FetchResponsePartitionData_12(items: Iterable[FetchResponsePartitionD
             put = payload.append
             _write_FetchResponseSnapshotId_12((o.maybe_snapshot_id,), put, version)
             tags.append((2, b"".join(payload)))
-        if tags or o.unknown_tagged_fields:
-            write_tags(write, tags, o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchResponseNodeEndpoint_16(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseNodeEndpoint], int]:
@@ -2410,25 +2313,14 @@ def _write_FetchResponseNodeEndpoint_16(items: Iterable[FetchResponseNodeEndpoin
     for o in items:
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.node_id, n))
-        else:
-            write(_pack_i(o.node_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + long_string_length(n))
         write(text)
         rack_value = o.rack
         text = b"" if rack_value is None else rack_value.encode()
         n = 0 if rack_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.port, n))
-        else:
-            write(_pack_i(o.port))
-            write(long_string_length(n))
+        write(_pack_iB(o.port, n) if n < 128 else _pack_i(o.port) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchResponseFetchableTopicResponse_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
@@ -2596,10 +2488,7 @@ def _write_FetchResponseFetchableTopicResponse_12(items: Iterable[FetchResponseF
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_FetchResponsePartitionData_12(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchResponseFetchableTopicResponse_13(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchResponseFetchableTopicResponse], int]:
@@ -2630,17 +2519,10 @@ def _write_FetchResponseFetchableTopicResponse_13(items: Iterable[FetchResponseF
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_FetchResponsePartitionData_12(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[FetchResponse, int]:
@@ -2771,17 +2653,10 @@ def _write_FetchResponse_12(o: FetchResponse, write: Write, version: int) -> Non
         non_default("nodeEndpoints", version)
     responses_list = o.responses
     n = len(responses_list) + 1
-    if n < 128:
-        write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n))
-    else:
-        write(_pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-        write(write_uvarint(n))
+    write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else _pack_ihi(o.throttle_time_ms, o.error_code, o.session_id) + write_uvarint(n))
     if responses_list:
         _write_FetchResponseFetchableTopicResponse_12(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchResponse_13(data: bytes, pos: int, budget: Budget) -> tuple[FetchResponse, int]:
@@ -2808,17 +2683,10 @@ def _write_FetchResponse_13(o: FetchResponse, write: Write, version: int) -> Non
         non_default("nodeEndpoints", version)
     responses_list = o.responses
     n = len(responses_list) + 1
-    if n < 128:
-        write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n))
-    else:
-        write(_pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-        write(write_uvarint(n))
+    write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else _pack_ihi(o.throttle_time_ms, o.error_code, o.session_id) + write_uvarint(n))
     if responses_list:
         _write_FetchResponseFetchableTopicResponse_13(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_FetchResponse_16(o: FetchResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -2871,11 +2739,7 @@ def _read_FetchResponse_16(data: bytes, pos: int, budget: Budget) -> tuple[Fetch
 def _write_FetchResponse_16(o: FetchResponse, write: Write, version: int) -> None:
     responses_list = o.responses
     n = len(responses_list) + 1
-    if n < 128:
-        write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n))
-    else:
-        write(_pack_ihi(o.throttle_time_ms, o.error_code, o.session_id))
-        write(write_uvarint(n))
+    write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.session_id, n) if n < 128 else _pack_ihi(o.throttle_time_ms, o.error_code, o.session_id) + write_uvarint(n))
     if responses_list:
         _write_FetchResponseFetchableTopicResponse_13(responses_list, write, version)
     tags: Tags = []
@@ -2889,10 +2753,7 @@ def _write_FetchResponse_16(o: FetchResponse, write: Write, version: int) -> Non
         if node_endpoints_list:
             _write_FetchResponseNodeEndpoint_16(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 FetchRequest.READERS = (_read_FetchRequest_4, _read_FetchRequest_5, _read_FetchRequest_5, _read_FetchRequest_7, _read_FetchRequest_7, _read_FetchRequest_9, _read_FetchRequest_9, _read_FetchRequest_11, _read_FetchRequest_12, _read_FetchRequest_13, _read_FetchRequest_13, _read_FetchRequest_15, _read_FetchRequest_15, _read_FetchRequest_17, _read_FetchRequest_18,)

@@ -44,7 +44,6 @@ _read_qB = Struct(">qB").unpack_from
 _read_qiB = Struct(">qiB").unpack_from
 _read_qqB = Struct(">qqB").unpack_from
 _pack_16s = Struct(">16s").pack
-_pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
 _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
@@ -53,8 +52,6 @@ _pack_ihB = Struct(">ihB").pack
 _pack_ii = Struct(">ii").pack
 _pack_iiB = Struct(">iiB").pack
 _pack_iix = Struct(">iix").pack
-_pack_q = Struct(">q").pack
-_pack_qi = Struct(">qi").pack
 _pack_qix = Struct(">qix").pack
 _pack_qq = Struct(">qq").pack
 _pack_qqB = Struct(">qqB").pack
@@ -345,11 +342,8 @@ def _read_FetchSnapshotRequestSnapshotId_0(data: bytes, pos: int, count: int, bu
 
 def _write_FetchSnapshotRequestSnapshotId_0(items: Iterable[FetchSnapshotRequestSnapshotId], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_qi(o.end_offset, o.epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qix(o.end_offset, o.epoch))
+        fields = _pack_qix(o.end_offset, o.epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_FetchSnapshotRequestPartitionSnapshot_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotRequestPartitionSnapshot], int]:
@@ -373,11 +367,8 @@ def _write_FetchSnapshotRequestPartitionSnapshot_0(items: Iterable[FetchSnapshot
     for o in items:
         write(_pack_ii(o.partition, o.current_leader_epoch))
         _write_FetchSnapshotRequestSnapshotId_0((o.snapshot_id,), write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_q(o.position))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qx(o.position))
+        fields = _pack_qx(o.position)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _tags_FetchSnapshotRequestPartitionSnapshot_1(o: FetchSnapshotRequestPartitionSnapshot, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -432,11 +423,8 @@ def _write_FetchSnapshotRequestPartitionSnapshot_1(items: Iterable[FetchSnapshot
                 not_a_uuid(o.replica_directory_id)
             put(_pack_16s(o.replica_directory_id))
             tags.append((0, b"".join(payload)))
-        if tags or o.unknown_tagged_fields:
-            write(_pack_q(o.position))
-            write_tags(write, tags, o.unknown_tagged_fields)
-        else:
-            write(_pack_qx(o.position))
+        fields = _pack_qx(o.position)
+        write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _read_FetchSnapshotRequestTopicSnapshot_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotRequestTopicSnapshot], int]:
@@ -483,10 +471,7 @@ def _write_FetchSnapshotRequestTopicSnapshot_0(items: Iterable[FetchSnapshotRequ
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_FetchSnapshotRequestPartitionSnapshot_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchSnapshotRequestTopicSnapshot_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotRequestTopicSnapshot], int]:
@@ -533,10 +518,7 @@ def _write_FetchSnapshotRequestTopicSnapshot_1(items: Iterable[FetchSnapshotRequ
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_FetchSnapshotRequestPartitionSnapshot_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_FetchSnapshotRequest_0(o: FetchSnapshotRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -597,11 +579,7 @@ def _read_FetchSnapshotRequest_0(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_FetchSnapshotRequest_0(o: FetchSnapshotRequest, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iiB(o.replica_id, o.max_bytes, n))
-    else:
-        write(_pack_ii(o.replica_id, o.max_bytes))
-        write(write_uvarint(n))
+    write(_pack_iiB(o.replica_id, o.max_bytes, n) if n < 128 else _pack_ii(o.replica_id, o.max_bytes) + write_uvarint(n))
     if topics_list:
         _write_FetchSnapshotRequestTopicSnapshot_0(topics_list, write, version)
     tags: Tags = []
@@ -614,10 +592,7 @@ def _write_FetchSnapshotRequest_0(o: FetchSnapshotRequest, write: Write, version
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_FetchSnapshotRequest_1(o: FetchSnapshotRequest, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -678,11 +653,7 @@ def _read_FetchSnapshotRequest_1(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_FetchSnapshotRequest_1(o: FetchSnapshotRequest, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iiB(o.replica_id, o.max_bytes, n))
-    else:
-        write(_pack_ii(o.replica_id, o.max_bytes))
-        write(write_uvarint(n))
+    write(_pack_iiB(o.replica_id, o.max_bytes, n) if n < 128 else _pack_ii(o.replica_id, o.max_bytes) + write_uvarint(n))
     if topics_list:
         _write_FetchSnapshotRequestTopicSnapshot_1(topics_list, write, version)
     tags: Tags = []
@@ -695,10 +666,7 @@ def _write_FetchSnapshotRequest_1(o: FetchSnapshotRequest, write: Write, version
         put(UVARINT_1[n] if n < 128 else long_string_length(n))
         put(text)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchSnapshotResponseLeaderIdAndEpoch_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotResponseLeaderIdAndEpoch], int]:
@@ -716,11 +684,8 @@ def _read_FetchSnapshotResponseLeaderIdAndEpoch_0(data: bytes, pos: int, count: 
 
 def _write_FetchSnapshotResponseLeaderIdAndEpoch_0(items: Iterable[FetchSnapshotResponseLeaderIdAndEpoch], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ii(o.leader_id, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iix(o.leader_id, o.leader_epoch))
+        fields = _pack_iix(o.leader_id, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_FetchSnapshotResponseSnapshotId_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotResponseSnapshotId], int]:
@@ -738,11 +703,8 @@ def _read_FetchSnapshotResponseSnapshotId_0(data: bytes, pos: int, count: int, b
 
 def _write_FetchSnapshotResponseSnapshotId_0(items: Iterable[FetchSnapshotResponseSnapshotId], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_qi(o.end_offset, o.epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qix(o.end_offset, o.epoch))
+        fields = _pack_qix(o.end_offset, o.epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _tags_FetchSnapshotResponsePartitionSnapshot_0(o: FetchSnapshotResponsePartitionSnapshot, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -802,11 +764,7 @@ def _write_FetchSnapshotResponsePartitionSnapshot_0(items: Iterable[FetchSnapsho
             null_field("unalignedRecords")
         blob = o.unaligned_records
         n = len(blob) + 1
-        if n < 128:
-            write(_pack_qqB(o.size, o.position, n))
-        else:
-            write(_pack_qq(o.size, o.position))
-            write(write_uvarint(n))
+        write(_pack_qqB(o.size, o.position, n) if n < 128 else _pack_qq(o.size, o.position) + write_uvarint(n))
         write(blob)
         tags: Tags = []
         payload: list[bytes | memoryview]
@@ -815,10 +773,7 @@ def _write_FetchSnapshotResponsePartitionSnapshot_0(items: Iterable[FetchSnapsho
             put = payload.append
             _write_FetchSnapshotResponseLeaderIdAndEpoch_0((o.maybe_current_leader,), put, version)
             tags.append((0, b"".join(payload)))
-        if tags or o.unknown_tagged_fields:
-            write_tags(write, tags, o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchSnapshotResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotResponseNodeEndpoint], int]:
@@ -851,17 +806,10 @@ def _write_FetchSnapshotResponseNodeEndpoint_1(items: Iterable[FetchSnapshotResp
     for o in items:
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.node_id, n))
-        else:
-            write(_pack_i(o.node_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_FetchSnapshotResponseTopicSnapshot_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FetchSnapshotResponseTopicSnapshot], int]:
@@ -908,10 +856,7 @@ def _write_FetchSnapshotResponseTopicSnapshot_0(items: Iterable[FetchSnapshotRes
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_FetchSnapshotResponsePartitionSnapshot_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FetchSnapshotResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[FetchSnapshotResponse, int]:
@@ -938,17 +883,10 @@ def _write_FetchSnapshotResponse_0(o: FetchSnapshotResponse, write: Write, versi
         non_default("nodeEndpoints", version)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if topics_list:
         _write_FetchSnapshotResponseTopicSnapshot_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_FetchSnapshotResponse_1(o: FetchSnapshotResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -1001,11 +939,7 @@ def _read_FetchSnapshotResponse_1(data: bytes, pos: int, budget: Budget) -> tupl
 def _write_FetchSnapshotResponse_1(o: FetchSnapshotResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if topics_list:
         _write_FetchSnapshotResponseTopicSnapshot_0(topics_list, write, version)
     tags: Tags = []
@@ -1019,10 +953,7 @@ def _write_FetchSnapshotResponse_1(o: FetchSnapshotResponse, write: Write, versi
         if node_endpoints_list:
             _write_FetchSnapshotResponseNodeEndpoint_1(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 FetchSnapshotRequest.READERS = (_read_FetchSnapshotRequest_0, _read_FetchSnapshotRequest_1,)

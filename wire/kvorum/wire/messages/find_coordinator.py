@@ -248,11 +248,8 @@ def _write_FindCoordinatorRequest_3(o: FindCoordinatorRequest, write: Write, ver
     n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_b(o.key_type))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_bx(o.key_type))
+    fields = _pack_bx(o.key_type)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_FindCoordinatorRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[FindCoordinatorRequest, int]:
@@ -293,21 +290,14 @@ def _write_FindCoordinatorRequest_4(o: FindCoordinatorRequest, write: Write, ver
         non_default("key", version)
     coordinator_keys_list = o.coordinator_keys
     n = len(coordinator_keys_list) + 1
-    if n < 128:
-        write(_pack_bB(o.key_type, n))
-    else:
-        write(_pack_b(o.key_type))
-        write(write_uvarint(n))
+    write(_pack_bB(o.key_type, n) if n < 128 else _pack_b(o.key_type) + write_uvarint(n))
     if coordinator_keys_list:
         for coordinator_keys_list_element in coordinator_keys_list:
             text = coordinator_keys_list_element.encode()
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FindCoordinatorResponseCoordinator_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[FindCoordinatorResponseCoordinator], int]:
@@ -371,25 +361,14 @@ def _write_FindCoordinatorResponseCoordinator_4(items: Iterable[FindCoordinatorR
         write(text)
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.node_id, n))
-        else:
-            write(_pack_i(o.node_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + long_string_length(n))
         write(text)
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.port, o.error_code, n))
-        else:
-            write(_pack_ih(o.port, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.port, o.error_code, n) if n < 128 else _pack_ih(o.port, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_FindCoordinatorResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[FindCoordinatorResponse, int]:
@@ -521,25 +500,14 @@ def _write_FindCoordinatorResponse_3(o: FindCoordinatorResponse, write: Write, v
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     text = o.host.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.node_id, n))
-    else:
-        write(_pack_i(o.node_id))
-        write(long_string_length(n))
+    write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.port))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.port))
+    fields = _pack_ix(o.port)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_FindCoordinatorResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[FindCoordinatorResponse, int]:
@@ -576,17 +544,10 @@ def _write_FindCoordinatorResponse_4(o: FindCoordinatorResponse, write: Write, v
         non_default("port", version)
     coordinators_list = o.coordinators
     n = len(coordinators_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if coordinators_list:
         _write_FindCoordinatorResponseCoordinator_4(coordinators_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 FindCoordinatorRequest.READERS = (_read_FindCoordinatorRequest_0, _read_FindCoordinatorRequest_1, _read_FindCoordinatorRequest_1, _read_FindCoordinatorRequest_3, _read_FindCoordinatorRequest_4, _read_FindCoordinatorRequest_4, _read_FindCoordinatorRequest_4,)

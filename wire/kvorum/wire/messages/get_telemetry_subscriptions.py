@@ -31,7 +31,6 @@ from kvorum.wire.uuid_text import ZERO_UUID
 _read_16sB = Struct(">16sB").unpack_from
 _read_ih16siB = Struct(">ih16siB").unpack_from
 _read_iitB = Struct(">ii?B").unpack_from
-_pack_16s = Struct(">16s").pack
 _pack_16sx = Struct(">16sx").pack
 _pack_ih16si = Struct(">ih16si").pack
 _pack_ih16siB = Struct(">ih16siB").pack
@@ -121,11 +120,8 @@ def _read_GetTelemetrySubscriptionsRequest_0(data: bytes, pos: int, budget: Budg
 def _write_GetTelemetrySubscriptionsRequest_0(o: GetTelemetrySubscriptionsRequest, write: Write, version: int) -> None:
     if len(o.client_instance_id) != 16:
         not_a_uuid(o.client_instance_id)
-    if o.unknown_tagged_fields:
-        write(_pack_16s(o.client_instance_id))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_16sx(o.client_instance_id))
+    fields = _pack_16sx(o.client_instance_id)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_GetTelemetrySubscriptionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[GetTelemetrySubscriptionsResponse, int]:
@@ -174,30 +170,19 @@ def _write_GetTelemetrySubscriptionsResponse_0(o: GetTelemetrySubscriptionsRespo
         not_a_uuid(o.client_instance_id)
     accepted_compression_types_list = o.accepted_compression_types
     n = len(accepted_compression_types_list) + 1
-    if n < 128:
-        write(_pack_ih16siB(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id, n))
-    else:
-        write(_pack_ih16si(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id))
-        write(write_uvarint(n))
+    write(_pack_ih16siB(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id, n) if n < 128 else _pack_ih16si(o.throttle_time_ms, o.error_code, o.client_instance_id, o.subscription_id) + write_uvarint(n))
     if accepted_compression_types_list:
         write(write_numbers(accepted_compression_types_list, "b"))
     requested_metrics_list = o.requested_metrics
     n = len(requested_metrics_list) + 1
-    if n < 128:
-        write(_pack_iitB(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality, n))
-    else:
-        write(_pack_iit(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality))
-        write(write_uvarint(n))
+    write(_pack_iitB(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality, n) if n < 128 else _pack_iit(o.push_interval_ms, o.telemetry_max_bytes, o.delta_temporality) + write_uvarint(n))
     if requested_metrics_list:
         for requested_metrics_list_element in requested_metrics_list:
             text = requested_metrics_list_element.encode()
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 GetTelemetrySubscriptionsRequest.READERS = (_read_GetTelemetrySubscriptionsRequest_0,)

@@ -491,20 +491,13 @@ def _write_GroupMetadataValueMemberMetadata_4(items: Iterable[GroupMetadataValue
         write(text)
         raw = o.subscription
         n = len(raw) + 1
-        if n < 128:
-            write(_pack_iiB(o.rebalance_timeout, o.session_timeout, n))
-        else:
-            write(_pack_ii(o.rebalance_timeout, o.session_timeout))
-            write(write_uvarint(n))
+        write(_pack_iiB(o.rebalance_timeout, o.session_timeout, n) if n < 128 else _pack_ii(o.rebalance_timeout, o.session_timeout) + write_uvarint(n))
         write(raw)
         raw = o.assignment
         n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         write(raw)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_GroupMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[GroupMetadataValue, int]:
@@ -861,11 +854,7 @@ def _write_GroupMetadataValue_4(o: GroupMetadataValue, write: Write, version: in
     protocol_value = o.protocol
     text = b"" if protocol_value is None else protocol_value.encode()
     n = 0 if protocol_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.generation, n))
-    else:
-        write(_pack_i(o.generation))
-        write(long_string_length(n))
+    write(_pack_iB(o.generation, n) if n < 128 else _pack_i(o.generation) + long_string_length(n))
     write(text)
     leader_value = o.leader
     text = b"" if leader_value is None else leader_value.encode()
@@ -874,17 +863,10 @@ def _write_GroupMetadataValue_4(o: GroupMetadataValue, write: Write, version: in
     write(text)
     members_list = o.members
     n = len(members_list) + 1
-    if n < 128:
-        write(_pack_qB(o.current_state_timestamp, n))
-    else:
-        write(_pack_q(o.current_state_timestamp))
-        write(write_uvarint(n))
+    write(_pack_qB(o.current_state_timestamp, n) if n < 128 else _pack_q(o.current_state_timestamp) + write_uvarint(n))
     if members_list:
         _write_GroupMetadataValueMemberMetadata_4(members_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 GroupMetadataValue.READERS = (_read_GroupMetadataValue_0, _read_GroupMetadataValue_1, _read_GroupMetadataValue_2, _read_GroupMetadataValue_3, _read_GroupMetadataValue_4,)

@@ -248,21 +248,14 @@ def _write_HeartbeatRequest_4(o: HeartbeatRequest, write: Write, version: int) -
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.generation_id, n))
-    else:
-        write(_pack_i(o.generation_id))
-        write(long_string_length(n))
+    write(_pack_iB(o.generation_id, n) if n < 128 else _pack_i(o.generation_id) + long_string_length(n))
     write(text)
     group_instance_id_value = o.group_instance_id
     text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
     n = 0 if group_instance_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_HeartbeatResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[HeartbeatResponse, int]:
@@ -305,11 +298,8 @@ def _read_HeartbeatResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[He
 
 
 def _write_HeartbeatResponse_4(o: HeartbeatResponse, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ihx(o.throttle_time_ms, o.error_code))
+    fields = _pack_ihx(o.throttle_time_ms, o.error_code)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 HeartbeatRequest.READERS = (_read_HeartbeatRequest_0, _read_HeartbeatRequest_0, _read_HeartbeatRequest_0, _read_HeartbeatRequest_3, _read_HeartbeatRequest_4,)

@@ -275,16 +275,9 @@ def _write_IncrementalAlterConfigsRequestAlterableConfig_1(items: Iterable[Incre
         value_value = o.value
         text = b"" if value_value is None else value_value.encode()
         n = 0 if value_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.config_operation, n))
-        else:
-            write(_pack_b(o.config_operation))
-            write(long_string_length(n))
+        write(_pack_bB(o.config_operation, n) if n < 128 else _pack_b(o.config_operation) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_IncrementalAlterConfigsRequestAlterConfigsResource_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[IncrementalAlterConfigsRequestAlterConfigsResource], int]:
@@ -363,21 +356,14 @@ def _write_IncrementalAlterConfigsRequestAlterConfigsResource_1(items: Iterable[
     for o in items:
         text = o.resource_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.resource_type, n))
-        else:
-            write(_pack_b(o.resource_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.resource_type, n) if n < 128 else _pack_b(o.resource_type) + long_string_length(n))
         write(text)
         configs_list = o.configs
         n = len(configs_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if configs_list:
             _write_IncrementalAlterConfigsRequestAlterableConfig_1(configs_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_IncrementalAlterConfigsRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[IncrementalAlterConfigsRequest, int]:
@@ -428,11 +414,8 @@ def _write_IncrementalAlterConfigsRequest_1(o: IncrementalAlterConfigsRequest, w
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if resources_list:
         _write_IncrementalAlterConfigsRequestAlterConfigsResource_1(resources_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.validate_only))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.validate_only))
+    fields = _pack_tx(o.validate_only)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[IncrementalAlterConfigsResponseAlterConfigsResourceResponse], int]:
@@ -529,24 +512,13 @@ def _write_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(items: 
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.resource_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.resource_type, n))
-        else:
-            write(_pack_b(o.resource_type))
-            write(long_string_length(n))
+        write(_pack_bB(o.resource_type, n) if n < 128 else _pack_b(o.resource_type) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_IncrementalAlterConfigsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[IncrementalAlterConfigsResponse, int]:
@@ -591,17 +563,10 @@ def _read_IncrementalAlterConfigsResponse_1(data: bytes, pos: int, budget: Budge
 def _write_IncrementalAlterConfigsResponse_1(o: IncrementalAlterConfigsResponse, write: Write, version: int) -> None:
     responses_list = o.responses
     n = len(responses_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if responses_list:
         _write_IncrementalAlterConfigsResponseAlterConfigsResourceResponse_1(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 IncrementalAlterConfigsRequest.READERS = (_read_IncrementalAlterConfigsRequest_0, _read_IncrementalAlterConfigsRequest_1,)

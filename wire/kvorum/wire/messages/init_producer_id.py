@@ -33,11 +33,8 @@ _read_iqhB = Struct(">iqhB").unpack_from
 _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 _pack_ihqh = Struct(">ihqh").pack
-_pack_ihqhqh = Struct(">ihqhqh").pack
 _pack_ihqhqhx = Struct(">ihqhqhx").pack
 _pack_ihqhx = Struct(">ihqhx").pack
-_pack_iqh = Struct(">iqh").pack
-_pack_iqhtt = Struct(">iqh??").pack
 _pack_iqhttx = Struct(">iqh??x").pack
 _pack_iqhx = Struct(">iqhx").pack
 _pack_ix = Struct(">ix").pack
@@ -207,11 +204,8 @@ def _write_InitProducerIdRequest_2(o: InitProducerIdRequest, write: Write, versi
     n = 0 if transactional_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.transaction_timeout_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.transaction_timeout_ms))
+    fields = _pack_ix(o.transaction_timeout_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_InitProducerIdRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[InitProducerIdRequest, int]:
@@ -252,11 +246,8 @@ def _write_InitProducerIdRequest_3(o: InitProducerIdRequest, write: Write, versi
     n = 0 if transactional_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_iqh(o.transaction_timeout_ms, o.producer_id, o.producer_epoch))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_iqhx(o.transaction_timeout_ms, o.producer_id, o.producer_epoch))
+    fields = _pack_iqhx(o.transaction_timeout_ms, o.producer_id, o.producer_epoch)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_InitProducerIdRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[InitProducerIdRequest, int]:
@@ -291,11 +282,8 @@ def _write_InitProducerIdRequest_6(o: InitProducerIdRequest, write: Write, versi
     n = 0 if transactional_id_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_iqhtt(o.transaction_timeout_ms, o.producer_id, o.producer_epoch, o.enable2_pc, o.keep_prepared_txn))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_iqhttx(o.transaction_timeout_ms, o.producer_id, o.producer_epoch, o.enable2_pc, o.keep_prepared_txn))
+    fields = _pack_iqhttx(o.transaction_timeout_ms, o.producer_id, o.producer_epoch, o.enable2_pc, o.keep_prepared_txn)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_InitProducerIdResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[InitProducerIdResponse, int]:
@@ -335,11 +323,8 @@ def _write_InitProducerIdResponse_2(o: InitProducerIdResponse, write: Write, ver
         non_default("ongoingTxnProducerId", version)
     if o.ongoing_txn_producer_epoch != -1:
         non_default("ongoingTxnProducerEpoch", version)
-    if o.unknown_tagged_fields:
-        write(_pack_ihqh(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ihqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch))
+    fields = _pack_ihqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_InitProducerIdResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[InitProducerIdResponse, int]:
@@ -353,11 +338,8 @@ def _read_InitProducerIdResponse_6(data: bytes, pos: int, budget: Budget) -> tup
 
 
 def _write_InitProducerIdResponse_6(o: InitProducerIdResponse, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_ihqhqh(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, o.ongoing_txn_producer_id, o.ongoing_txn_producer_epoch))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ihqhqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, o.ongoing_txn_producer_id, o.ongoing_txn_producer_epoch))
+    fields = _pack_ihqhqhx(o.throttle_time_ms, o.error_code, o.producer_id, o.producer_epoch, o.ongoing_txn_producer_id, o.ongoing_txn_producer_epoch)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 InitProducerIdRequest.READERS = (_read_InitProducerIdRequest_0, _read_InitProducerIdRequest_0, _read_InitProducerIdRequest_2, _read_InitProducerIdRequest_3, _read_InitProducerIdRequest_3, _read_InitProducerIdRequest_3, _read_InitProducerIdRequest_6,)

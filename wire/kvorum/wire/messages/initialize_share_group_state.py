@@ -36,7 +36,6 @@ _pack_16s = Struct(">16s").pack
 _pack_16sB = Struct(">16sB").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
-_pack_iiq = Struct(">iiq").pack
 _pack_iiqx = Struct(">iiqx").pack
 __all__ = ["InitializeShareGroupStateRequest", "InitializeShareGroupStateResponse"]
 
@@ -193,11 +192,8 @@ def _read_InitializeShareGroupStateRequestPartitionData_0(data: bytes, pos: int,
 
 def _write_InitializeShareGroupStateRequestPartitionData_0(items: Iterable[InitializeShareGroupStateRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iiq(o.partition, o.state_epoch, o.start_offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iiqx(o.partition, o.state_epoch, o.start_offset))
+        fields = _pack_iiqx(o.partition, o.state_epoch, o.start_offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_InitializeShareGroupStateRequestInitializeStateData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[InitializeShareGroupStateRequestInitializeStateData], int]:
@@ -227,17 +223,10 @@ def _write_InitializeShareGroupStateRequestInitializeStateData_0(items: Iterable
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_InitializeShareGroupStateRequestPartitionData_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_InitializeShareGroupStateRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[InitializeShareGroupStateRequest, int]:
@@ -280,10 +269,7 @@ def _write_InitializeShareGroupStateRequest_0(o: InitializeShareGroupStateReques
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_InitializeShareGroupStateRequestInitializeStateData_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_InitializeShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[InitializeShareGroupStateResponsePartitionResult], int]:
@@ -320,16 +306,9 @@ def _write_InitializeShareGroupStateResponsePartitionResult_0(items: Iterable[In
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition, o.error_code, n) if n < 128 else _pack_ih(o.partition, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_InitializeShareGroupStateResponseInitializeStateResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[InitializeShareGroupStateResponseInitializeStateResult], int]:
@@ -359,17 +338,10 @@ def _write_InitializeShareGroupStateResponseInitializeStateResult_0(items: Itera
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_InitializeShareGroupStateResponsePartitionResult_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_InitializeShareGroupStateResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[InitializeShareGroupStateResponse, int]:
@@ -396,10 +368,7 @@ def _write_InitializeShareGroupStateResponse_0(o: InitializeShareGroupStateRespo
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if results_list:
         _write_InitializeShareGroupStateResponseInitializeStateResult_0(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 InitializeShareGroupStateRequest.READERS = (_read_InitializeShareGroupStateRequest_0,)

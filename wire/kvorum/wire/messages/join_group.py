@@ -280,10 +280,7 @@ def _write_JoinGroupRequestProtocol_6(items: Iterable[JoinGroupRequestProtocol],
         n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         write(raw)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_JoinGroupRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupRequest, int]:
@@ -580,11 +577,7 @@ def _write_JoinGroupRequest_6(o: JoinGroupRequest, write: Write, version: int) -
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n))
-    else:
-        write(_pack_ii(o.session_timeout_ms, o.rebalance_timeout_ms))
-        write(long_string_length(n))
+    write(_pack_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n) if n < 128 else _pack_ii(o.session_timeout_ms, o.rebalance_timeout_ms) + long_string_length(n))
     write(text)
     group_instance_id_value = o.group_instance_id
     text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
@@ -600,10 +593,7 @@ def _write_JoinGroupRequest_6(o: JoinGroupRequest, write: Write, version: int) -
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if protocols_list:
         _write_JoinGroupRequestProtocol_6(protocols_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_JoinGroupRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupRequest, int]:
@@ -697,11 +687,7 @@ def _write_JoinGroupRequest_8(o: JoinGroupRequest, write: Write, version: int) -
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n))
-    else:
-        write(_pack_ii(o.session_timeout_ms, o.rebalance_timeout_ms))
-        write(long_string_length(n))
+    write(_pack_iiB(o.session_timeout_ms, o.rebalance_timeout_ms, n) if n < 128 else _pack_ii(o.session_timeout_ms, o.rebalance_timeout_ms) + long_string_length(n))
     write(text)
     group_instance_id_value = o.group_instance_id
     text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
@@ -722,10 +708,7 @@ def _write_JoinGroupRequest_8(o: JoinGroupRequest, write: Write, version: int) -
     n = 0 if reason_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_JoinGroupResponseMember_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[JoinGroupResponseMember], int]:
@@ -894,10 +877,7 @@ def _write_JoinGroupResponseMember_6(items: Iterable[JoinGroupResponseMember], w
         n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         write(raw)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_JoinGroupResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupResponse, int]:
@@ -1171,11 +1151,7 @@ def _write_JoinGroupResponse_6(o: JoinGroupResponse, write: Write, version: int)
         null_field("protocolName")
     text = o.protocol_name.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n))
-    else:
-        write(_pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
-        write(long_string_length(n))
+    write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else _pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + long_string_length(n))
     write(text)
     text = o.leader.encode()
     n = len(text) + 1
@@ -1190,10 +1166,7 @@ def _write_JoinGroupResponse_6(o: JoinGroupResponse, write: Write, version: int)
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if members_list:
         _write_JoinGroupResponseMember_6(members_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_JoinGroupResponse_7(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupResponse, int]:
@@ -1275,11 +1248,7 @@ def _write_JoinGroupResponse_7(o: JoinGroupResponse, write: Write, version: int)
     protocol_type_value = o.protocol_type
     text = b"" if protocol_type_value is None else protocol_type_value.encode()
     n = 0 if protocol_type_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n))
-    else:
-        write(_pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
-        write(long_string_length(n))
+    write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else _pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + long_string_length(n))
     write(text)
     protocol_name_value = o.protocol_name
     text = b"" if protocol_name_value is None else protocol_name_value.encode()
@@ -1299,10 +1268,7 @@ def _write_JoinGroupResponse_7(o: JoinGroupResponse, write: Write, version: int)
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if members_list:
         _write_JoinGroupResponseMember_6(members_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_JoinGroupResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[JoinGroupResponse, int]:
@@ -1381,11 +1347,7 @@ def _write_JoinGroupResponse_9(o: JoinGroupResponse, write: Write, version: int)
     protocol_type_value = o.protocol_type
     text = b"" if protocol_type_value is None else protocol_type_value.encode()
     n = 0 if protocol_type_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n))
-    else:
-        write(_pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id))
-        write(long_string_length(n))
+    write(_pack_ihiB(o.throttle_time_ms, o.error_code, o.generation_id, n) if n < 128 else _pack_ihi(o.throttle_time_ms, o.error_code, o.generation_id) + long_string_length(n))
     write(text)
     protocol_name_value = o.protocol_name
     text = b"" if protocol_name_value is None else protocol_name_value.encode()
@@ -1398,21 +1360,14 @@ def _write_JoinGroupResponse_9(o: JoinGroupResponse, write: Write, version: int)
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_tB(o.skip_assignment, n))
-    else:
-        write(_pack_t(o.skip_assignment))
-        write(long_string_length(n))
+    write(_pack_tB(o.skip_assignment, n) if n < 128 else _pack_t(o.skip_assignment) + long_string_length(n))
     write(text)
     members_list = o.members
     n = len(members_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if members_list:
         _write_JoinGroupResponseMember_6(members_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 JoinGroupRequest.READERS = (_read_JoinGroupRequest_0, _read_JoinGroupRequest_1, _read_JoinGroupRequest_1, _read_JoinGroupRequest_1, _read_JoinGroupRequest_1, _read_JoinGroupRequest_5, _read_JoinGroupRequest_6, _read_JoinGroupRequest_6, _read_JoinGroupRequest_8, _read_JoinGroupRequest_8,)

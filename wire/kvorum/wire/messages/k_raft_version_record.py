@@ -16,7 +16,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_hhB = Struct(">hhB").unpack_from
-_pack_hh = Struct(">hh").pack
 _pack_hhx = Struct(">hhx").pack
 __all__ = ["KRaftVersionRecord"]
 
@@ -57,11 +56,8 @@ def _read_KRaftVersionRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[K
 
 
 def _write_KRaftVersionRecord_0(o: KRaftVersionRecord, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_hh(o.version, o.k_raft_version))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_hhx(o.version, o.k_raft_version))
+    fields = _pack_hhx(o.version, o.k_raft_version)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 KRaftVersionRecord.READERS = (_read_KRaftVersionRecord_0,)

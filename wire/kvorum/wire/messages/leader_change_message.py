@@ -31,8 +31,6 @@ _read_i16sB = Struct(">i16sB").unpack_from
 _read_iB = Struct(">iB").unpack_from
 _pack_hi = Struct(">hi").pack
 _pack_hiB = Struct(">hiB").pack
-_pack_i = Struct(">i").pack
-_pack_i16s = Struct(">i16s").pack
 _pack_i16sx = Struct(">i16sx").pack
 _pack_ix = Struct(">ix").pack
 __all__ = ["LeaderChangeMessage"]
@@ -108,11 +106,8 @@ def _write_LeaderChangeMessageVoter_0(items: Iterable[LeaderChangeMessageVoter],
     for o in items:
         if o.voter_directory_id != ZERO_UUID:
             non_default("voterDirectoryId", version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.voter_id))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.voter_id))
+        fields = _pack_ix(o.voter_id)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_LeaderChangeMessageVoter_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[LeaderChangeMessageVoter], int]:
@@ -132,11 +127,8 @@ def _write_LeaderChangeMessageVoter_1(items: Iterable[LeaderChangeMessageVoter],
     for o in items:
         if len(o.voter_directory_id) != 16:
             not_a_uuid(o.voter_directory_id)
-        if o.unknown_tagged_fields:
-            write(_pack_i16s(o.voter_id, o.voter_directory_id))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_i16sx(o.voter_id, o.voter_directory_id))
+        fields = _pack_i16sx(o.voter_id, o.voter_directory_id)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_LeaderChangeMessage_0(data: bytes, pos: int, budget: Budget) -> tuple[LeaderChangeMessage, int]:
@@ -167,11 +159,7 @@ def _read_LeaderChangeMessage_0(data: bytes, pos: int, budget: Budget) -> tuple[
 def _write_LeaderChangeMessage_0(o: LeaderChangeMessage, write: Write, version: int) -> None:
     voters_list = o.voters
     n = len(voters_list) + 1
-    if n < 128:
-        write(_pack_hiB(o.version, o.leader_id, n))
-    else:
-        write(_pack_hi(o.version, o.leader_id))
-        write(write_uvarint(n))
+    write(_pack_hiB(o.version, o.leader_id, n) if n < 128 else _pack_hi(o.version, o.leader_id) + write_uvarint(n))
     if voters_list:
         _write_LeaderChangeMessageVoter_0(voters_list, write, version)
     granting_voters_list = o.granting_voters
@@ -179,10 +167,7 @@ def _write_LeaderChangeMessage_0(o: LeaderChangeMessage, write: Write, version: 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if granting_voters_list:
         _write_LeaderChangeMessageVoter_0(granting_voters_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_LeaderChangeMessage_1(data: bytes, pos: int, budget: Budget) -> tuple[LeaderChangeMessage, int]:
@@ -213,11 +198,7 @@ def _read_LeaderChangeMessage_1(data: bytes, pos: int, budget: Budget) -> tuple[
 def _write_LeaderChangeMessage_1(o: LeaderChangeMessage, write: Write, version: int) -> None:
     voters_list = o.voters
     n = len(voters_list) + 1
-    if n < 128:
-        write(_pack_hiB(o.version, o.leader_id, n))
-    else:
-        write(_pack_hi(o.version, o.leader_id))
-        write(write_uvarint(n))
+    write(_pack_hiB(o.version, o.leader_id, n) if n < 128 else _pack_hi(o.version, o.leader_id) + write_uvarint(n))
     if voters_list:
         _write_LeaderChangeMessageVoter_1(voters_list, write, version)
     granting_voters_list = o.granting_voters
@@ -225,10 +206,7 @@ def _write_LeaderChangeMessage_1(o: LeaderChangeMessage, write: Write, version: 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if granting_voters_list:
         _write_LeaderChangeMessageVoter_1(granting_voters_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 LeaderChangeMessage.READERS = (_read_LeaderChangeMessage_0, _read_LeaderChangeMessage_1,)

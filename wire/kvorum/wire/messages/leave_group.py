@@ -250,10 +250,7 @@ def _write_LeaveGroupRequestMemberIdentity_4(items: Iterable[LeaveGroupRequestMe
         n = 0 if group_instance_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_LeaveGroupRequestMemberIdentity_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[LeaveGroupRequestMemberIdentity], int]:
@@ -328,10 +325,7 @@ def _write_LeaveGroupRequestMemberIdentity_5(items: Iterable[LeaveGroupRequestMe
         n = 0 if reason_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_LeaveGroupRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[LeaveGroupRequest, int]:
@@ -458,10 +452,7 @@ def _write_LeaveGroupRequest_4(o: LeaveGroupRequest, write: Write, version: int)
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if members_list:
         _write_LeaveGroupRequestMemberIdentity_4(members_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_LeaveGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[LeaveGroupRequest, int]:
@@ -507,10 +498,7 @@ def _write_LeaveGroupRequest_5(o: LeaveGroupRequest, write: Write, version: int)
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if members_list:
         _write_LeaveGroupRequestMemberIdentity_5(members_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_LeaveGroupResponseMemberResponse_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[LeaveGroupResponseMemberResponse], int]:
@@ -616,11 +604,8 @@ def _write_LeaveGroupResponseMemberResponse_4(items: Iterable[LeaveGroupResponse
         n = 0 if group_instance_id_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_h(o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hx(o.error_code))
+        fields = _pack_hx(o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_LeaveGroupResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[LeaveGroupResponse, int]:
@@ -700,17 +685,10 @@ def _read_LeaveGroupResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[L
 def _write_LeaveGroupResponse_4(o: LeaveGroupResponse, write: Write, version: int) -> None:
     members_list = o.members
     n = len(members_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if members_list:
         _write_LeaveGroupResponseMemberResponse_4(members_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 LeaveGroupRequest.READERS = (_read_LeaveGroupRequest_0, _read_LeaveGroupRequest_0, _read_LeaveGroupRequest_0, _read_LeaveGroupRequest_3, _read_LeaveGroupRequest_4, _read_LeaveGroupRequest_5,)

@@ -32,7 +32,6 @@ from kvorum.wire.primitives import (
 
 _read_bB = Struct(">bB").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
-_pack_b = Struct(">b").pack
 _pack_bx = Struct(">bx").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
@@ -124,10 +123,7 @@ def _read_ListConfigResourcesRequest_0(data: bytes, pos: int, budget: Budget) ->
 def _write_ListConfigResourcesRequest_0(o: ListConfigResourcesRequest, write: Write, version: int) -> None:
     if o.resource_types != []:
         non_default("resourceTypes", version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListConfigResourcesRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ListConfigResourcesRequest, int]:
@@ -156,10 +152,7 @@ def _write_ListConfigResourcesRequest_1(o: ListConfigResourcesRequest, write: Wr
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if resource_types_list:
         write(write_numbers(resource_types_list, "b"))
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListConfigResourcesResponseConfigResource_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListConfigResourcesResponseConfigResource], int]:
@@ -195,10 +188,7 @@ def _write_ListConfigResourcesResponseConfigResource_0(items: Iterable[ListConfi
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListConfigResourcesResponseConfigResource_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListConfigResourcesResponseConfigResource], int]:
@@ -233,11 +223,8 @@ def _write_ListConfigResourcesResponseConfigResource_1(items: Iterable[ListConfi
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_b(o.resource_type))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_bx(o.resource_type))
+        fields = _pack_bx(o.resource_type)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ListConfigResourcesResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ListConfigResourcesResponse, int]:
@@ -261,17 +248,10 @@ def _read_ListConfigResourcesResponse_0(data: bytes, pos: int, budget: Budget) -
 def _write_ListConfigResourcesResponse_0(o: ListConfigResourcesResponse, write: Write, version: int) -> None:
     config_resources_list = o.config_resources
     n = len(config_resources_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if config_resources_list:
         _write_ListConfigResourcesResponseConfigResource_0(config_resources_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListConfigResourcesResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ListConfigResourcesResponse, int]:
@@ -295,17 +275,10 @@ def _read_ListConfigResourcesResponse_1(data: bytes, pos: int, budget: Budget) -
 def _write_ListConfigResourcesResponse_1(o: ListConfigResourcesResponse, write: Write, version: int) -> None:
     config_resources_list = o.config_resources
     n = len(config_resources_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if config_resources_list:
         _write_ListConfigResourcesResponseConfigResource_1(config_resources_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ListConfigResourcesRequest.READERS = (_read_ListConfigResourcesRequest_0, _read_ListConfigResourcesRequest_1,)

@@ -155,10 +155,7 @@ def _write_ListGroupsRequest_3(o: ListGroupsRequest, write: Write, version: int)
         non_default("statesFilter", version)
     if o.types_filter != []:
         non_default("typesFilter", version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListGroupsRequest_4(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsRequest, int]:
@@ -206,10 +203,7 @@ def _write_ListGroupsRequest_4(o: ListGroupsRequest, write: Write, version: int)
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListGroupsRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsRequest, int]:
@@ -284,10 +278,7 @@ def _write_ListGroupsRequest_5(o: ListGroupsRequest, write: Write, version: int)
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListGroupsResponseListedGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListGroupsResponseListedGroup], int]:
@@ -386,10 +377,7 @@ def _write_ListGroupsResponseListedGroup_3(items: Iterable[ListGroupsResponseLis
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListGroupsResponseListedGroup_4(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListGroupsResponseListedGroup], int]:
@@ -457,10 +445,7 @@ def _write_ListGroupsResponseListedGroup_4(items: Iterable[ListGroupsResponseLis
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListGroupsResponseListedGroup_5(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListGroupsResponseListedGroup], int]:
@@ -543,10 +528,7 @@ def _write_ListGroupsResponseListedGroup_5(items: Iterable[ListGroupsResponseLis
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListGroupsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsResponse, int]:
@@ -613,17 +595,10 @@ def _read_ListGroupsResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[L
 def _write_ListGroupsResponse_3(o: ListGroupsResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if groups_list:
         _write_ListGroupsResponseListedGroup_3(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListGroupsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsResponse, int]:
@@ -647,17 +622,10 @@ def _read_ListGroupsResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[L
 def _write_ListGroupsResponse_4(o: ListGroupsResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if groups_list:
         _write_ListGroupsResponseListedGroup_4(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListGroupsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[ListGroupsResponse, int]:
@@ -681,17 +649,10 @@ def _read_ListGroupsResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[L
 def _write_ListGroupsResponse_5(o: ListGroupsResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if groups_list:
         _write_ListGroupsResponseListedGroup_5(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ListGroupsRequest.READERS = (_read_ListGroupsRequest_0, _read_ListGroupsRequest_0, _read_ListGroupsRequest_0, _read_ListGroupsRequest_3, _read_ListGroupsRequest_4, _read_ListGroupsRequest_5,)

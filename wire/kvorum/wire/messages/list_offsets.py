@@ -262,11 +262,8 @@ def _read_ListOffsetsRequestListOffsetsPartition_6(data: bytes, pos: int, count:
 
 def _write_ListOffsetsRequestListOffsetsPartition_6(items: Iterable[ListOffsetsRequestListOffsetsPartition], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iiq(o.partition_index, o.current_leader_epoch, o.timestamp))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iiqx(o.partition_index, o.current_leader_epoch, o.timestamp))
+        fields = _pack_iiqx(o.partition_index, o.current_leader_epoch, o.timestamp)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ListOffsetsRequestListOffsetsTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsRequestListOffsetsTopic], int]:
@@ -391,10 +388,7 @@ def _write_ListOffsetsRequestListOffsetsTopic_6(items: Iterable[ListOffsetsReque
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_ListOffsetsRequestListOffsetsPartition_6(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListOffsetsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsRequest, int]:
@@ -488,17 +482,10 @@ def _read_ListOffsetsRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[L
 def _write_ListOffsetsRequest_6(o: ListOffsetsRequest, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_ibB(o.replica_id, o.isolation_level, n))
-    else:
-        write(_pack_ib(o.replica_id, o.isolation_level))
-        write(write_uvarint(n))
+    write(_pack_ibB(o.replica_id, o.isolation_level, n) if n < 128 else _pack_ib(o.replica_id, o.isolation_level) + write_uvarint(n))
     if topics_list:
         _write_ListOffsetsRequestListOffsetsTopic_6(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListOffsetsRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsRequest, int]:
@@ -522,18 +509,11 @@ def _read_ListOffsetsRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[
 def _write_ListOffsetsRequest_10(o: ListOffsetsRequest, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_ibB(o.replica_id, o.isolation_level, n))
-    else:
-        write(_pack_ib(o.replica_id, o.isolation_level))
-        write(write_uvarint(n))
+    write(_pack_ibB(o.replica_id, o.isolation_level, n) if n < 128 else _pack_ib(o.replica_id, o.isolation_level) + write_uvarint(n))
     if topics_list:
         _write_ListOffsetsRequestListOffsetsTopic_6(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.timeout_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.timeout_ms))
+    fields = _pack_ix(o.timeout_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ListOffsetsResponseListOffsetsPartitionResponse_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsResponseListOffsetsPartitionResponse], int]:
@@ -590,11 +570,8 @@ def _read_ListOffsetsResponseListOffsetsPartitionResponse_6(data: bytes, pos: in
 
 def _write_ListOffsetsResponseListOffsetsPartitionResponse_6(items: Iterable[ListOffsetsResponseListOffsetsPartitionResponse], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ihqqi(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ihqqix(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch))
+        fields = _pack_ihqqix(o.partition_index, o.error_code, o.timestamp, o.offset, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ListOffsetsResponseListOffsetsTopicResponse_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListOffsetsResponseListOffsetsTopicResponse], int]:
@@ -719,10 +696,7 @@ def _write_ListOffsetsResponseListOffsetsTopicResponse_6(items: Iterable[ListOff
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_ListOffsetsResponseListOffsetsPartitionResponse_6(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListOffsetsResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ListOffsetsResponse, int]:
@@ -810,17 +784,10 @@ def _read_ListOffsetsResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[
 def _write_ListOffsetsResponse_6(o: ListOffsetsResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_ListOffsetsResponseListOffsetsTopicResponse_6(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ListOffsetsRequest.READERS = (_read_ListOffsetsRequest_1, _read_ListOffsetsRequest_2, _read_ListOffsetsRequest_2, _read_ListOffsetsRequest_4, _read_ListOffsetsRequest_4, _read_ListOffsetsRequest_6, _read_ListOffsetsRequest_6, _read_ListOffsetsRequest_6, _read_ListOffsetsRequest_6, _read_ListOffsetsRequest_10, _read_ListOffsetsRequest_10,)

@@ -217,7 +217,7 @@ def _write_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(i
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_indexes_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -248,17 +248,10 @@ def _read_ListPartitionReassignmentsRequest_0(data: bytes, pos: int, budget: Bud
 def _write_ListPartitionReassignmentsRequest_0(o: ListPartitionReassignmentsRequest, write: Write, version: int) -> None:
     topics_list = o.topics
     n = 0 if topics_list is None else len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.timeout_ms, n))
-    else:
-        write(_pack_i(o.timeout_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.timeout_ms, n) if n < 128 else _pack_i(o.timeout_ms) + write_uvarint(n))
     if topics_list:
         _write_ListPartitionReassignmentsRequestListPartitionReassignmentsTopics_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListPartitionReassignmentsResponseOngoingPartitionReassignment], int]:
@@ -332,7 +325,7 @@ def _write_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(item
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(removing_replicas_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -383,10 +376,7 @@ def _write_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(items: I
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_ListPartitionReassignmentsResponseOngoingPartitionReassignment_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListPartitionReassignmentsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ListPartitionReassignmentsResponse, int]:
@@ -426,21 +416,14 @@ def _write_ListPartitionReassignmentsResponse_0(o: ListPartitionReassignmentsRes
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_ListPartitionReassignmentsResponseOngoingTopicReassignment_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ListPartitionReassignmentsRequest.READERS = (_read_ListPartitionReassignmentsRequest_0,)

@@ -188,10 +188,7 @@ def _write_ListTransactionsRequest_0(o: ListTransactionsRequest, write: Write, v
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if producer_id_filters_list:
         write(write_numbers(producer_id_filters_list, "q"))
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListTransactionsRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ListTransactionsRequest, int]:
@@ -253,11 +250,8 @@ def _write_ListTransactionsRequest_1(o: ListTransactionsRequest, write: Write, v
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if producer_id_filters_list:
         write(write_numbers(producer_id_filters_list, "q"))
-    if o.unknown_tagged_fields:
-        write(_pack_q(o.duration_filter))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_qx(o.duration_filter))
+    fields = _pack_qx(o.duration_filter)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ListTransactionsRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[ListTransactionsRequest, int]:
@@ -334,16 +328,9 @@ def _write_ListTransactionsRequest_2(o: ListTransactionsRequest, write: Write, v
     transactional_id_pattern_value = o.transactional_id_pattern
     text = b"" if transactional_id_pattern_value is None else transactional_id_pattern_value.encode()
     n = 0 if transactional_id_pattern_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_qB(o.duration_filter, n))
-    else:
-        write(_pack_q(o.duration_filter))
-        write(long_string_length(n))
+    write(_pack_qB(o.duration_filter, n) if n < 128 else _pack_q(o.duration_filter) + long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListTransactionsResponseTransactionState_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ListTransactionsResponseTransactionState], int]:
@@ -392,16 +379,9 @@ def _write_ListTransactionsResponseTransactionState_0(items: Iterable[ListTransa
         write(text)
         text = o.transaction_state.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_qB(o.producer_id, n))
-        else:
-            write(_pack_q(o.producer_id))
-            write(long_string_length(n))
+        write(_pack_qB(o.producer_id, n) if n < 128 else _pack_q(o.producer_id) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ListTransactionsResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ListTransactionsResponse, int]:
@@ -446,11 +426,7 @@ def _read_ListTransactionsResponse_0(data: bytes, pos: int, budget: Budget) -> t
 def _write_ListTransactionsResponse_0(o: ListTransactionsResponse, write: Write, version: int) -> None:
     unknown_state_filters_list = o.unknown_state_filters
     n = len(unknown_state_filters_list) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     if unknown_state_filters_list:
         for unknown_state_filters_list_element in unknown_state_filters_list:
             text = unknown_state_filters_list_element.encode()
@@ -462,10 +438,7 @@ def _write_ListTransactionsResponse_0(o: ListTransactionsResponse, write: Write,
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if transaction_states_list:
         _write_ListTransactionsResponseTransactionState_0(transaction_states_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ListTransactionsRequest.READERS = (_read_ListTransactionsRequest_0, _read_ListTransactionsRequest_1, _read_ListTransactionsRequest_2,)

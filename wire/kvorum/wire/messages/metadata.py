@@ -64,7 +64,6 @@ _pack_16st = Struct(">16s?").pack
 _pack_16stB = Struct(">16s?B").pack
 _pack_16sB = Struct(">16sB").pack
 _pack_t = Struct(">?").pack
-_pack_tt = Struct(">??").pack
 _pack_ttt = Struct(">???").pack
 _pack_tttx = Struct(">???x").pack
 _pack_ttx = Struct(">??x").pack
@@ -355,10 +354,7 @@ def _write_MetadataRequestTopic_9(items: Iterable[MetadataRequestTopic], write: 
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_MetadataRequestTopic_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataRequestTopic], int]:
@@ -397,16 +393,9 @@ def _write_MetadataRequestTopic_10(items: Iterable[MetadataRequestTopic], write:
         name_value = o.name
         text = b"" if name_value is None else name_value.encode()
         n = 0 if name_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(long_string_length(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_MetadataRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[MetadataRequest, int]:
@@ -561,11 +550,8 @@ def _write_MetadataRequest_9(o: MetadataRequest, write: Write, version: int) -> 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_MetadataRequestTopic_9(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_ttt(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
+    fields = _pack_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_MetadataRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[MetadataRequest, int]:
@@ -595,11 +581,8 @@ def _write_MetadataRequest_10(o: MetadataRequest, write: Write, version: int) ->
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_MetadataRequestTopic_10(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_ttt(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations))
+    fields = _pack_tttx(o.allow_auto_topic_creation, o.include_cluster_authorized_operations, o.include_topic_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_MetadataRequest_11(data: bytes, pos: int, budget: Budget) -> tuple[MetadataRequest, int]:
@@ -632,11 +615,8 @@ def _write_MetadataRequest_11(o: MetadataRequest, write: Write, version: int) ->
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_MetadataRequestTopic_10(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_tt(o.allow_auto_topic_creation, o.include_topic_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ttx(o.allow_auto_topic_creation, o.include_topic_authorized_operations))
+    fields = _pack_ttx(o.allow_auto_topic_creation, o.include_topic_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_MetadataResponsePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponsePartition], int]:
@@ -929,7 +909,7 @@ def _write_MetadataResponsePartition_9(items: Iterable[MetadataResponsePartition
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(offline_replicas_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -1202,26 +1182,15 @@ def _write_MetadataResponseTopic_9(items: Iterable[MetadataResponseTopic], write
             null_field("name")
         text = o.name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_tB(o.is_internal, n))
-        else:
-            write(_pack_t(o.is_internal))
-            write(write_uvarint(n))
+        write(_pack_tB(o.is_internal, n) if n < 128 else _pack_t(o.is_internal) + write_uvarint(n))
         if partitions_list:
             _write_MetadataResponsePartition_9(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.topic_authorized_operations))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.topic_authorized_operations))
+        fields = _pack_ix(o.topic_authorized_operations)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_MetadataResponseTopic_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseTopic], int]:
@@ -1263,28 +1232,17 @@ def _write_MetadataResponseTopic_10(items: Iterable[MetadataResponseTopic], writ
             null_field("name")
         text = o.name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         if len(o.topic_id) != 16:
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16stB(o.topic_id, o.is_internal, n))
-        else:
-            write(_pack_16st(o.topic_id, o.is_internal))
-            write(write_uvarint(n))
+        write(_pack_16stB(o.topic_id, o.is_internal, n) if n < 128 else _pack_16st(o.topic_id, o.is_internal) + write_uvarint(n))
         if partitions_list:
             _write_MetadataResponsePartition_9(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.topic_authorized_operations))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.topic_authorized_operations))
+        fields = _pack_ix(o.topic_authorized_operations)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_MetadataResponseTopic_12(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseTopic], int]:
@@ -1328,28 +1286,17 @@ def _write_MetadataResponseTopic_12(items: Iterable[MetadataResponseTopic], writ
         name_value = o.name
         text = b"" if name_value is None else name_value.encode()
         n = 0 if name_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         if len(o.topic_id) != 16:
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16stB(o.topic_id, o.is_internal, n))
-        else:
-            write(_pack_16st(o.topic_id, o.is_internal))
-            write(write_uvarint(n))
+        write(_pack_16stB(o.topic_id, o.is_internal, n) if n < 128 else _pack_16st(o.topic_id, o.is_internal) + write_uvarint(n))
         if partitions_list:
             _write_MetadataResponsePartition_9(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.topic_authorized_operations))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.topic_authorized_operations))
+        fields = _pack_ix(o.topic_authorized_operations)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_MetadataResponseBroker_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[MetadataResponseBroker], int]:
@@ -1479,25 +1426,14 @@ def _write_MetadataResponseBroker_9(items: Iterable[MetadataResponseBroker], wri
     for o in items:
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.node_id, n))
-        else:
-            write(_pack_i(o.node_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + long_string_length(n))
         write(text)
         rack_value = o.rack
         text = b"" if rack_value is None else rack_value.encode()
         n = 0 if rack_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.port, n))
-        else:
-            write(_pack_i(o.port))
-            write(long_string_length(n))
+        write(_pack_iB(o.port, n) if n < 128 else _pack_i(o.port) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_MetadataResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
@@ -1878,11 +1814,7 @@ def _read_MetadataResponse_9(data: bytes, pos: int, budget: Budget) -> tuple[Met
 def _write_MetadataResponse_9(o: MetadataResponse, write: Write, version: int) -> None:
     brokers_list = o.brokers
     n = len(brokers_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if brokers_list:
         _write_MetadataResponseBroker_9(brokers_list, write, version)
     cluster_id_value = o.cluster_id
@@ -1892,18 +1824,11 @@ def _write_MetadataResponse_9(o: MetadataResponse, write: Write, version: int) -
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.controller_id, n))
-    else:
-        write(_pack_i(o.controller_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.controller_id, n) if n < 128 else _pack_i(o.controller_id) + write_uvarint(n))
     if topics_list:
         _write_MetadataResponseTopic_9(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.cluster_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.cluster_authorized_operations))
+    fields = _pack_ix(o.cluster_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_MetadataResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
@@ -1950,11 +1875,7 @@ def _read_MetadataResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[Me
 def _write_MetadataResponse_10(o: MetadataResponse, write: Write, version: int) -> None:
     brokers_list = o.brokers
     n = len(brokers_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if brokers_list:
         _write_MetadataResponseBroker_9(brokers_list, write, version)
     cluster_id_value = o.cluster_id
@@ -1964,18 +1885,11 @@ def _write_MetadataResponse_10(o: MetadataResponse, write: Write, version: int) 
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.controller_id, n))
-    else:
-        write(_pack_i(o.controller_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.controller_id, n) if n < 128 else _pack_i(o.controller_id) + write_uvarint(n))
     if topics_list:
         _write_MetadataResponseTopic_10(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.cluster_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.cluster_authorized_operations))
+    fields = _pack_ix(o.cluster_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_MetadataResponse_11(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
@@ -2025,11 +1939,7 @@ def _write_MetadataResponse_11(o: MetadataResponse, write: Write, version: int) 
         non_default("clusterAuthorizedOperations", version)
     brokers_list = o.brokers
     n = len(brokers_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if brokers_list:
         _write_MetadataResponseBroker_9(brokers_list, write, version)
     cluster_id_value = o.cluster_id
@@ -2039,17 +1949,10 @@ def _write_MetadataResponse_11(o: MetadataResponse, write: Write, version: int) 
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.controller_id, n))
-    else:
-        write(_pack_i(o.controller_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.controller_id, n) if n < 128 else _pack_i(o.controller_id) + write_uvarint(n))
     if topics_list:
         _write_MetadataResponseTopic_10(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_MetadataResponse_12(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
@@ -2099,11 +2002,7 @@ def _write_MetadataResponse_12(o: MetadataResponse, write: Write, version: int) 
         non_default("clusterAuthorizedOperations", version)
     brokers_list = o.brokers
     n = len(brokers_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if brokers_list:
         _write_MetadataResponseBroker_9(brokers_list, write, version)
     cluster_id_value = o.cluster_id
@@ -2113,17 +2012,10 @@ def _write_MetadataResponse_12(o: MetadataResponse, write: Write, version: int) 
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.controller_id, n))
-    else:
-        write(_pack_i(o.controller_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.controller_id, n) if n < 128 else _pack_i(o.controller_id) + write_uvarint(n))
     if topics_list:
         _write_MetadataResponseTopic_12(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_MetadataResponse_13(data: bytes, pos: int, budget: Budget) -> tuple[MetadataResponse, int]:
@@ -2172,11 +2064,7 @@ def _write_MetadataResponse_13(o: MetadataResponse, write: Write, version: int) 
         non_default("clusterAuthorizedOperations", version)
     brokers_list = o.brokers
     n = len(brokers_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if brokers_list:
         _write_MetadataResponseBroker_9(brokers_list, write, version)
     cluster_id_value = o.cluster_id
@@ -2186,18 +2074,11 @@ def _write_MetadataResponse_13(o: MetadataResponse, write: Write, version: int) 
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.controller_id, n))
-    else:
-        write(_pack_i(o.controller_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.controller_id, n) if n < 128 else _pack_i(o.controller_id) + write_uvarint(n))
     if topics_list:
         _write_MetadataResponseTopic_12(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_h(o.error_code))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_hx(o.error_code))
+    fields = _pack_hx(o.error_code)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 MetadataRequest.READERS = (_read_MetadataRequest_0, _read_MetadataRequest_1, _read_MetadataRequest_1, _read_MetadataRequest_1, _read_MetadataRequest_4, _read_MetadataRequest_4, _read_MetadataRequest_4, _read_MetadataRequest_4, _read_MetadataRequest_8, _read_MetadataRequest_9, _read_MetadataRequest_10, _read_MetadataRequest_11, _read_MetadataRequest_11, _read_MetadataRequest_11,)

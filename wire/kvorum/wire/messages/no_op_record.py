@@ -47,10 +47,7 @@ def _read_NoOpRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[NoOpRecor
 
 
 def _write_NoOpRecord_0(o: NoOpRecord, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 NoOpRecord.READERS = (_read_NoOpRecord_0,)

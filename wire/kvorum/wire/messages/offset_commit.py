@@ -331,16 +331,9 @@ def _write_OffsetCommitRequestPartition_8(items: Iterable[OffsetCommitRequestPar
         committed_metadata_value = o.committed_metadata
         text = b"" if committed_metadata_value is None else committed_metadata_value.encode()
         n = 0 if committed_metadata_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
-        else:
-            write(_pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
-            write(long_string_length(n))
+        write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else _pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetCommitRequestTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitRequestTopic], int]:
@@ -468,10 +461,7 @@ def _write_OffsetCommitRequestTopic_8(items: Iterable[OffsetCommitRequestTopic],
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_OffsetCommitRequestPartition_8(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetCommitRequestTopic_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitRequestTopic], int]:
@@ -502,17 +492,10 @@ def _write_OffsetCommitRequestTopic_10(items: Iterable[OffsetCommitRequestTopic]
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_OffsetCommitRequestPartition_8(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetCommitRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitRequest, int]:
@@ -806,11 +789,7 @@ def _write_OffsetCommitRequest_8(o: OffsetCommitRequest, write: Write, version: 
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.generation_id_or_member_epoch, n))
-    else:
-        write(_pack_i(o.generation_id_or_member_epoch))
-        write(long_string_length(n))
+    write(_pack_iB(o.generation_id_or_member_epoch, n) if n < 128 else _pack_i(o.generation_id_or_member_epoch) + long_string_length(n))
     write(text)
     group_instance_id_value = o.group_instance_id
     text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
@@ -822,10 +801,7 @@ def _write_OffsetCommitRequest_8(o: OffsetCommitRequest, write: Write, version: 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_OffsetCommitRequestTopic_8(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetCommitRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitRequest, int]:
@@ -893,11 +869,7 @@ def _write_OffsetCommitRequest_10(o: OffsetCommitRequest, write: Write, version:
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.generation_id_or_member_epoch, n))
-    else:
-        write(_pack_i(o.generation_id_or_member_epoch))
-        write(long_string_length(n))
+    write(_pack_iB(o.generation_id_or_member_epoch, n) if n < 128 else _pack_i(o.generation_id_or_member_epoch) + long_string_length(n))
     write(text)
     group_instance_id_value = o.group_instance_id
     text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
@@ -909,10 +881,7 @@ def _write_OffsetCommitRequest_10(o: OffsetCommitRequest, write: Write, version:
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_OffsetCommitRequestTopic_10(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetCommitResponsePartition_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitResponsePartition], int]:
@@ -948,11 +917,8 @@ def _read_OffsetCommitResponsePartition_8(data: bytes, pos: int, count: int, bud
 
 def _write_OffsetCommitResponsePartition_8(items: Iterable[OffsetCommitResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ih(o.partition_index, o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ihx(o.partition_index, o.error_code))
+        fields = _pack_ihx(o.partition_index, o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetCommitResponseTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitResponseTopic], int]:
@@ -1040,10 +1006,7 @@ def _write_OffsetCommitResponseTopic_8(items: Iterable[OffsetCommitResponseTopic
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_OffsetCommitResponsePartition_8(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetCommitResponseTopic_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetCommitResponseTopic], int]:
@@ -1074,17 +1037,10 @@ def _write_OffsetCommitResponseTopic_10(items: Iterable[OffsetCommitResponseTopi
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_OffsetCommitResponsePartition_8(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetCommitResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitResponse, int]:
@@ -1151,17 +1107,10 @@ def _read_OffsetCommitResponse_8(data: bytes, pos: int, budget: Budget) -> tuple
 def _write_OffsetCommitResponse_8(o: OffsetCommitResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_OffsetCommitResponseTopic_8(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetCommitResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[OffsetCommitResponse, int]:
@@ -1185,17 +1134,10 @@ def _read_OffsetCommitResponse_10(data: bytes, pos: int, budget: Budget) -> tupl
 def _write_OffsetCommitResponse_10(o: OffsetCommitResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_OffsetCommitResponseTopic_10(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 OffsetCommitRequest.READERS = (_read_OffsetCommitRequest_2, _read_OffsetCommitRequest_2, _read_OffsetCommitRequest_2, _read_OffsetCommitRequest_5, _read_OffsetCommitRequest_6, _read_OffsetCommitRequest_7, _read_OffsetCommitRequest_8, _read_OffsetCommitRequest_8, _read_OffsetCommitRequest_10,)

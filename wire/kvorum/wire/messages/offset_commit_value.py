@@ -255,11 +255,7 @@ def _read_OffsetCommitValue_4(data: bytes, pos: int, budget: Budget) -> tuple[Of
 def _write_OffsetCommitValue_4(o: OffsetCommitValue, write: Write, version: int) -> None:
     text = o.metadata.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_qiB(o.offset, o.leader_epoch, n))
-    else:
-        write(_pack_qi(o.offset, o.leader_epoch))
-        write(long_string_length(n))
+    write(_pack_qiB(o.offset, o.leader_epoch, n) if n < 128 else _pack_qi(o.offset, o.leader_epoch) + long_string_length(n))
     write(text)
     tags: Tags = []
     payload: list[bytes | memoryview]
@@ -270,11 +266,8 @@ def _write_OffsetCommitValue_4(o: OffsetCommitValue, write: Write, version: int)
             not_a_uuid(o.topic_id)
         put(_pack_16s(o.topic_id))
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_q(o.commit_timestamp))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_qx(o.commit_timestamp))
+    fields = _pack_qx(o.commit_timestamp)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 OffsetCommitValue.READERS = (_read_OffsetCommitValue_0, _read_OffsetCommitValue_1, _read_OffsetCommitValue_2, _read_OffsetCommitValue_3, _read_OffsetCommitValue_4,)

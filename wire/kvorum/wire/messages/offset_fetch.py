@@ -52,7 +52,6 @@ _read_iqiB = Struct(">iqiB").unpack_from
 _read_iqih = Struct(">iqih").unpack_from
 _pack_16s = Struct(">16s").pack
 _pack_16sB = Struct(">16sB").pack
-_pack_t = Struct(">?").pack
 _pack_tx = Struct(">?x").pack
 _pack_h = Struct(">h").pack
 _pack_hx = Struct(">hx").pack
@@ -403,7 +402,7 @@ def _write_OffsetFetchRequestTopics_8(items: Iterable[OffsetFetchRequestTopics],
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_indexes_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -446,7 +445,7 @@ def _write_OffsetFetchRequestTopics_10(items: Iterable[OffsetFetchRequestTopics]
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_indexes_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -502,10 +501,7 @@ def _write_OffsetFetchRequestGroup_8(items: Iterable[OffsetFetchRequestGroup], w
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topics_list:
             _write_OffsetFetchRequestTopics_8(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetFetchRequestGroup_9(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestGroup], int]:
@@ -572,17 +568,10 @@ def _write_OffsetFetchRequestGroup_9(items: Iterable[OffsetFetchRequestGroup], w
         write(text)
         topics_list = o.topics
         n = 0 if topics_list is None else len(topics_list) + 1
-        if n < 128:
-            write(_pack_iB(o.member_epoch, n))
-        else:
-            write(_pack_i(o.member_epoch))
-            write(write_uvarint(n))
+        write(_pack_iB(o.member_epoch, n) if n < 128 else _pack_i(o.member_epoch) + write_uvarint(n))
         if topics_list:
             _write_OffsetFetchRequestTopics_8(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetFetchRequestGroup_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestGroup], int]:
@@ -649,17 +638,10 @@ def _write_OffsetFetchRequestGroup_10(items: Iterable[OffsetFetchRequestGroup], 
         write(text)
         topics_list = o.topics
         n = 0 if topics_list is None else len(topics_list) + 1
-        if n < 128:
-            write(_pack_iB(o.member_epoch, n))
-        else:
-            write(_pack_i(o.member_epoch))
-            write(write_uvarint(n))
+        write(_pack_iB(o.member_epoch, n) if n < 128 else _pack_i(o.member_epoch) + write_uvarint(n))
         if topics_list:
             _write_OffsetFetchRequestTopics_10(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetFetchRequestTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchRequestTopic], int]:
@@ -763,7 +745,7 @@ def _write_OffsetFetchRequestTopic_6(items: Iterable[OffsetFetchRequestTopic], w
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_indexes_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -906,10 +888,7 @@ def _write_OffsetFetchRequest_6(o: OffsetFetchRequest, write: Write, version: in
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_OffsetFetchRequestTopic_6(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetFetchRequest_7(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:
@@ -958,11 +937,8 @@ def _write_OffsetFetchRequest_7(o: OffsetFetchRequest, write: Write, version: in
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_OffsetFetchRequestTopic_6(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.require_stable))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.require_stable))
+    fields = _pack_tx(o.require_stable)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetFetchRequest_8(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:
@@ -995,11 +971,8 @@ def _write_OffsetFetchRequest_8(o: OffsetFetchRequest, write: Write, version: in
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if groups_list:
         _write_OffsetFetchRequestGroup_8(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.require_stable))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.require_stable))
+    fields = _pack_tx(o.require_stable)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetFetchRequest_9(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:
@@ -1032,11 +1005,8 @@ def _write_OffsetFetchRequest_9(o: OffsetFetchRequest, write: Write, version: in
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if groups_list:
         _write_OffsetFetchRequestGroup_9(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.require_stable))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.require_stable))
+    fields = _pack_tx(o.require_stable)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetFetchRequest_10(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchRequest, int]:
@@ -1069,11 +1039,8 @@ def _write_OffsetFetchRequest_10(o: OffsetFetchRequest, write: Write, version: i
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if groups_list:
         _write_OffsetFetchRequestGroup_10(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.require_stable))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.require_stable))
+    fields = _pack_tx(o.require_stable)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetFetchResponsePartitions_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponsePartitions], int]:
@@ -1110,17 +1077,10 @@ def _write_OffsetFetchResponsePartitions_8(items: Iterable[OffsetFetchResponsePa
         metadata_value = o.metadata
         text = b"" if metadata_value is None else metadata_value.encode()
         n = 0 if metadata_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
-        else:
-            write(_pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
-            write(long_string_length(n))
+        write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else _pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_h(o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hx(o.error_code))
+        fields = _pack_hx(o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetFetchResponseTopics_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseTopics], int]:
@@ -1168,10 +1128,7 @@ def _write_OffsetFetchResponseTopics_8(items: Iterable[OffsetFetchResponseTopics
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_OffsetFetchResponsePartitions_8(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetFetchResponseTopics_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseTopics], int]:
@@ -1202,17 +1159,10 @@ def _write_OffsetFetchResponseTopics_10(items: Iterable[OffsetFetchResponseTopic
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_OffsetFetchResponsePartitions_8(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetFetchResponsePartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponsePartition], int]:
@@ -1324,17 +1274,10 @@ def _write_OffsetFetchResponsePartition_6(items: Iterable[OffsetFetchResponsePar
         metadata_value = o.metadata
         text = b"" if metadata_value is None else metadata_value.encode()
         n = 0 if metadata_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
-        else:
-            write(_pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
-            write(long_string_length(n))
+        write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else _pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_h(o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hx(o.error_code))
+        fields = _pack_hx(o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetFetchResponseGroup_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseGroup], int]:
@@ -1381,11 +1324,8 @@ def _write_OffsetFetchResponseGroup_8(items: Iterable[OffsetFetchResponseGroup],
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topics_list:
             _write_OffsetFetchResponseTopics_8(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_h(o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hx(o.error_code))
+        fields = _pack_hx(o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetFetchResponseGroup_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseGroup], int]:
@@ -1432,11 +1372,8 @@ def _write_OffsetFetchResponseGroup_10(items: Iterable[OffsetFetchResponseGroup]
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topics_list:
             _write_OffsetFetchResponseTopics_10(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_h(o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hx(o.error_code))
+        fields = _pack_hx(o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetFetchResponseTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetFetchResponseTopic], int]:
@@ -1561,10 +1498,7 @@ def _write_OffsetFetchResponseTopic_6(items: Iterable[OffsetFetchResponseTopic],
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_OffsetFetchResponsePartition_6(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetFetchResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchResponse, int]:
@@ -1699,18 +1633,11 @@ def _write_OffsetFetchResponse_6(o: OffsetFetchResponse, write: Write, version: 
         non_default("groups", version)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_OffsetFetchResponseTopic_6(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_h(o.error_code))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_hx(o.error_code))
+    fields = _pack_hx(o.error_code)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetFetchResponse_8(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchResponse, int]:
@@ -1738,17 +1665,10 @@ def _write_OffsetFetchResponse_8(o: OffsetFetchResponse, write: Write, version: 
         non_default("topics", version)
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if groups_list:
         _write_OffsetFetchResponseGroup_8(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetFetchResponse_10(data: bytes, pos: int, budget: Budget) -> tuple[OffsetFetchResponse, int]:
@@ -1776,17 +1696,10 @@ def _write_OffsetFetchResponse_10(o: OffsetFetchResponse, write: Write, version:
         non_default("topics", version)
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if groups_list:
         _write_OffsetFetchResponseGroup_10(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 OffsetFetchRequest.READERS = (_read_OffsetFetchRequest_1, _read_OffsetFetchRequest_2, _read_OffsetFetchRequest_2, _read_OffsetFetchRequest_2, _read_OffsetFetchRequest_2, _read_OffsetFetchRequest_6, _read_OffsetFetchRequest_7, _read_OffsetFetchRequest_8, _read_OffsetFetchRequest_9, _read_OffsetFetchRequest_10,)

@@ -223,11 +223,8 @@ def _read_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(data: bytes, pos
 
 def _write_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(items: Iterable[OffsetForLeaderEpochRequestOffsetForLeaderPartition], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iii(o.partition, o.current_leader_epoch, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iiix(o.partition, o.current_leader_epoch, o.leader_epoch))
+        fields = _pack_iiix(o.partition, o.current_leader_epoch, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetForLeaderEpochRequestOffsetForLeaderTopic_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetForLeaderEpochRequestOffsetForLeaderTopic], int]:
@@ -313,10 +310,7 @@ def _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(items: Iterable[Off
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_OffsetForLeaderEpochRequestOffsetForLeaderPartition_4(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetForLeaderEpochRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[OffsetForLeaderEpochRequest, int]:
@@ -383,17 +377,10 @@ def _read_OffsetForLeaderEpochRequest_4(data: bytes, pos: int, budget: Budget) -
 def _write_OffsetForLeaderEpochRequest_4(o: OffsetForLeaderEpochRequest, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.replica_id, n))
-    else:
-        write(_pack_i(o.replica_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.replica_id, n) if n < 128 else _pack_i(o.replica_id) + write_uvarint(n))
     if topics_list:
         _write_OffsetForLeaderEpochRequestOffsetForLeaderTopic_4(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetForLeaderEpochResponseEpochEndOffset_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetForLeaderEpochResponseEpochEndOffset], int]:
@@ -429,11 +416,8 @@ def _read_OffsetForLeaderEpochResponseEpochEndOffset_4(data: bytes, pos: int, co
 
 def _write_OffsetForLeaderEpochResponseEpochEndOffset_4(items: Iterable[OffsetForLeaderEpochResponseEpochEndOffset], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_hiiq(o.error_code, o.partition, o.leader_epoch, o.end_offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hiiqx(o.error_code, o.partition, o.leader_epoch, o.end_offset))
+        fields = _pack_hiiqx(o.error_code, o.partition, o.leader_epoch, o.end_offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[OffsetForLeaderEpochResponseOffsetForLeaderTopicResult], int]:
@@ -519,10 +503,7 @@ def _write_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(items: Itera
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_OffsetForLeaderEpochResponseEpochEndOffset_4(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_OffsetForLeaderEpochResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[OffsetForLeaderEpochResponse, int]:
@@ -567,17 +548,10 @@ def _read_OffsetForLeaderEpochResponse_4(data: bytes, pos: int, budget: Budget) 
 def _write_OffsetForLeaderEpochResponse_4(o: OffsetForLeaderEpochResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_OffsetForLeaderEpochResponseOffsetForLeaderTopicResult_4(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 OffsetForLeaderEpochRequest.READERS = (_read_OffsetForLeaderEpochRequest_2, _read_OffsetForLeaderEpochRequest_3, _read_OffsetForLeaderEpochRequest_4,)

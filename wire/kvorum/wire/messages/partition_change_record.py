@@ -34,7 +34,6 @@ _read_i = Struct(">i").unpack_from
 _read_i16sB = Struct(">i16sB").unpack_from
 _pack_b = Struct(">b").pack
 _pack_i = Struct(">i").pack
-_pack_i16s = Struct(">i16s").pack
 _pack_i16sx = Struct(">i16sx").pack
 __all__ = ["PartitionChangeRecord"]
 
@@ -284,11 +283,8 @@ def _write_PartitionChangeRecord_0(o: PartitionChangeRecord, write: Write, versi
         put = payload.append
         put(_pack_b(o.leader_recovery_state))
         tags.append((5, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_i16s(o.partition_id, o.topic_id))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_i16sx(o.partition_id, o.topic_id))
+    fields = _pack_i16sx(o.partition_id, o.topic_id)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _tags_PartitionChangeRecord_1(o: PartitionChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -510,11 +506,8 @@ def _write_PartitionChangeRecord_1(o: PartitionChangeRecord, write: Write, versi
                     not_a_uuid(directories_list_element)
                 put(directories_list_element)
         tags.append((8, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_i16s(o.partition_id, o.topic_id))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_i16sx(o.partition_id, o.topic_id))
+    fields = _pack_i16sx(o.partition_id, o.topic_id)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _tags_PartitionChangeRecord_2(o: PartitionChangeRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -792,11 +785,8 @@ def _write_PartitionChangeRecord_2(o: PartitionChangeRecord, write: Write, versi
                     not_a_uuid(directories_list_element)
                 put(directories_list_element)
         tags.append((8, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_i16s(o.partition_id, o.topic_id))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_i16sx(o.partition_id, o.topic_id))
+    fields = _pack_i16sx(o.partition_id, o.topic_id)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 PartitionChangeRecord.READERS = (_read_PartitionChangeRecord_0, _read_PartitionChangeRecord_1, _read_PartitionChangeRecord_2,)

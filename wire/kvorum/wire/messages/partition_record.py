@@ -241,11 +241,8 @@ def _write_PartitionRecord_0(o: PartitionRecord, write: Write, version: int) -> 
         put = payload.append
         put(_pack_b(o.leader_recovery_state))
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_iii(o.leader, o.leader_epoch, o.partition_epoch))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_iiix(o.leader, o.leader_epoch, o.partition_epoch))
+    fields = _pack_iiix(o.leader, o.leader_epoch, o.partition_epoch)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _tags_PartitionRecord_1(o: PartitionRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -389,11 +386,7 @@ def _write_PartitionRecord_1(o: PartitionRecord, write: Write, version: int) -> 
         write(write_numbers(adding_replicas_list, "i"))
     directories_list = o.directories
     n = len(directories_list) + 1
-    if n < 128:
-        write(_pack_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n))
-    else:
-        write(_pack_iii(o.leader, o.leader_epoch, o.partition_epoch))
-        write(write_uvarint(n))
+    write(_pack_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n) if n < 128 else _pack_iii(o.leader, o.leader_epoch, o.partition_epoch) + write_uvarint(n))
     if directories_list:
         for directories_list_element in directories_list:
             if len(directories_list_element) != 16:
@@ -406,10 +399,7 @@ def _write_PartitionRecord_1(o: PartitionRecord, write: Write, version: int) -> 
         put = payload.append
         put(_pack_b(o.leader_recovery_state))
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_PartitionRecord_2(o: PartitionRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -584,11 +574,7 @@ def _write_PartitionRecord_2(o: PartitionRecord, write: Write, version: int) -> 
         write(write_numbers(adding_replicas_list, "i"))
     directories_list = o.directories
     n = len(directories_list) + 1
-    if n < 128:
-        write(_pack_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n))
-    else:
-        write(_pack_iii(o.leader, o.leader_epoch, o.partition_epoch))
-        write(write_uvarint(n))
+    write(_pack_iiiB(o.leader, o.leader_epoch, o.partition_epoch, n) if n < 128 else _pack_iii(o.leader, o.leader_epoch, o.partition_epoch) + write_uvarint(n))
     if directories_list:
         for directories_list_element in directories_list:
             if len(directories_list_element) != 16:
@@ -627,10 +613,7 @@ def _write_PartitionRecord_2(o: PartitionRecord, write: Write, version: int) -> 
             put(write_uvarint(n + 1))
             put(write_numbers(last_known_elr_list, "i"))
         tags.append((2, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 PartitionRecord.READERS = (_read_PartitionRecord_0, _read_PartitionRecord_1, _read_PartitionRecord_2,)

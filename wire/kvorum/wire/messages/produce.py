@@ -376,16 +376,9 @@ def _write_ProduceRequestPartitionProduceData_9(items: Iterable[ProduceRequestPa
         records_value = o.records
         blob = b"" if records_value is None else records_value
         n = 0 if records_value is None else len(blob) + 1
-        if n < 128:
-            write(_pack_iB(o.index, n))
-        else:
-            write(_pack_i(o.index))
-            write(write_uvarint(n))
+        write(_pack_iB(o.index, n) if n < 128 else _pack_i(o.index) + write_uvarint(n))
         write(blob)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ProduceRequestTopicProduceData_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceRequestTopicProduceData], int]:
@@ -473,10 +466,7 @@ def _write_ProduceRequestTopicProduceData_9(items: Iterable[ProduceRequestTopicP
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partition_data_list:
             _write_ProduceRequestPartitionProduceData_9(partition_data_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ProduceRequestTopicProduceData_13(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceRequestTopicProduceData], int]:
@@ -507,17 +497,10 @@ def _write_ProduceRequestTopicProduceData_13(items: Iterable[ProduceRequestTopic
             not_a_uuid(o.topic_id)
         partition_data_list = o.partition_data
         n = len(partition_data_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partition_data_list:
             _write_ProduceRequestPartitionProduceData_9(partition_data_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ProduceRequest_3(data: bytes, pos: int, budget: Budget) -> tuple[ProduceRequest, int]:
@@ -600,17 +583,10 @@ def _write_ProduceRequest_9(o: ProduceRequest, write: Write, version: int) -> No
     write(text)
     topic_data_list = o.topic_data
     n = len(topic_data_list) + 1
-    if n < 128:
-        write(_pack_hiB(o.acks, o.timeout_ms, n))
-    else:
-        write(_pack_hi(o.acks, o.timeout_ms))
-        write(write_uvarint(n))
+    write(_pack_hiB(o.acks, o.timeout_ms, n) if n < 128 else _pack_hi(o.acks, o.timeout_ms) + write_uvarint(n))
     if topic_data_list:
         _write_ProduceRequestTopicProduceData_9(topic_data_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ProduceRequest_13(data: bytes, pos: int, budget: Budget) -> tuple[ProduceRequest, int]:
@@ -654,17 +630,10 @@ def _write_ProduceRequest_13(o: ProduceRequest, write: Write, version: int) -> N
     write(text)
     topic_data_list = o.topic_data
     n = len(topic_data_list) + 1
-    if n < 128:
-        write(_pack_hiB(o.acks, o.timeout_ms, n))
-    else:
-        write(_pack_hi(o.acks, o.timeout_ms))
-        write(write_uvarint(n))
+    write(_pack_hiB(o.acks, o.timeout_ms, n) if n < 128 else _pack_hi(o.acks, o.timeout_ms) + write_uvarint(n))
     if topic_data_list:
         _write_ProduceRequestTopicProduceData_13(topic_data_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ProduceResponseLeaderIdAndEpoch_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseLeaderIdAndEpoch], int]:
@@ -682,11 +651,8 @@ def _read_ProduceResponseLeaderIdAndEpoch_10(data: bytes, pos: int, count: int, 
 
 def _write_ProduceResponseLeaderIdAndEpoch_10(items: Iterable[ProduceResponseLeaderIdAndEpoch], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ii(o.leader_id, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iix(o.leader_id, o.leader_epoch))
+        fields = _pack_iix(o.leader_id, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ProduceResponseBatchIndexAndErrorMessage_8(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseBatchIndexAndErrorMessage], int]:
@@ -757,16 +723,9 @@ def _write_ProduceResponseBatchIndexAndErrorMessage_9(items: Iterable[ProduceRes
         batch_index_error_message_value = o.batch_index_error_message
         text = b"" if batch_index_error_message_value is None else batch_index_error_message_value.encode()
         n = 0 if batch_index_error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.batch_index, n))
-        else:
-            write(_pack_i(o.batch_index))
-            write(long_string_length(n))
+        write(_pack_iB(o.batch_index, n) if n < 128 else _pack_i(o.batch_index) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ProduceResponsePartitionProduceResponse_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponsePartitionProduceResponse], int]:
@@ -905,11 +864,7 @@ def _write_ProduceResponsePartitionProduceResponse_9(items: Iterable[ProduceResp
             non_default("currentLeader", version)
         record_errors_list = o.record_errors
         n = len(record_errors_list) + 1
-        if n < 128:
-            write(_pack_ihqqqB(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n))
-        else:
-            write(_pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
-            write(write_uvarint(n))
+        write(_pack_ihqqqB(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n) if n < 128 else _pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset) + write_uvarint(n))
         if record_errors_list:
             _write_ProduceResponseBatchIndexAndErrorMessage_9(record_errors_list, write, version)
         error_message_value = o.error_message
@@ -917,10 +872,7 @@ def _write_ProduceResponsePartitionProduceResponse_9(items: Iterable[ProduceResp
         n = 0 if error_message_value is None else len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_ProduceResponsePartitionProduceResponse_10(o: ProduceResponsePartitionProduceResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -985,11 +937,7 @@ def _write_ProduceResponsePartitionProduceResponse_10(items: Iterable[ProduceRes
     for o in items:
         record_errors_list = o.record_errors
         n = len(record_errors_list) + 1
-        if n < 128:
-            write(_pack_ihqqqB(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n))
-        else:
-            write(_pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset))
-            write(write_uvarint(n))
+        write(_pack_ihqqqB(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset, n) if n < 128 else _pack_ihqqq(o.index, o.error_code, o.base_offset, o.log_append_time_ms, o.log_start_offset) + write_uvarint(n))
         if record_errors_list:
             _write_ProduceResponseBatchIndexAndErrorMessage_9(record_errors_list, write, version)
         error_message_value = o.error_message
@@ -1004,10 +952,7 @@ def _write_ProduceResponsePartitionProduceResponse_10(items: Iterable[ProduceRes
             put = payload.append
             _write_ProduceResponseLeaderIdAndEpoch_10((o.maybe_current_leader,), put, version)
             tags.append((0, b"".join(payload)))
-        if tags or o.unknown_tagged_fields:
-            write_tags(write, tags, o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ProduceResponseNodeEndpoint_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseNodeEndpoint], int]:
@@ -1055,25 +1000,14 @@ def _write_ProduceResponseNodeEndpoint_10(items: Iterable[ProduceResponseNodeEnd
     for o in items:
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.node_id, n))
-        else:
-            write(_pack_i(o.node_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + long_string_length(n))
         write(text)
         rack_value = o.rack
         text = b"" if rack_value is None else rack_value.encode()
         n = 0 if rack_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.port, n))
-        else:
-            write(_pack_i(o.port))
-            write(long_string_length(n))
+        write(_pack_iB(o.port, n) if n < 128 else _pack_i(o.port) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ProduceResponseTopicProduceResponse_3(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
@@ -1241,10 +1175,7 @@ def _write_ProduceResponseTopicProduceResponse_9(items: Iterable[ProduceResponse
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partition_responses_list:
             _write_ProduceResponsePartitionProduceResponse_9(partition_responses_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ProduceResponseTopicProduceResponse_10(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
@@ -1292,10 +1223,7 @@ def _write_ProduceResponseTopicProduceResponse_10(items: Iterable[ProduceRespons
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partition_responses_list:
             _write_ProduceResponsePartitionProduceResponse_10(partition_responses_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ProduceResponseTopicProduceResponse_13(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ProduceResponseTopicProduceResponse], int]:
@@ -1326,17 +1254,10 @@ def _write_ProduceResponseTopicProduceResponse_13(items: Iterable[ProduceRespons
             not_a_uuid(o.topic_id)
         partition_responses_list = o.partition_responses
         n = len(partition_responses_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partition_responses_list:
             _write_ProduceResponsePartitionProduceResponse_10(partition_responses_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ProduceResponse_3(data: bytes, pos: int, budget: Budget) -> tuple[ProduceResponse, int]:
@@ -1447,11 +1368,8 @@ def _write_ProduceResponse_9(o: ProduceResponse, write: Write, version: int) -> 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if responses_list:
         _write_ProduceResponseTopicProduceResponse_9(responses_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.throttle_time_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.throttle_time_ms))
+    fields = _pack_ix(o.throttle_time_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _tags_ProduceResponse_10(o: ProduceResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -1518,11 +1436,8 @@ def _write_ProduceResponse_10(o: ProduceResponse, write: Write, version: int) ->
         if node_endpoints_list:
             _write_ProduceResponseNodeEndpoint_10(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_i(o.throttle_time_ms))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.throttle_time_ms))
+    fields = _pack_ix(o.throttle_time_ms)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _tags_ProduceResponse_13(o: ProduceResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -1589,11 +1504,8 @@ def _write_ProduceResponse_13(o: ProduceResponse, write: Write, version: int) ->
         if node_endpoints_list:
             _write_ProduceResponseNodeEndpoint_10(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_i(o.throttle_time_ms))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.throttle_time_ms))
+    fields = _pack_ix(o.throttle_time_ms)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 ProduceRequest.READERS = (_read_ProduceRequest_3, _read_ProduceRequest_3, _read_ProduceRequest_3, _read_ProduceRequest_3, _read_ProduceRequest_3, _read_ProduceRequest_3, _read_ProduceRequest_9, _read_ProduceRequest_9, _read_ProduceRequest_9, _read_ProduceRequest_9, _read_ProduceRequest_13,)

@@ -16,7 +16,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_iqqB = Struct(">iqqB").unpack_from
-_pack_iqq = Struct(">iqq").pack
 _pack_iqqx = Struct(">iqqx").pack
 __all__ = ["ProducerIdsRecord"]
 
@@ -60,11 +59,8 @@ def _read_ProducerIdsRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[Pr
 
 
 def _write_ProducerIdsRecord_0(o: ProducerIdsRecord, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_iqq(o.broker_id, o.broker_epoch, o.next_producer_id))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_iqqx(o.broker_id, o.broker_epoch, o.next_producer_id))
+    fields = _pack_iqqx(o.broker_id, o.broker_epoch, o.next_producer_id)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 ProducerIdsRecord.READERS = (_read_ProducerIdsRecord_0,)

@@ -24,7 +24,6 @@ _read_16sitbB = Struct(">16si?bB").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
 _pack_16sitb = Struct(">16si?b").pack
 _pack_16sitbB = Struct(">16si?bB").pack
-_pack_ih = Struct(">ih").pack
 _pack_ihx = Struct(">ihx").pack
 __all__ = ["PushTelemetryRequest", "PushTelemetryResponse"]
 
@@ -113,16 +112,9 @@ def _write_PushTelemetryRequest_0(o: PushTelemetryRequest, write: Write, version
         not_a_uuid(o.client_instance_id)
     raw = o.metrics
     n = len(raw) + 1
-    if n < 128:
-        write(_pack_16sitbB(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type, n))
-    else:
-        write(_pack_16sitb(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type))
-        write(write_uvarint(n))
+    write(_pack_16sitbB(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type, n) if n < 128 else _pack_16sitb(o.client_instance_id, o.subscription_id, o.terminating, o.compression_type) + write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_PushTelemetryResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[PushTelemetryResponse, int]:
@@ -136,11 +128,8 @@ def _read_PushTelemetryResponse_0(data: bytes, pos: int, budget: Budget) -> tupl
 
 
 def _write_PushTelemetryResponse_0(o: PushTelemetryResponse, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ihx(o.throttle_time_ms, o.error_code))
+    fields = _pack_ihx(o.throttle_time_ms, o.error_code)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 PushTelemetryRequest.READERS = (_read_PushTelemetryRequest_0,)

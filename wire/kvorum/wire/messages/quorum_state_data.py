@@ -33,8 +33,6 @@ from kvorum.wire.uuid_text import ZERO_UUID
 _read_iB = Struct(">iB").unpack_from
 _read_iii16sB = Struct(">iii16sB").unpack_from
 _read_iiiqB = Struct(">iiiqB").unpack_from
-_pack_i = Struct(">i").pack
-_pack_iii16s = Struct(">iii16s").pack
 _pack_iii16sx = Struct(">iii16sx").pack
 _pack_iiiq = Struct(">iiiq").pack
 _pack_iiiqB = Struct(">iiiqB").pack
@@ -115,11 +113,8 @@ def _read_QuorumStateDataVoter_0(data: bytes, pos: int, count: int, budget: Budg
 
 def _write_QuorumStateDataVoter_0(items: Iterable[QuorumStateDataVoter], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.voter_id))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.voter_id))
+        fields = _pack_ix(o.voter_id)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_QuorumStateData_0(data: bytes, pos: int, budget: Budget) -> tuple[QuorumStateData, int]:
@@ -165,17 +160,10 @@ def _write_QuorumStateData_0(o: QuorumStateData, write: Write, version: int) -> 
     write(text)
     current_voters_list = o.current_voters
     n = 0 if current_voters_list is None else len(current_voters_list) + 1
-    if n < 128:
-        write(_pack_iiiqB(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset, n))
-    else:
-        write(_pack_iiiq(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset))
-        write(write_uvarint(n))
+    write(_pack_iiiqB(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset, n) if n < 128 else _pack_iiiq(o.leader_id, o.leader_epoch, o.voted_id, o.applied_offset) + write_uvarint(n))
     if current_voters_list:
         _write_QuorumStateDataVoter_0(current_voters_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_QuorumStateData_1(data: bytes, pos: int, budget: Budget) -> tuple[QuorumStateData, int]:
@@ -200,11 +188,8 @@ def _write_QuorumStateData_1(o: QuorumStateData, write: Write, version: int) -> 
         non_default("currentVoters", version)
     if len(o.voted_directory_id) != 16:
         not_a_uuid(o.voted_directory_id)
-    if o.unknown_tagged_fields:
-        write(_pack_iii16s(o.leader_id, o.leader_epoch, o.voted_id, o.voted_directory_id))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_iii16sx(o.leader_id, o.leader_epoch, o.voted_id, o.voted_directory_id))
+    fields = _pack_iii16sx(o.leader_id, o.leader_epoch, o.voted_id, o.voted_directory_id)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 QuorumStateData.READERS = (_read_QuorumStateData_0, _read_QuorumStateData_1,)

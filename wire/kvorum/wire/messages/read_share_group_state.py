@@ -38,11 +38,9 @@ _pack_16s = Struct(">16s").pack
 _pack_16sB = Struct(">16sB").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
-_pack_ii = Struct(">ii").pack
 _pack_iix = Struct(">iix").pack
 _pack_iq = Struct(">iq").pack
 _pack_iqB = Struct(">iqB").pack
-_pack_qqbh = Struct(">qqbh").pack
 _pack_qqbhx = Struct(">qqbhx").pack
 __all__ = ["ReadShareGroupStateRequest", "ReadShareGroupStateResponse"]
 
@@ -232,11 +230,8 @@ def _read_ReadShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count
 
 def _write_ReadShareGroupStateRequestPartitionData_0(items: Iterable[ReadShareGroupStateRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ii(o.partition, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iix(o.partition, o.leader_epoch))
+        fields = _pack_iix(o.partition, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ReadShareGroupStateRequestReadStateData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateRequestReadStateData], int]:
@@ -266,17 +261,10 @@ def _write_ReadShareGroupStateRequestReadStateData_0(items: Iterable[ReadShareGr
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_ReadShareGroupStateRequestPartitionData_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ReadShareGroupStateRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ReadShareGroupStateRequest, int]:
@@ -319,10 +307,7 @@ def _write_ReadShareGroupStateRequest_0(o: ReadShareGroupStateRequest, write: Wr
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_ReadShareGroupStateRequestReadStateData_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ReadShareGroupStateResponseStateBatch_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateResponseStateBatch], int]:
@@ -340,11 +325,8 @@ def _read_ReadShareGroupStateResponseStateBatch_0(data: bytes, pos: int, count: 
 
 def _write_ReadShareGroupStateResponseStateBatch_0(items: Iterable[ReadShareGroupStateResponseStateBatch], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_qqbh(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
+        fields = _pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ReadShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateResponsePartitionResult], int]:
@@ -388,25 +370,14 @@ def _write_ReadShareGroupStateResponsePartitionResult_0(items: Iterable[ReadShar
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition, o.error_code, n) if n < 128 else _pack_ih(o.partition, o.error_code) + long_string_length(n))
         write(text)
         state_batches_list = o.state_batches
         n = len(state_batches_list) + 1
-        if n < 128:
-            write(_pack_iqB(o.state_epoch, o.start_offset, n))
-        else:
-            write(_pack_iq(o.state_epoch, o.start_offset))
-            write(write_uvarint(n))
+        write(_pack_iqB(o.state_epoch, o.start_offset, n) if n < 128 else _pack_iq(o.state_epoch, o.start_offset) + write_uvarint(n))
         if state_batches_list:
             _write_ReadShareGroupStateResponseStateBatch_0(state_batches_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ReadShareGroupStateResponseReadStateResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateResponseReadStateResult], int]:
@@ -436,17 +407,10 @@ def _write_ReadShareGroupStateResponseReadStateResult_0(items: Iterable[ReadShar
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_ReadShareGroupStateResponsePartitionResult_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ReadShareGroupStateResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ReadShareGroupStateResponse, int]:
@@ -473,10 +437,7 @@ def _write_ReadShareGroupStateResponse_0(o: ReadShareGroupStateResponse, write: 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if results_list:
         _write_ReadShareGroupStateResponseReadStateResult_0(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ReadShareGroupStateRequest.READERS = (_read_ReadShareGroupStateRequest_0,)

@@ -38,9 +38,6 @@ _pack_16s = Struct(">16s").pack
 _pack_16sB = Struct(">16sB").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
-_pack_ii = Struct(">ii").pack
-_pack_iiq = Struct(">iiq").pack
-_pack_iiqi = Struct(">iiqi").pack
 _pack_iiqix = Struct(">iiqix").pack
 _pack_iiqx = Struct(">iiqx").pack
 _pack_iix = Struct(">iix").pack
@@ -208,11 +205,8 @@ def _read_ReadShareGroupStateSummaryRequestPartitionData_0(data: bytes, pos: int
 
 def _write_ReadShareGroupStateSummaryRequestPartitionData_0(items: Iterable[ReadShareGroupStateSummaryRequestPartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ii(o.partition, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iix(o.partition, o.leader_epoch))
+        fields = _pack_iix(o.partition, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateSummaryRequestReadStateSummaryData], int]:
@@ -242,17 +236,10 @@ def _write_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(items: Iterab
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_ReadShareGroupStateSummaryRequestPartitionData_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ReadShareGroupStateSummaryRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[ReadShareGroupStateSummaryRequest, int]:
@@ -295,10 +282,7 @@ def _write_ReadShareGroupStateSummaryRequest_0(o: ReadShareGroupStateSummaryRequ
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_ReadShareGroupStateSummaryRequestReadStateSummaryData_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ReadShareGroupStateSummaryResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateSummaryResponsePartitionResult], int]:
@@ -336,17 +320,10 @@ def _write_ReadShareGroupStateSummaryResponsePartitionResult_0(items: Iterable[R
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition, o.error_code, n) if n < 128 else _pack_ih(o.partition, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_iiq(o.state_epoch, o.leader_epoch, o.start_offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iiqx(o.state_epoch, o.leader_epoch, o.start_offset))
+        fields = _pack_iiqx(o.state_epoch, o.leader_epoch, o.start_offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ReadShareGroupStateSummaryResponsePartitionResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateSummaryResponsePartitionResult], int]:
@@ -383,17 +360,10 @@ def _write_ReadShareGroupStateSummaryResponsePartitionResult_1(items: Iterable[R
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition, o.error_code, n) if n < 128 else _pack_ih(o.partition, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_iiqi(o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iiqix(o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
+        fields = _pack_iiqix(o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateSummaryResponseReadStateSummaryResult], int]:
@@ -423,17 +393,10 @@ def _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(items: Ite
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_ReadShareGroupStateSummaryResponsePartitionResult_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ReadShareGroupStateSummaryResponseReadStateSummaryResult], int]:
@@ -463,17 +426,10 @@ def _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(items: Ite
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_ReadShareGroupStateSummaryResponsePartitionResult_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ReadShareGroupStateSummaryResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[ReadShareGroupStateSummaryResponse, int]:
@@ -500,10 +456,7 @@ def _write_ReadShareGroupStateSummaryResponse_0(o: ReadShareGroupStateSummaryRes
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if results_list:
         _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_0(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ReadShareGroupStateSummaryResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ReadShareGroupStateSummaryResponse, int]:
@@ -530,10 +483,7 @@ def _write_ReadShareGroupStateSummaryResponse_1(o: ReadShareGroupStateSummaryRes
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if results_list:
         _write_ReadShareGroupStateSummaryResponseReadStateSummaryResult_1(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ReadShareGroupStateSummaryRequest.READERS = (_read_ReadShareGroupStateSummaryRequest_0, _read_ReadShareGroupStateSummaryRequest_0,)

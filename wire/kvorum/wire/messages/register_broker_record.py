@@ -39,13 +39,9 @@ _read_HhB = Struct(">HhB").unpack_from
 _read_hhB = Struct(">hhB").unpack_from
 _read_i16sqB = Struct(">i16sqB").unpack_from
 _read_it16sqB = Struct(">i?16sqB").unpack_from
-_pack_t = Struct(">?").pack
-_pack_tt = Struct(">??").pack
 _pack_ttx = Struct(">??x").pack
 _pack_tx = Struct(">?x").pack
-_pack_Hh = Struct(">Hh").pack
 _pack_Hhx = Struct(">Hhx").pack
-_pack_hh = Struct(">hh").pack
 _pack_hhx = Struct(">hhx").pack
 _pack_i16sq = Struct(">i16sq").pack
 _pack_i16sqB = Struct(">i16sqB").pack
@@ -189,11 +185,8 @@ def _write_RegisterBrokerRecordBrokerFeature_0(items: Iterable[RegisterBrokerRec
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_hh(o.min_supported_version, o.max_supported_version))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hhx(o.min_supported_version, o.max_supported_version))
+        fields = _pack_hhx(o.min_supported_version, o.max_supported_version)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RegisterBrokerRecordBrokerEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RegisterBrokerRecordBrokerEndpoint], int]:
@@ -244,11 +237,8 @@ def _write_RegisterBrokerRecordBrokerEndpoint_0(items: Iterable[RegisterBrokerRe
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_Hh(o.port, o.security_protocol))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hhx(o.port, o.security_protocol))
+        fields = _pack_Hhx(o.port, o.security_protocol)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RegisterBrokerRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[RegisterBrokerRecord, int]:
@@ -308,11 +298,7 @@ def _write_RegisterBrokerRecord_0(o: RegisterBrokerRecord, write: Write, version
         not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
-    if n < 128:
-        write(_pack_i16sqB(o.broker_id, o.incarnation_id, o.broker_epoch, n))
-    else:
-        write(_pack_i16sq(o.broker_id, o.incarnation_id, o.broker_epoch))
-        write(write_uvarint(n))
+    write(_pack_i16sqB(o.broker_id, o.incarnation_id, o.broker_epoch, n) if n < 128 else _pack_i16sq(o.broker_id, o.incarnation_id, o.broker_epoch) + write_uvarint(n))
     if end_points_list:
         _write_RegisterBrokerRecordBrokerEndpoint_0(end_points_list, write, version)
     features_list = o.features
@@ -325,11 +311,8 @@ def _write_RegisterBrokerRecord_0(o: RegisterBrokerRecord, write: Write, version
     n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.fenced))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.fenced))
+    fields = _pack_tx(o.fenced)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RegisterBrokerRecord_1(data: bytes, pos: int, budget: Budget) -> tuple[RegisterBrokerRecord, int]:
@@ -386,11 +369,7 @@ def _write_RegisterBrokerRecord_1(o: RegisterBrokerRecord, write: Write, version
         not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
-    if n < 128:
-        write(_pack_i16sqB(o.broker_id, o.incarnation_id, o.broker_epoch, n))
-    else:
-        write(_pack_i16sq(o.broker_id, o.incarnation_id, o.broker_epoch))
-        write(write_uvarint(n))
+    write(_pack_i16sqB(o.broker_id, o.incarnation_id, o.broker_epoch, n) if n < 128 else _pack_i16sq(o.broker_id, o.incarnation_id, o.broker_epoch) + write_uvarint(n))
     if end_points_list:
         _write_RegisterBrokerRecordBrokerEndpoint_0(end_points_list, write, version)
     features_list = o.features
@@ -403,11 +382,8 @@ def _write_RegisterBrokerRecord_1(o: RegisterBrokerRecord, write: Write, version
     n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_tt(o.fenced, o.in_controlled_shutdown))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ttx(o.fenced, o.in_controlled_shutdown))
+    fields = _pack_ttx(o.fenced, o.in_controlled_shutdown)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RegisterBrokerRecord_2(data: bytes, pos: int, budget: Budget) -> tuple[RegisterBrokerRecord, int]:
@@ -461,11 +437,7 @@ def _write_RegisterBrokerRecord_2(o: RegisterBrokerRecord, write: Write, version
         not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
-    if n < 128:
-        write(_pack_it16sqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n))
-    else:
-        write(_pack_it16sq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch))
-        write(write_uvarint(n))
+    write(_pack_it16sqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else _pack_it16sq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + write_uvarint(n))
     if end_points_list:
         _write_RegisterBrokerRecordBrokerEndpoint_0(end_points_list, write, version)
     features_list = o.features
@@ -478,11 +450,8 @@ def _write_RegisterBrokerRecord_2(o: RegisterBrokerRecord, write: Write, version
     n = 0 if rack_value is None else len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_tt(o.fenced, o.in_controlled_shutdown))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ttx(o.fenced, o.in_controlled_shutdown))
+    fields = _pack_ttx(o.fenced, o.in_controlled_shutdown)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _tags_RegisterBrokerRecord_3(o: RegisterBrokerRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -567,11 +536,7 @@ def _write_RegisterBrokerRecord_3(o: RegisterBrokerRecord, write: Write, version
         not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
-    if n < 128:
-        write(_pack_it16sqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n))
-    else:
-        write(_pack_it16sq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch))
-        write(write_uvarint(n))
+    write(_pack_it16sqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else _pack_it16sq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + write_uvarint(n))
     if end_points_list:
         _write_RegisterBrokerRecordBrokerEndpoint_0(end_points_list, write, version)
     features_list = o.features
@@ -598,11 +563,8 @@ def _write_RegisterBrokerRecord_3(o: RegisterBrokerRecord, write: Write, version
                     not_a_uuid(log_dirs_list_element)
                 put(log_dirs_list_element)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_tt(o.fenced, o.in_controlled_shutdown))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_ttx(o.fenced, o.in_controlled_shutdown))
+    fields = _pack_ttx(o.fenced, o.in_controlled_shutdown)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 def _tags_RegisterBrokerRecord_4(o: RegisterBrokerRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -698,11 +660,7 @@ def _write_RegisterBrokerRecord_4(o: RegisterBrokerRecord, write: Write, version
         not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
-    if n < 128:
-        write(_pack_it16sqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n))
-    else:
-        write(_pack_it16sq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch))
-        write(write_uvarint(n))
+    write(_pack_it16sqB(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch, n) if n < 128 else _pack_it16sq(o.broker_id, o.is_migrating_zk_broker, o.incarnation_id, o.broker_epoch) + write_uvarint(n))
     if end_points_list:
         _write_RegisterBrokerRecordBrokerEndpoint_0(end_points_list, write, version)
     features_list = o.features
@@ -741,11 +699,8 @@ def _write_RegisterBrokerRecord_4(o: RegisterBrokerRecord, write: Write, version
                     not_a_uuid(cordoned_log_dirs_list_element)
                 put(cordoned_log_dirs_list_element)
         tags.append((1, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_tt(o.fenced, o.in_controlled_shutdown))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_ttx(o.fenced, o.in_controlled_shutdown))
+    fields = _pack_ttx(o.fenced, o.in_controlled_shutdown)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 RegisterBrokerRecord.READERS = (_read_RegisterBrokerRecord_0, _read_RegisterBrokerRecord_1, _read_RegisterBrokerRecord_2, _read_RegisterBrokerRecord_3, _read_RegisterBrokerRecord_4,)

@@ -32,9 +32,7 @@ from kvorum.wire.uuid_text import ZERO_UUID
 _read_HhB = Struct(">HhB").unpack_from
 _read_hhB = Struct(">hhB").unpack_from
 _read_i16stB = Struct(">i16s?B").unpack_from
-_pack_Hh = Struct(">Hh").pack
 _pack_Hhx = Struct(">Hhx").pack
-_pack_hh = Struct(">hh").pack
 _pack_hhx = Struct(">hhx").pack
 _pack_i16st = Struct(">i16s?").pack
 _pack_i16stB = Struct(">i16s?B").pack
@@ -158,11 +156,8 @@ def _write_RegisterControllerRecordControllerFeature_0(items: Iterable[RegisterC
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_hh(o.min_supported_version, o.max_supported_version))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hhx(o.min_supported_version, o.max_supported_version))
+        fields = _pack_hhx(o.min_supported_version, o.max_supported_version)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RegisterControllerRecordControllerEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RegisterControllerRecordControllerEndpoint], int]:
@@ -213,11 +208,8 @@ def _write_RegisterControllerRecordControllerEndpoint_0(items: Iterable[Register
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_Hh(o.port, o.security_protocol))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hhx(o.port, o.security_protocol))
+        fields = _pack_Hhx(o.port, o.security_protocol)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RegisterControllerRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[RegisterControllerRecord, int]:
@@ -250,11 +242,7 @@ def _write_RegisterControllerRecord_0(o: RegisterControllerRecord, write: Write,
         not_a_uuid(o.incarnation_id)
     end_points_list = o.end_points
     n = len(end_points_list) + 1
-    if n < 128:
-        write(_pack_i16stB(o.controller_id, o.incarnation_id, o.zk_migration_ready, n))
-    else:
-        write(_pack_i16st(o.controller_id, o.incarnation_id, o.zk_migration_ready))
-        write(write_uvarint(n))
+    write(_pack_i16stB(o.controller_id, o.incarnation_id, o.zk_migration_ready, n) if n < 128 else _pack_i16st(o.controller_id, o.incarnation_id, o.zk_migration_ready) + write_uvarint(n))
     if end_points_list:
         _write_RegisterControllerRecordControllerEndpoint_0(end_points_list, write, version)
     features_list = o.features
@@ -262,10 +250,7 @@ def _write_RegisterControllerRecord_0(o: RegisterControllerRecord, write: Write,
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if features_list:
         _write_RegisterControllerRecordControllerFeature_0(features_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 RegisterControllerRecord.READERS = (_read_RegisterControllerRecord_0,)

@@ -38,16 +38,12 @@ _read_bB = Struct(">bB").unpack_from
 _read_iB = Struct(">iB").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
 _read_qqiqqB = Struct(">qqiqqB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16si = Struct(">16si").pack
 _pack_16six = Struct(">16six").pack
 _pack_16sx = Struct(">16sx").pack
 _pack_t = Struct(">?").pack
-_pack_b = Struct(">b").pack
 _pack_bx = Struct(">bx").pack
 _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
-_pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 _pack_qqiqq = Struct(">qqiqq").pack
 _pack_qqiqqB = Struct(">qqiqqB").pack
@@ -206,11 +202,8 @@ def _write_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0(items: Iterable
         write(text)
         if len(o.id) != 16:
             not_a_uuid(o.id)
-        if o.unknown_tagged_fields:
-            write(_pack_16si(o.id, o.partition))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_16six(o.id, o.partition))
+        fields = _pack_16six(o.id, o.partition)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry], int]:
@@ -228,11 +221,8 @@ def _read_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(data: bytes, p
 
 def _write_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(items: Iterable[RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iq(o.leader_epoch, o.offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqx(o.leader_epoch, o.offset))
+        fields = _pack_iqx(o.leader_epoch, o.offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry], int]:
@@ -254,11 +244,8 @@ def _write_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0(items: Iterab
         _write_RemoteLogSegmentMetadataRecordTopicIdPartitionEntry_0((o.topic_id_partition,), write, version)
         if len(o.id) != 16:
             not_a_uuid(o.id)
-        if o.unknown_tagged_fields:
-            write(_pack_16s(o.id))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_16sx(o.id))
+        fields = _pack_16sx(o.id)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _tags_RemoteLogSegmentMetadataRecord_0(o: RemoteLogSegmentMetadataRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -319,21 +306,13 @@ def _write_RemoteLogSegmentMetadataRecord_0(o: RemoteLogSegmentMetadataRecord, w
     _write_RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry_0((o.remote_log_segment_id,), write, version)
     segment_leader_epochs_list = o.segment_leader_epochs
     n = len(segment_leader_epochs_list) + 1
-    if n < 128:
-        write(_pack_qqiqqB(o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n))
-    else:
-        write(_pack_qqiqq(o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms))
-        write(write_uvarint(n))
+    write(_pack_qqiqqB(o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n) if n < 128 else _pack_qqiqq(o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms) + write_uvarint(n))
     if segment_leader_epochs_list:
         _write_RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry_0(segment_leader_epochs_list, write, version)
     custom_metadata_value = o.custom_metadata
     raw = b"" if custom_metadata_value is None else custom_metadata_value
     n = 0 if custom_metadata_value is None else len(raw) + 1
-    if n < 128:
-        write(_pack_iB(o.segment_size_in_bytes, n))
-    else:
-        write(_pack_i(o.segment_size_in_bytes))
-        write(write_uvarint(n))
+    write(_pack_iB(o.segment_size_in_bytes, n) if n < 128 else _pack_i(o.segment_size_in_bytes) + write_uvarint(n))
     write(raw)
     tags: Tags = []
     payload: list[bytes | memoryview]
@@ -342,11 +321,8 @@ def _write_RemoteLogSegmentMetadataRecord_0(o: RemoteLogSegmentMetadataRecord, w
         put = payload.append
         put(_pack_t(o.txn_index_empty))
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_b(o.remote_log_segment_state))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_bx(o.remote_log_segment_state))
+    fields = _pack_bx(o.remote_log_segment_state)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 RemoteLogSegmentMetadataRecord.READERS = (_read_RemoteLogSegmentMetadataRecord_0,)

@@ -35,11 +35,9 @@ _read_iqB = Struct(">iqB").unpack_from
 _pack_16sqqiqq = Struct(">16sqqiqq").pack
 _pack_16sqqiqqB = Struct(">16sqqiqqB").pack
 _pack_t = Struct(">?").pack
-_pack_b = Struct(">b").pack
 _pack_bx = Struct(">bx").pack
 _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
-_pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 __all__ = ["RemoteLogSegmentMetadataSnapshotRecord"]
 
@@ -132,11 +130,8 @@ def _read_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(data: 
 
 def _write_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(items: Iterable[RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_iq(o.leader_epoch, o.offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqx(o.leader_epoch, o.offset))
+        fields = _pack_iqx(o.leader_epoch, o.offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _tags_RemoteLogSegmentMetadataSnapshotRecord_0(o: RemoteLogSegmentMetadataSnapshotRecord, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -197,21 +192,13 @@ def _write_RemoteLogSegmentMetadataSnapshotRecord_0(o: RemoteLogSegmentMetadataS
         not_a_uuid(o.segment_id)
     segment_leader_epochs_list = o.segment_leader_epochs
     n = len(segment_leader_epochs_list) + 1
-    if n < 128:
-        write(_pack_16sqqiqqB(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n))
-    else:
-        write(_pack_16sqqiqq(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms))
-        write(write_uvarint(n))
+    write(_pack_16sqqiqqB(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms, n) if n < 128 else _pack_16sqqiqq(o.segment_id, o.start_offset, o.end_offset, o.broker_id, o.max_timestamp_ms, o.event_timestamp_ms) + write_uvarint(n))
     if segment_leader_epochs_list:
         _write_RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry_0(segment_leader_epochs_list, write, version)
     custom_metadata_value = o.custom_metadata
     raw = b"" if custom_metadata_value is None else custom_metadata_value
     n = 0 if custom_metadata_value is None else len(raw) + 1
-    if n < 128:
-        write(_pack_iB(o.segment_size_in_bytes, n))
-    else:
-        write(_pack_i(o.segment_size_in_bytes))
-        write(write_uvarint(n))
+    write(_pack_iB(o.segment_size_in_bytes, n) if n < 128 else _pack_i(o.segment_size_in_bytes) + write_uvarint(n))
     write(raw)
     tags: Tags = []
     payload: list[bytes | memoryview]
@@ -220,11 +207,8 @@ def _write_RemoteLogSegmentMetadataSnapshotRecord_0(o: RemoteLogSegmentMetadataS
         put = payload.append
         put(_pack_t(o.txn_index_empty))
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_b(o.remote_log_segment_state))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_bx(o.remote_log_segment_state))
+    fields = _pack_bx(o.remote_log_segment_state)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 RemoteLogSegmentMetadataSnapshotRecord.READERS = (_read_RemoteLogSegmentMetadataSnapshotRecord_0,)

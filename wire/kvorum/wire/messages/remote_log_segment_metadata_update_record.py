@@ -31,11 +31,8 @@ _read_16sB = Struct(">16sB").unpack_from
 _read_16siB = Struct(">16siB").unpack_from
 _read_bB = Struct(">bB").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16si = Struct(">16si").pack
 _pack_16six = Struct(">16six").pack
 _pack_16sx = Struct(">16sx").pack
-_pack_b = Struct(">b").pack
 _pack_bx = Struct(">bx").pack
 _pack_iq = Struct(">iq").pack
 _pack_iqB = Struct(">iqB").pack
@@ -155,11 +152,8 @@ def _write_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0(items: It
         write(text)
         if len(o.id) != 16:
             not_a_uuid(o.id)
-        if o.unknown_tagged_fields:
-            write(_pack_16si(o.id, o.partition))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_16six(o.id, o.partition))
+        fields = _pack_16six(o.id, o.partition)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry], int]:
@@ -181,11 +175,8 @@ def _write_RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry_0(items: 
         _write_RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry_0((o.topic_id_partition,), write, version)
         if len(o.id) != 16:
             not_a_uuid(o.id)
-        if o.unknown_tagged_fields:
-            write(_pack_16s(o.id))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_16sx(o.id))
+        fields = _pack_16sx(o.id)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RemoteLogSegmentMetadataUpdateRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[RemoteLogSegmentMetadataUpdateRecord, int]:
@@ -217,17 +208,10 @@ def _write_RemoteLogSegmentMetadataUpdateRecord_0(o: RemoteLogSegmentMetadataUpd
     custom_metadata_value = o.custom_metadata
     raw = b"" if custom_metadata_value is None else custom_metadata_value
     n = 0 if custom_metadata_value is None else len(raw) + 1
-    if n < 128:
-        write(_pack_iqB(o.broker_id, o.event_timestamp_ms, n))
-    else:
-        write(_pack_iq(o.broker_id, o.event_timestamp_ms))
-        write(write_uvarint(n))
+    write(_pack_iqB(o.broker_id, o.event_timestamp_ms, n) if n < 128 else _pack_iq(o.broker_id, o.event_timestamp_ms) + write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write(_pack_b(o.remote_log_segment_state))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_bx(o.remote_log_segment_state))
+    fields = _pack_bx(o.remote_log_segment_state)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 RemoteLogSegmentMetadataUpdateRecord.READERS = (_read_RemoteLogSegmentMetadataUpdateRecord_0,)

@@ -27,9 +27,7 @@ from kvorum.wire.uuid_text import ZERO_UUID
 
 _read_16siB = Struct(">16siB").unpack_from
 _read_iqbB = Struct(">iqbB").unpack_from
-_pack_16si = Struct(">16si").pack
 _pack_16six = Struct(">16six").pack
-_pack_iqb = Struct(">iqb").pack
 _pack_iqbx = Struct(">iqbx").pack
 __all__ = ["RemotePartitionDeleteMetadataRecord"]
 
@@ -123,11 +121,8 @@ def _write_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0(items: Ite
         write(text)
         if len(o.id) != 16:
             not_a_uuid(o.id)
-        if o.unknown_tagged_fields:
-            write(_pack_16si(o.id, o.partition))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_16six(o.id, o.partition))
+        fields = _pack_16six(o.id, o.partition)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RemotePartitionDeleteMetadataRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[RemotePartitionDeleteMetadataRecord, int]:
@@ -143,11 +138,8 @@ def _read_RemotePartitionDeleteMetadataRecord_0(data: bytes, pos: int, budget: B
 
 def _write_RemotePartitionDeleteMetadataRecord_0(o: RemotePartitionDeleteMetadataRecord, write: Write, version: int) -> None:
     _write_RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry_0((o.topic_id_partition,), write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_iqb(o.broker_id, o.event_timestamp_ms, o.remote_partition_delete_state))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_iqbx(o.broker_id, o.event_timestamp_ms, o.remote_partition_delete_state))
+    fields = _pack_iqbx(o.broker_id, o.event_timestamp_ms, o.remote_partition_delete_state)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 RemotePartitionDeleteMetadataRecord.READERS = (_read_RemotePartitionDeleteMetadataRecord_0,)

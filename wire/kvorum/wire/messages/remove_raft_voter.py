@@ -24,7 +24,6 @@ from kvorum.wire.uuid_text import ZERO_UUID
 
 _read_i16sB = Struct(">i16sB").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
-_pack_i16s = Struct(">i16s").pack
 _pack_i16sx = Struct(">i16sx").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
@@ -121,11 +120,8 @@ def _write_RemoveRaftVoterRequest_0(o: RemoveRaftVoterRequest, write: Write, ver
     write(text)
     if len(o.voter_directory_id) != 16:
         not_a_uuid(o.voter_directory_id)
-    if o.unknown_tagged_fields:
-        write(_pack_i16s(o.voter_id, o.voter_directory_id))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_i16sx(o.voter_id, o.voter_directory_id))
+    fields = _pack_i16sx(o.voter_id, o.voter_directory_id)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RemoveRaftVoterResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[RemoveRaftVoterResponse, int]:
@@ -158,16 +154,9 @@ def _write_RemoveRaftVoterResponse_0(o: RemoveRaftVoterResponse, write: Write, v
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 RemoveRaftVoterRequest.READERS = (_read_RemoveRaftVoterRequest_0,)

@@ -21,7 +21,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_bB = Struct(">bB").unpack_from
-_pack_b = Struct(">b").pack
 _pack_bx = Struct(">bx").pack
 __all__ = ["RemoveUserScramCredentialRecord"]
 
@@ -79,11 +78,8 @@ def _write_RemoveUserScramCredentialRecord_0(o: RemoveUserScramCredentialRecord,
     n = len(text) + 1
     write(UVARINT_1[n] if n < 128 else long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_b(o.mechanism))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_bx(o.mechanism))
+    fields = _pack_bx(o.mechanism)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 RemoveUserScramCredentialRecord.READERS = (_read_RemoveUserScramCredentialRecord_0,)

@@ -137,11 +137,8 @@ def _write_RenewDelegationTokenRequest_2(o: RenewDelegationTokenRequest, write: 
     n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write(_pack_q(o.renew_period_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_qx(o.renew_period_ms))
+    fields = _pack_qx(o.renew_period_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_RenewDelegationTokenResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[RenewDelegationTokenResponse, int]:
@@ -169,11 +166,8 @@ def _read_RenewDelegationTokenResponse_2(data: bytes, pos: int, budget: Budget) 
 
 
 def _write_RenewDelegationTokenResponse_2(o: RenewDelegationTokenResponse, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_hqi(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_hqix(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms))
+    fields = _pack_hqix(o.error_code, o.expiry_timestamp_ms, o.throttle_time_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 RenewDelegationTokenRequest.READERS = (_read_RenewDelegationTokenRequest_1, _read_RenewDelegationTokenRequest_2,)

@@ -114,10 +114,7 @@ def _write_RequestHeader_2(o: RequestHeader, write: Write, version: int) -> None
     n = -1 if client_id_value is None else len(text)
     write(_pack_hhih(o.request_api_key, o.request_api_version, o.correlation_id, n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 RequestHeader.READERS = (_read_RequestHeader_1, _read_RequestHeader_2,)

@@ -70,11 +70,8 @@ def _read_ResponseHeader_1(data: bytes, pos: int, budget: Budget) -> tuple[Respo
 
 
 def _write_ResponseHeader_1(o: ResponseHeader, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.correlation_id))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.correlation_id))
+    fields = _pack_ix(o.correlation_id)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 ResponseHeader.READERS = (_read_ResponseHeader_0, _read_ResponseHeader_1,)

@@ -138,10 +138,7 @@ def _write_SaslAuthenticateRequest_2(o: SaslAuthenticateRequest, write: Write, v
     n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_SaslAuthenticateResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[SaslAuthenticateResponse, int]:
@@ -269,21 +266,14 @@ def _write_SaslAuthenticateResponse_2(o: SaslAuthenticateResponse, write: Write,
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(long_string_length(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
     write(text)
     raw = o.auth_bytes
     n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write(_pack_q(o.session_lifetime_ms))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_qx(o.session_lifetime_ms))
+    fields = _pack_qx(o.session_lifetime_ms)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 SaslAuthenticateRequest.READERS = (_read_SaslAuthenticateRequest_0, _read_SaslAuthenticateRequest_0, _read_SaslAuthenticateRequest_2,)

@@ -46,7 +46,6 @@ _pack_itB = Struct(">i?B").pack
 _pack_iB = Struct(">iB").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
-_pack_ii = Struct(">ii").pack
 _pack_iix = Struct(">iix").pack
 _pack_qq = Struct(">qq").pack
 _pack_qqB = Struct(">qqB").pack
@@ -313,17 +312,10 @@ def _write_ShareAcknowledgeRequestAcknowledgementBatch_1(items: Iterable[ShareAc
     for o in items:
         acknowledge_types_list = o.acknowledge_types
         n = len(acknowledge_types_list) + 1
-        if n < 128:
-            write(_pack_qqB(o.first_offset, o.last_offset, n))
-        else:
-            write(_pack_qq(o.first_offset, o.last_offset))
-            write(write_uvarint(n))
+        write(_pack_qqB(o.first_offset, o.last_offset, n) if n < 128 else _pack_qq(o.first_offset, o.last_offset) + write_uvarint(n))
         if acknowledge_types_list:
             write(write_numbers(acknowledge_types_list, "b"))
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareAcknowledgeRequestAcknowledgePartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeRequestAcknowledgePartition], int]:
@@ -351,17 +343,10 @@ def _write_ShareAcknowledgeRequestAcknowledgePartition_1(items: Iterable[ShareAc
     for o in items:
         acknowledgement_batches_list = o.acknowledgement_batches
         n = len(acknowledgement_batches_list) + 1
-        if n < 128:
-            write(_pack_iB(o.partition_index, n))
-        else:
-            write(_pack_i(o.partition_index))
-            write(write_uvarint(n))
+        write(_pack_iB(o.partition_index, n) if n < 128 else _pack_i(o.partition_index) + write_uvarint(n))
         if acknowledgement_batches_list:
             _write_ShareAcknowledgeRequestAcknowledgementBatch_1(acknowledgement_batches_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareAcknowledgeRequestAcknowledgeTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeRequestAcknowledgeTopic], int]:
@@ -391,17 +376,10 @@ def _write_ShareAcknowledgeRequestAcknowledgeTopic_1(items: Iterable[ShareAcknow
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_ShareAcknowledgeRequestAcknowledgePartition_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareAcknowledgeRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareAcknowledgeRequest, int]:
@@ -468,17 +446,10 @@ def _write_ShareAcknowledgeRequest_1(o: ShareAcknowledgeRequest, write: Write, v
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.share_session_epoch, n))
-    else:
-        write(_pack_i(o.share_session_epoch))
-        write(write_uvarint(n))
+    write(_pack_iB(o.share_session_epoch, n) if n < 128 else _pack_i(o.share_session_epoch) + write_uvarint(n))
     if topics_list:
         _write_ShareAcknowledgeRequestAcknowledgeTopic_1(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareAcknowledgeRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[ShareAcknowledgeRequest, int]:
@@ -542,17 +513,10 @@ def _write_ShareAcknowledgeRequest_2(o: ShareAcknowledgeRequest, write: Write, v
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_itB(o.share_session_epoch, o.is_renew_ack, n))
-    else:
-        write(_pack_it(o.share_session_epoch, o.is_renew_ack))
-        write(write_uvarint(n))
+    write(_pack_itB(o.share_session_epoch, o.is_renew_ack, n) if n < 128 else _pack_it(o.share_session_epoch, o.is_renew_ack) + write_uvarint(n))
     if topics_list:
         _write_ShareAcknowledgeRequestAcknowledgeTopic_1(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareAcknowledgeResponseLeaderIdAndEpoch_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeResponseLeaderIdAndEpoch], int]:
@@ -570,11 +534,8 @@ def _read_ShareAcknowledgeResponseLeaderIdAndEpoch_1(data: bytes, pos: int, coun
 
 def _write_ShareAcknowledgeResponseLeaderIdAndEpoch_1(items: Iterable[ShareAcknowledgeResponseLeaderIdAndEpoch], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ii(o.leader_id, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iix(o.leader_id, o.leader_epoch))
+        fields = _pack_iix(o.leader_id, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ShareAcknowledgeResponsePartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeResponsePartitionData], int]:
@@ -612,17 +573,10 @@ def _write_ShareAcknowledgeResponsePartitionData_1(items: Iterable[ShareAcknowle
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition_index, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition_index, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition_index, o.error_code, n) if n < 128 else _pack_ih(o.partition_index, o.error_code) + long_string_length(n))
         write(text)
         _write_ShareAcknowledgeResponseLeaderIdAndEpoch_1((o.current_leader,), write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareAcknowledgeResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeResponseNodeEndpoint], int]:
@@ -670,25 +624,14 @@ def _write_ShareAcknowledgeResponseNodeEndpoint_1(items: Iterable[ShareAcknowled
     for o in items:
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.node_id, n))
-        else:
-            write(_pack_i(o.node_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + long_string_length(n))
         write(text)
         rack_value = o.rack
         text = b"" if rack_value is None else rack_value.encode()
         n = 0 if rack_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.port, n))
-        else:
-            write(_pack_i(o.port))
-            write(long_string_length(n))
+        write(_pack_iB(o.port, n) if n < 128 else _pack_i(o.port) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareAcknowledgeResponseShareAcknowledgeTopicResponse], int]:
@@ -718,17 +661,10 @@ def _write_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(items: Iterab
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_ShareAcknowledgeResponsePartitionData_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareAcknowledgeResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareAcknowledgeResponse, int]:
@@ -776,11 +712,7 @@ def _write_ShareAcknowledgeResponse_1(o: ShareAcknowledgeResponse, write: Write,
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     responses_list = o.responses
     n = len(responses_list) + 1
@@ -792,10 +724,7 @@ def _write_ShareAcknowledgeResponse_1(o: ShareAcknowledgeResponse, write: Write,
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if node_endpoints_list:
         _write_ShareAcknowledgeResponseNodeEndpoint_1(node_endpoints_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareAcknowledgeResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[ShareAcknowledgeResponse, int]:
@@ -842,19 +771,11 @@ def _write_ShareAcknowledgeResponse_2(o: ShareAcknowledgeResponse, write: Write,
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     responses_list = o.responses
     n = len(responses_list) + 1
-    if n < 128:
-        write(_pack_iB(o.acquisition_lock_timeout_ms, n))
-    else:
-        write(_pack_i(o.acquisition_lock_timeout_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.acquisition_lock_timeout_ms, n) if n < 128 else _pack_i(o.acquisition_lock_timeout_ms) + write_uvarint(n))
     if responses_list:
         _write_ShareAcknowledgeResponseShareAcknowledgeTopicResponse_1(responses_list, write, version)
     node_endpoints_list = o.node_endpoints
@@ -862,10 +783,7 @@ def _write_ShareAcknowledgeResponse_2(o: ShareAcknowledgeResponse, write: Write,
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if node_endpoints_list:
         _write_ShareAcknowledgeResponseNodeEndpoint_1(node_endpoints_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ShareAcknowledgeRequest.READERS = (_read_ShareAcknowledgeRequest_1, _read_ShareAcknowledgeRequest_2,)

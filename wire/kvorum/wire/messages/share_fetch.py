@@ -54,7 +54,6 @@ _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
-_pack_ii = Struct(">ii").pack
 _pack_iiiiii = Struct(">iiiiii").pack
 _pack_iiiiiiB = Struct(">iiiiiiB").pack
 _pack_iiiiiibt = Struct(">iiiiiib?").pack
@@ -62,7 +61,6 @@ _pack_iiiiiibtB = Struct(">iiiiiib?B").pack
 _pack_iix = Struct(">iix").pack
 _pack_qq = Struct(">qq").pack
 _pack_qqB = Struct(">qqB").pack
-_pack_qqh = Struct(">qqh").pack
 _pack_qqhx = Struct(">qqhx").pack
 __all__ = ["ShareFetchRequest", "ShareFetchResponse"]
 
@@ -408,17 +406,10 @@ def _write_ShareFetchRequestAcknowledgementBatch_1(items: Iterable[ShareFetchReq
     for o in items:
         acknowledge_types_list = o.acknowledge_types
         n = len(acknowledge_types_list) + 1
-        if n < 128:
-            write(_pack_qqB(o.first_offset, o.last_offset, n))
-        else:
-            write(_pack_qq(o.first_offset, o.last_offset))
-            write(write_uvarint(n))
+        write(_pack_qqB(o.first_offset, o.last_offset, n) if n < 128 else _pack_qq(o.first_offset, o.last_offset) + write_uvarint(n))
         if acknowledge_types_list:
             write(write_numbers(acknowledge_types_list, "b"))
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareFetchRequestFetchPartition_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchRequestFetchPartition], int]:
@@ -449,17 +440,10 @@ def _write_ShareFetchRequestFetchPartition_1(items: Iterable[ShareFetchRequestFe
             non_default("partitionMaxBytes", version)
         acknowledgement_batches_list = o.acknowledgement_batches
         n = len(acknowledgement_batches_list) + 1
-        if n < 128:
-            write(_pack_iB(o.partition_index, n))
-        else:
-            write(_pack_i(o.partition_index))
-            write(write_uvarint(n))
+        write(_pack_iB(o.partition_index, n) if n < 128 else _pack_i(o.partition_index) + write_uvarint(n))
         if acknowledgement_batches_list:
             _write_ShareFetchRequestAcknowledgementBatch_1(acknowledgement_batches_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareFetchRequestForgottenTopic_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchRequestForgottenTopic], int]:
@@ -497,7 +481,7 @@ def _write_ShareFetchRequestForgottenTopic_1(items: Iterable[ShareFetchRequestFo
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -531,17 +515,10 @@ def _write_ShareFetchRequestFetchTopic_1(items: Iterable[ShareFetchRequestFetchT
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_ShareFetchRequestFetchPartition_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareFetchRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareFetchRequest, int]:
@@ -616,11 +593,7 @@ def _write_ShareFetchRequest_1(o: ShareFetchRequest, write: Write, version: int)
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iiiiiiB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, n))
-    else:
-        write(_pack_iiiiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size))
-        write(write_uvarint(n))
+    write(_pack_iiiiiiB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, n) if n < 128 else _pack_iiiiii(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size) + write_uvarint(n))
     if topics_list:
         _write_ShareFetchRequestFetchTopic_1(topics_list, write, version)
     forgotten_topics_data_list = o.forgotten_topics_data
@@ -628,10 +601,7 @@ def _write_ShareFetchRequest_1(o: ShareFetchRequest, write: Write, version: int)
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if forgotten_topics_data_list:
         _write_ShareFetchRequestForgottenTopic_1(forgotten_topics_data_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareFetchRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[ShareFetchRequest, int]:
@@ -702,11 +672,7 @@ def _write_ShareFetchRequest_2(o: ShareFetchRequest, write: Write, version: int)
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iiiiiibtB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack, n))
-    else:
-        write(_pack_iiiiiibt(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack))
-        write(write_uvarint(n))
+    write(_pack_iiiiiibtB(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack, n) if n < 128 else _pack_iiiiiibt(o.share_session_epoch, o.max_wait_ms, o.min_bytes, o.max_bytes, o.max_records, o.batch_size, o.share_acquire_mode, o.is_renew_ack) + write_uvarint(n))
     if topics_list:
         _write_ShareFetchRequestFetchTopic_1(topics_list, write, version)
     forgotten_topics_data_list = o.forgotten_topics_data
@@ -714,10 +680,7 @@ def _write_ShareFetchRequest_2(o: ShareFetchRequest, write: Write, version: int)
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if forgotten_topics_data_list:
         _write_ShareFetchRequestForgottenTopic_1(forgotten_topics_data_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareFetchResponseAcquiredRecords_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchResponseAcquiredRecords], int]:
@@ -735,11 +698,8 @@ def _read_ShareFetchResponseAcquiredRecords_1(data: bytes, pos: int, count: int,
 
 def _write_ShareFetchResponseAcquiredRecords_1(items: Iterable[ShareFetchResponseAcquiredRecords], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_qqh(o.first_offset, o.last_offset, o.delivery_count))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qqhx(o.first_offset, o.last_offset, o.delivery_count))
+        fields = _pack_qqhx(o.first_offset, o.last_offset, o.delivery_count)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ShareFetchResponseLeaderIdAndEpoch_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchResponseLeaderIdAndEpoch], int]:
@@ -757,11 +717,8 @@ def _read_ShareFetchResponseLeaderIdAndEpoch_1(data: bytes, pos: int, count: int
 
 def _write_ShareFetchResponseLeaderIdAndEpoch_1(items: Iterable[ShareFetchResponseLeaderIdAndEpoch], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ii(o.leader_id, o.leader_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iix(o.leader_id, o.leader_epoch))
+        fields = _pack_iix(o.leader_id, o.leader_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ShareFetchResponsePartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchResponsePartitionData], int]:
@@ -831,20 +788,12 @@ def _write_ShareFetchResponsePartitionData_1(items: Iterable[ShareFetchResponseP
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition_index, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition_index, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition_index, o.error_code, n) if n < 128 else _pack_ih(o.partition_index, o.error_code) + long_string_length(n))
         write(text)
         acknowledge_error_message_value = o.acknowledge_error_message
         text = b"" if acknowledge_error_message_value is None else acknowledge_error_message_value.encode()
         n = 0 if acknowledge_error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.acknowledge_error_code, n))
-        else:
-            write(_pack_h(o.acknowledge_error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.acknowledge_error_code, n) if n < 128 else _pack_h(o.acknowledge_error_code) + long_string_length(n))
         write(text)
         _write_ShareFetchResponseLeaderIdAndEpoch_1((o.current_leader,), write, version)
         if o.records is None:
@@ -858,10 +807,7 @@ def _write_ShareFetchResponsePartitionData_1(items: Iterable[ShareFetchResponseP
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if acquired_records_list:
             _write_ShareFetchResponseAcquiredRecords_1(acquired_records_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareFetchResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchResponseNodeEndpoint], int]:
@@ -909,25 +855,14 @@ def _write_ShareFetchResponseNodeEndpoint_1(items: Iterable[ShareFetchResponseNo
     for o in items:
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.node_id, n))
-        else:
-            write(_pack_i(o.node_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + long_string_length(n))
         write(text)
         rack_value = o.rack
         text = b"" if rack_value is None else rack_value.encode()
         n = 0 if rack_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.port, n))
-        else:
-            write(_pack_i(o.port))
-            write(long_string_length(n))
+        write(_pack_iB(o.port, n) if n < 128 else _pack_i(o.port) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareFetchResponseShareFetchableTopicResponse_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareFetchResponseShareFetchableTopicResponse], int]:
@@ -957,17 +892,10 @@ def _write_ShareFetchResponseShareFetchableTopicResponse_1(items: Iterable[Share
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_ShareFetchResponsePartitionData_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareFetchResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareFetchResponse, int]:
@@ -1014,19 +942,11 @@ def _write_ShareFetchResponse_1(o: ShareFetchResponse, write: Write, version: in
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     responses_list = o.responses
     n = len(responses_list) + 1
-    if n < 128:
-        write(_pack_iB(o.acquisition_lock_timeout_ms, n))
-    else:
-        write(_pack_i(o.acquisition_lock_timeout_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.acquisition_lock_timeout_ms, n) if n < 128 else _pack_i(o.acquisition_lock_timeout_ms) + write_uvarint(n))
     if responses_list:
         _write_ShareFetchResponseShareFetchableTopicResponse_1(responses_list, write, version)
     node_endpoints_list = o.node_endpoints
@@ -1034,10 +954,7 @@ def _write_ShareFetchResponse_1(o: ShareFetchResponse, write: Write, version: in
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if node_endpoints_list:
         _write_ShareFetchResponseNodeEndpoint_1(node_endpoints_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ShareFetchRequest.READERS = (_read_ShareFetchRequest_1, _read_ShareFetchRequest_2,)

@@ -124,7 +124,7 @@ def _write_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(items: Iterab
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -152,17 +152,10 @@ def _read_ShareGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int, budget
 def _write_ShareGroupCurrentMemberAssignmentValue_0(o: ShareGroupCurrentMemberAssignmentValue, write: Write, version: int) -> None:
     assigned_partitions_list = o.assigned_partitions
     n = len(assigned_partitions_list) + 1
-    if n < 128:
-        write(_pack_iibB(o.member_epoch, o.previous_member_epoch, o.state, n))
-    else:
-        write(_pack_iib(o.member_epoch, o.previous_member_epoch, o.state))
-        write(write_uvarint(n))
+    write(_pack_iibB(o.member_epoch, o.previous_member_epoch, o.state, n) if n < 128 else _pack_iib(o.member_epoch, o.previous_member_epoch, o.state) + write_uvarint(n))
     if assigned_partitions_list:
         _write_ShareGroupCurrentMemberAssignmentValueTopicPartitions_0(assigned_partitions_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ShareGroupCurrentMemberAssignmentValue.READERS = (_read_ShareGroupCurrentMemberAssignmentValue_0,)

@@ -41,7 +41,6 @@ _read_iB = Struct(">iB").unpack_from
 _read_iiB = Struct(">iiB").unpack_from
 _pack_16s = Struct(">16s").pack
 _pack_16sB = Struct(">16sB").pack
-_pack_t = Struct(">?").pack
 _pack_tx = Struct(">?x").pack
 _pack_h = Struct(">h").pack
 _pack_hB = Struct(">hB").pack
@@ -265,11 +264,8 @@ def _write_ShareGroupDescribeRequest_1(o: ShareGroupDescribeRequest, write: Writ
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.include_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.include_authorized_operations))
+    fields = _pack_tx(o.include_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ShareGroupDescribeResponseTopicPartitions_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupDescribeResponseTopicPartitions], int]:
@@ -316,18 +312,14 @@ def _write_ShareGroupDescribeResponseTopicPartitions_1(items: Iterable[ShareGrou
             not_a_uuid(o.topic_id)
         text = o.topic_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(long_string_length(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + long_string_length(n))
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -362,10 +354,7 @@ def _write_ShareGroupDescribeResponseAssignment_1(items: Iterable[ShareGroupDesc
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topic_partitions_list:
             _write_ShareGroupDescribeResponseTopicPartitions_1(topic_partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareGroupDescribeResponseMember_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupDescribeResponseMember], int]:
@@ -468,11 +457,7 @@ def _write_ShareGroupDescribeResponseMember_1(items: Iterable[ShareGroupDescribe
         write(text)
         text = o.client_id.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.member_epoch, n))
-        else:
-            write(_pack_i(o.member_epoch))
-            write(long_string_length(n))
+        write(_pack_iB(o.member_epoch, n) if n < 128 else _pack_i(o.member_epoch) + long_string_length(n))
         write(text)
         text = o.client_host.encode()
         n = len(text) + 1
@@ -488,10 +473,7 @@ def _write_ShareGroupDescribeResponseMember_1(items: Iterable[ShareGroupDescribe
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
                 write(text)
         _write_ShareGroupDescribeResponseAssignment_1((o.assignment,), write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupDescribeResponseDescribedGroup], int]:
@@ -571,11 +553,7 @@ def _write_ShareGroupDescribeResponseDescribedGroup_1(items: Iterable[ShareGroup
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.group_id.encode()
         n = len(text) + 1
@@ -587,22 +565,15 @@ def _write_ShareGroupDescribeResponseDescribedGroup_1(items: Iterable[ShareGroup
         write(text)
         text = o.assignor_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iiB(o.group_epoch, o.assignment_epoch, n))
-        else:
-            write(_pack_ii(o.group_epoch, o.assignment_epoch))
-            write(long_string_length(n))
+        write(_pack_iiB(o.group_epoch, o.assignment_epoch, n) if n < 128 else _pack_ii(o.group_epoch, o.assignment_epoch) + long_string_length(n))
         write(text)
         members_list = o.members
         n = len(members_list) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if members_list:
             _write_ShareGroupDescribeResponseMember_1(members_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.authorized_operations))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.authorized_operations))
+        fields = _pack_ix(o.authorized_operations)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_ShareGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupDescribeResponse, int]:
@@ -626,17 +597,10 @@ def _read_ShareGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget) ->
 def _write_ShareGroupDescribeResponse_1(o: ShareGroupDescribeResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if groups_list:
         _write_ShareGroupDescribeResponseDescribedGroup_1(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ShareGroupDescribeRequest.READERS = (_read_ShareGroupDescribeRequest_1,)

@@ -246,11 +246,7 @@ def _write_ShareGroupHeartbeatRequest_1(o: ShareGroupHeartbeatRequest, write: Wr
     rack_id_value = o.rack_id
     text = b"" if rack_id_value is None else rack_id_value.encode()
     n = 0 if rack_id_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.member_epoch, n))
-    else:
-        write(_pack_i(o.member_epoch))
-        write(long_string_length(n))
+    write(_pack_iB(o.member_epoch, n) if n < 128 else _pack_i(o.member_epoch) + long_string_length(n))
     write(text)
     subscribed_topic_names_list = o.subscribed_topic_names
     n = 0 if subscribed_topic_names_list is None else len(subscribed_topic_names_list) + 1
@@ -261,10 +257,7 @@ def _write_ShareGroupHeartbeatRequest_1(o: ShareGroupHeartbeatRequest, write: Wr
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareGroupHeartbeatResponseTopicPartitions_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupHeartbeatResponseTopicPartitions], int]:
@@ -302,7 +295,7 @@ def _write_ShareGroupHeartbeatResponseTopicPartitions_1(items: Iterable[ShareGro
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -337,10 +330,7 @@ def _write_ShareGroupHeartbeatResponseAssignment_1(items: Iterable[ShareGroupHea
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if topic_partitions_list:
             _write_ShareGroupHeartbeatResponseTopicPartitions_1(topic_partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareGroupHeartbeatResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[ShareGroupHeartbeatResponse, int]:
@@ -394,11 +384,7 @@ def _write_ShareGroupHeartbeatResponse_1(o: ShareGroupHeartbeatResponse, write: 
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     member_id_value = o.member_id
     text = b"" if member_id_value is None else member_id_value.encode()
@@ -411,10 +397,7 @@ def _write_ShareGroupHeartbeatResponse_1(o: ShareGroupHeartbeatResponse, write: 
     else:
         write(b"\x01")
         _write_ShareGroupHeartbeatResponseAssignment_1((o.assignment,), write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ShareGroupHeartbeatRequest.READERS = (_read_ShareGroupHeartbeatRequest_1,)

@@ -151,10 +151,7 @@ def _write_ShareGroupMemberMetadataValue_0(o: ShareGroupMemberMetadataValue, wri
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ShareGroupMemberMetadataValue.READERS = (_read_ShareGroupMemberMetadataValue_0,)

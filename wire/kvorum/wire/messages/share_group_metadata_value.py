@@ -16,7 +16,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_iqB = Struct(">iqB").unpack_from
-_pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 __all__ = ["ShareGroupMetadataValue"]
 
@@ -57,11 +56,8 @@ def _read_ShareGroupMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tu
 
 
 def _write_ShareGroupMetadataValue_0(o: ShareGroupMetadataValue, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_iq(o.epoch, o.metadata_hash))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_iqx(o.epoch, o.metadata_hash))
+    fields = _pack_iqx(o.epoch, o.metadata_hash)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 ShareGroupMetadataValue.READERS = (_read_ShareGroupMetadataValue_0,)

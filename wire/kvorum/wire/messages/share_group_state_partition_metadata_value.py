@@ -145,16 +145,9 @@ def _write_ShareGroupStatePartitionMetadataValueTopicInfo_0(items: Iterable[Shar
             not_a_uuid(o.topic_id)
         text = o.topic_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(long_string_length(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[ShareGroupStatePartitionMetadataValueTopicPartitionsInfo], int]:
@@ -201,18 +194,14 @@ def _write_ShareGroupStatePartitionMetadataValueTopicPartitionsInfo_0(items: Ite
             not_a_uuid(o.topic_id)
         text = o.topic_name.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(long_string_length(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + long_string_length(n))
         write(text)
         partitions_list = o.partitions
         n = len(partitions_list)
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -267,10 +256,7 @@ def _write_ShareGroupStatePartitionMetadataValue_0(o: ShareGroupStatePartitionMe
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if deleting_topics_list:
         _write_ShareGroupStatePartitionMetadataValueTopicInfo_0(deleting_topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ShareGroupStatePartitionMetadataValue.READERS = (_read_ShareGroupStatePartitionMetadataValue_0,)

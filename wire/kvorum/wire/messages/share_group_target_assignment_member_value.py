@@ -113,7 +113,7 @@ def _write_ShareGroupTargetAssignmentMemberValueTopicPartition_0(items: Iterable
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -144,10 +144,7 @@ def _write_ShareGroupTargetAssignmentMemberValue_0(o: ShareGroupTargetAssignment
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topic_partitions_list:
         _write_ShareGroupTargetAssignmentMemberValueTopicPartition_0(topic_partitions_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 ShareGroupTargetAssignmentMemberValue.READERS = (_read_ShareGroupTargetAssignmentMemberValue_0,)

@@ -19,7 +19,6 @@ from kvorum.wire.primitives import (
 
 _read_iB = Struct(">iB").unpack_from
 _read_q = Struct(">q").unpack_from
-_pack_i = Struct(">i").pack
 _pack_ix = Struct(">ix").pack
 _pack_q = Struct(">q").pack
 __all__ = ["ShareGroupTargetAssignmentMetadataValue"]
@@ -91,11 +90,8 @@ def _write_ShareGroupTargetAssignmentMetadataValue_0(o: ShareGroupTargetAssignme
         put = payload.append
         put(_pack_q(o.assignment_timestamp))
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_i(o.assignment_epoch))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.assignment_epoch))
+    fields = _pack_ix(o.assignment_epoch)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 ShareGroupTargetAssignmentMetadataValue.READERS = (_read_ShareGroupTargetAssignmentMetadataValue_0,)

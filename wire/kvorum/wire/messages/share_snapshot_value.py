@@ -30,7 +30,6 @@ _read_qqbhB = Struct(">qqbhB").unpack_from
 _pack_i = Struct(">i").pack
 _pack_iiiqqq = Struct(">iiiqqq").pack
 _pack_iiiqqqB = Struct(">iiiqqqB").pack
-_pack_qqbh = Struct(">qqbh").pack
 _pack_qqbhx = Struct(">qqbhx").pack
 __all__ = ["ShareSnapshotValue"]
 
@@ -120,11 +119,8 @@ def _read_ShareSnapshotValueStateBatch_0(data: bytes, pos: int, count: int, budg
 
 def _write_ShareSnapshotValueStateBatch_0(items: Iterable[ShareSnapshotValueStateBatch], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_qqbh(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
+        fields = _pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _tags_ShareSnapshotValue_0(o: ShareSnapshotValue, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -171,11 +167,7 @@ def _read_ShareSnapshotValue_0(data: bytes, pos: int, budget: Budget) -> tuple[S
 def _write_ShareSnapshotValue_0(o: ShareSnapshotValue, write: Write, version: int) -> None:
     state_batches_list = o.state_batches
     n = len(state_batches_list) + 1
-    if n < 128:
-        write(_pack_iiiqqqB(o.snapshot_epoch, o.state_epoch, o.leader_epoch, o.start_offset, o.create_timestamp, o.write_timestamp, n))
-    else:
-        write(_pack_iiiqqq(o.snapshot_epoch, o.state_epoch, o.leader_epoch, o.start_offset, o.create_timestamp, o.write_timestamp))
-        write(write_uvarint(n))
+    write(_pack_iiiqqqB(o.snapshot_epoch, o.state_epoch, o.leader_epoch, o.start_offset, o.create_timestamp, o.write_timestamp, n) if n < 128 else _pack_iiiqqq(o.snapshot_epoch, o.state_epoch, o.leader_epoch, o.start_offset, o.create_timestamp, o.write_timestamp) + write_uvarint(n))
     if state_batches_list:
         _write_ShareSnapshotValueStateBatch_0(state_batches_list, write, version)
     tags: Tags = []
@@ -185,10 +177,7 @@ def _write_ShareSnapshotValue_0(o: ShareSnapshotValue, write: Write, version: in
         put = payload.append
         put(_pack_i(o.delivery_complete_count))
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 ShareSnapshotValue.READERS = (_read_ShareSnapshotValue_0,)

@@ -30,7 +30,6 @@ _read_qqbhB = Struct(">qqbhB").unpack_from
 _pack_i = Struct(">i").pack
 _pack_iiq = Struct(">iiq").pack
 _pack_iiqB = Struct(">iiqB").pack
-_pack_qqbh = Struct(">qqbh").pack
 _pack_qqbhx = Struct(">qqbhx").pack
 __all__ = ["ShareUpdateValue"]
 
@@ -111,11 +110,8 @@ def _read_ShareUpdateValueStateBatch_0(data: bytes, pos: int, count: int, budget
 
 def _write_ShareUpdateValueStateBatch_0(items: Iterable[ShareUpdateValueStateBatch], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_qqbh(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
+        fields = _pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _tags_ShareUpdateValue_0(o: ShareUpdateValue, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -162,11 +158,7 @@ def _read_ShareUpdateValue_0(data: bytes, pos: int, budget: Budget) -> tuple[Sha
 def _write_ShareUpdateValue_0(o: ShareUpdateValue, write: Write, version: int) -> None:
     state_batches_list = o.state_batches
     n = len(state_batches_list) + 1
-    if n < 128:
-        write(_pack_iiqB(o.snapshot_epoch, o.leader_epoch, o.start_offset, n))
-    else:
-        write(_pack_iiq(o.snapshot_epoch, o.leader_epoch, o.start_offset))
-        write(write_uvarint(n))
+    write(_pack_iiqB(o.snapshot_epoch, o.leader_epoch, o.start_offset, n) if n < 128 else _pack_iiq(o.snapshot_epoch, o.leader_epoch, o.start_offset) + write_uvarint(n))
     if state_batches_list:
         _write_ShareUpdateValueStateBatch_0(state_batches_list, write, version)
     tags: Tags = []
@@ -176,10 +168,7 @@ def _write_ShareUpdateValue_0(o: ShareUpdateValue, write: Write, version: int) -
         put = payload.append
         put(_pack_i(o.delivery_complete_count))
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 ShareUpdateValue.READERS = (_read_ShareUpdateValue_0,)

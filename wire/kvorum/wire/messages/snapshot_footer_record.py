@@ -16,7 +16,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_hB = Struct(">hB").unpack_from
-_pack_h = Struct(">h").pack
 _pack_hx = Struct(">hx").pack
 __all__ = ["SnapshotFooterRecord"]
 
@@ -54,11 +53,8 @@ def _read_SnapshotFooterRecord_0(data: bytes, pos: int, budget: Budget) -> tuple
 
 
 def _write_SnapshotFooterRecord_0(o: SnapshotFooterRecord, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_h(o.version))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_hx(o.version))
+    fields = _pack_hx(o.version)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 SnapshotFooterRecord.READERS = (_read_SnapshotFooterRecord_0,)

@@ -16,7 +16,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_hqB = Struct(">hqB").unpack_from
-_pack_hq = Struct(">hq").pack
 _pack_hqx = Struct(">hqx").pack
 __all__ = ["SnapshotHeaderRecord"]
 
@@ -57,11 +56,8 @@ def _read_SnapshotHeaderRecord_0(data: bytes, pos: int, budget: Budget) -> tuple
 
 
 def _write_SnapshotHeaderRecord_0(o: SnapshotHeaderRecord, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_hq(o.version, o.last_contained_log_timestamp))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_hqx(o.version, o.last_contained_log_timestamp))
+    fields = _pack_hqx(o.version, o.last_contained_log_timestamp)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 SnapshotHeaderRecord.READERS = (_read_SnapshotHeaderRecord_0,)

@@ -221,10 +221,7 @@ def _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(items: Iterable[Str
                     put(write_uvarint(n + 1))
                     put(write_numbers(assignment_epochs_list, "i"))
             tags.append((0, b"".join(payload)))
-        if tags or o.unknown_tagged_fields:
-            write_tags(write, tags, o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupCurrentMemberAssignmentValue, int]:
@@ -283,11 +280,7 @@ def _read_StreamsGroupCurrentMemberAssignmentValue_0(data: bytes, pos: int, budg
 def _write_StreamsGroupCurrentMemberAssignmentValue_0(o: StreamsGroupCurrentMemberAssignmentValue, write: Write, version: int) -> None:
     active_tasks_list = o.active_tasks
     n = len(active_tasks_list) + 1
-    if n < 128:
-        write(_pack_iibB(o.member_epoch, o.previous_member_epoch, o.state, n))
-    else:
-        write(_pack_iib(o.member_epoch, o.previous_member_epoch, o.state))
-        write(write_uvarint(n))
+    write(_pack_iibB(o.member_epoch, o.previous_member_epoch, o.state, n) if n < 128 else _pack_iib(o.member_epoch, o.previous_member_epoch, o.state) + write_uvarint(n))
     if active_tasks_list:
         _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(active_tasks_list, write, version)
     standby_tasks_list = o.standby_tasks
@@ -315,10 +308,7 @@ def _write_StreamsGroupCurrentMemberAssignmentValue_0(o: StreamsGroupCurrentMemb
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if warmup_tasks_pending_revocation_list:
         _write_StreamsGroupCurrentMemberAssignmentValueTaskIds_0(warmup_tasks_pending_revocation_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 StreamsGroupCurrentMemberAssignmentValue.READERS = (_read_StreamsGroupCurrentMemberAssignmentValue_0,)

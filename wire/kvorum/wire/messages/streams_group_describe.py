@@ -44,11 +44,8 @@ _read_ib = Struct(">ib").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
 _read_iib = Struct(">iib").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
-_pack_t = Struct(">?").pack
-_pack_tt = Struct(">??").pack
 _pack_ttx = Struct(">??x").pack
 _pack_tx = Struct(">?x").pack
-_pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
 _pack_b = Struct(">b").pack
 _pack_bB = Struct(">bB").pack
@@ -59,7 +56,6 @@ _pack_iB = Struct(">iB").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
 _pack_ii = Struct(">ii").pack
-_pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 _pack_ix = Struct(">ix").pack
 __all__ = ["StreamsGroupDescribeRequest", "StreamsGroupDescribeResponse"]
@@ -559,11 +555,8 @@ def _write_StreamsGroupDescribeRequest_0(o: StreamsGroupDescribeRequest, write: 
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.include_authorized_operations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.include_authorized_operations))
+    fields = _pack_tx(o.include_authorized_operations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_StreamsGroupDescribeRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupDescribeRequest, int]:
@@ -608,11 +601,8 @@ def _write_StreamsGroupDescribeRequest_1(o: StreamsGroupDescribeRequest, write: 
             n = len(text) + 1
             write(UVARINT_1[n] if n < 128 else long_string_length(n))
             write(text)
-    if o.unknown_tagged_fields:
-        write(_pack_tt(o.include_authorized_operations, o.include_topology_description))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ttx(o.include_authorized_operations, o.include_topology_description))
+    fields = _pack_ttx(o.include_authorized_operations, o.include_topology_description)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_StreamsGroupDescribeResponseTopologyDescriptionNode_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionNode], int]:
@@ -727,11 +717,7 @@ def _write_StreamsGroupDescribeResponseTopologyDescriptionNode_1(items: Iterable
         write(text)
         source_topics_list = o.source_topics
         n = len(source_topics_list) + 1
-        if n < 128:
-            write(_pack_bB(o.node_type, n))
-        else:
-            write(_pack_b(o.node_type))
-            write(write_uvarint(n))
+        write(_pack_bB(o.node_type, n) if n < 128 else _pack_b(o.node_type) + write_uvarint(n))
         if source_topics_list:
             for source_topics_list_element in source_topics_list:
                 text = source_topics_list_element.encode()
@@ -761,10 +747,7 @@ def _write_StreamsGroupDescribeResponseTopologyDescriptionNode_1(items: Iterable
                 n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
                 write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupDescribeResponseTaskIds_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTaskIds], int]:
@@ -816,7 +799,7 @@ def _write_StreamsGroupDescribeResponseTaskIds_0(items: Iterable[StreamsGroupDes
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -864,17 +847,10 @@ def _write_StreamsGroupDescribeResponseTopicInfo_0(items: Iterable[StreamsGroupD
         write(text)
         topic_configs_list = o.topic_configs
         n = len(topic_configs_list) + 1
-        if n < 128:
-            write(_pack_ihB(o.partitions, o.replication_factor, n))
-        else:
-            write(_pack_ih(o.partitions, o.replication_factor))
-            write(write_uvarint(n))
+        write(_pack_ihB(o.partitions, o.replication_factor, n) if n < 128 else _pack_ih(o.partitions, o.replication_factor) + write_uvarint(n))
         if topic_configs_list:
             _write_StreamsGroupDescribeResponseKeyValue_0(topic_configs_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionGlobalStore], int]:
@@ -896,10 +872,7 @@ def _write_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_1(items: I
     for o in items:
         _write_StreamsGroupDescribeResponseTopologyDescriptionNode_1((o.source,), write, version)
         _write_StreamsGroupDescribeResponseTopologyDescriptionNode_1((o.processor,), write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescriptionSubtopology], int]:
@@ -946,10 +919,7 @@ def _write_StreamsGroupDescribeResponseTopologyDescriptionSubtopology_1(items: I
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if nodes_list:
             _write_StreamsGroupDescribeResponseTopologyDescriptionNode_1(nodes_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupDescribeResponseAssignment_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseAssignment], int]:
@@ -1004,10 +974,7 @@ def _write_StreamsGroupDescribeResponseAssignment_0(items: Iterable[StreamsGroup
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if warmup_tasks_list:
             _write_StreamsGroupDescribeResponseTaskIds_0(warmup_tasks_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupDescribeResponseTaskOffset_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTaskOffset], int]:
@@ -1042,11 +1009,8 @@ def _write_StreamsGroupDescribeResponseTaskOffset_0(items: Iterable[StreamsGroup
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_iq(o.partition, o.offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqx(o.partition, o.offset))
+        fields = _pack_iqx(o.partition, o.offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_StreamsGroupDescribeResponseKeyValue_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseKeyValue], int]:
@@ -1097,10 +1061,7 @@ def _write_StreamsGroupDescribeResponseKeyValue_0(items: Iterable[StreamsGroupDe
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupDescribeResponseEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseEndpoint], int]:
@@ -1135,11 +1096,8 @@ def _write_StreamsGroupDescribeResponseEndpoint_0(items: Iterable[StreamsGroupDe
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_StreamsGroupDescribeResponseSubtopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseSubtopology], int]:
@@ -1258,10 +1216,7 @@ def _write_StreamsGroupDescribeResponseSubtopology_0(items: Iterable[StreamsGrou
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if repartition_source_topics_list:
             _write_StreamsGroupDescribeResponseTopicInfo_0(repartition_source_topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupDescribeResponseTopologyDescription_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopologyDescription], int]:
@@ -1304,10 +1259,7 @@ def _write_StreamsGroupDescribeResponseTopologyDescription_1(items: Iterable[Str
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if global_stores_list:
             _write_StreamsGroupDescribeResponseTopologyDescriptionGlobalStore_1(global_stores_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupDescribeResponseMember_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseMember], int]:
@@ -1440,11 +1392,7 @@ def _write_StreamsGroupDescribeResponseMember_0(items: Iterable[StreamsGroupDesc
         instance_id_value = o.instance_id
         text = b"" if instance_id_value is None else instance_id_value.encode()
         n = 0 if instance_id_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.member_epoch, n))
-        else:
-            write(_pack_i(o.member_epoch))
-            write(long_string_length(n))
+        write(_pack_iB(o.member_epoch, n) if n < 128 else _pack_i(o.member_epoch) + long_string_length(n))
         write(text)
         rack_id_value = o.rack_id
         text = b"" if rack_id_value is None else rack_id_value.encode()
@@ -1461,11 +1409,7 @@ def _write_StreamsGroupDescribeResponseMember_0(items: Iterable[StreamsGroupDesc
         write(text)
         text = o.process_id.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.topology_epoch, n))
-        else:
-            write(_pack_i(o.topology_epoch))
-            write(long_string_length(n))
+        write(_pack_iB(o.topology_epoch, n) if n < 128 else _pack_i(o.topology_epoch) + long_string_length(n))
         write(text)
         if o.user_endpoint is None:
             write(b"\xff")
@@ -1489,11 +1433,8 @@ def _write_StreamsGroupDescribeResponseMember_0(items: Iterable[StreamsGroupDesc
             _write_StreamsGroupDescribeResponseTaskOffset_0(task_end_offsets_list, write, version)
         _write_StreamsGroupDescribeResponseAssignment_0((o.assignment,), write, version)
         _write_StreamsGroupDescribeResponseAssignment_0((o.target_assignment,), write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_t(o.is_classic))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_tx(o.is_classic))
+        fields = _pack_tx(o.is_classic)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_StreamsGroupDescribeResponseTopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseTopology], int]:
@@ -1524,17 +1465,10 @@ def _write_StreamsGroupDescribeResponseTopology_0(items: Iterable[StreamsGroupDe
     for o in items:
         subtopologies_list = o.subtopologies
         n = 0 if subtopologies_list is None else len(subtopologies_list) + 1
-        if n < 128:
-            write(_pack_iB(o.epoch, n))
-        else:
-            write(_pack_i(o.epoch))
-            write(write_uvarint(n))
+        write(_pack_iB(o.epoch, n) if n < 128 else _pack_i(o.epoch) + write_uvarint(n))
         if subtopologies_list:
             _write_StreamsGroupDescribeResponseSubtopology_0(subtopologies_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupDescribeResponseDescribedGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseDescribedGroup], int]:
@@ -1615,11 +1549,7 @@ def _write_StreamsGroupDescribeResponseDescribedGroup_0(items: Iterable[StreamsG
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.group_id.encode()
         n = len(text) + 1
@@ -1640,11 +1570,8 @@ def _write_StreamsGroupDescribeResponseDescribedGroup_0(items: Iterable[StreamsG
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if members_list:
             _write_StreamsGroupDescribeResponseMember_0(members_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.authorized_operations))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.authorized_operations))
+        fields = _pack_ix(o.authorized_operations)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_StreamsGroupDescribeResponseDescribedGroup_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupDescribeResponseDescribedGroup], int]:
@@ -1739,11 +1666,7 @@ def _write_StreamsGroupDescribeResponseDescribedGroup_1(items: Iterable[StreamsG
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
         text = o.group_id.encode()
         n = len(text) + 1
@@ -1773,16 +1696,9 @@ def _write_StreamsGroupDescribeResponseDescribedGroup_1(items: Iterable[StreamsG
         assignor_name_value = o.assignor_name
         text = b"" if assignor_name_value is None else assignor_name_value.encode()
         n = 0 if assignor_name_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.topology_description_status, n))
-        else:
-            write(_pack_b(o.topology_description_status))
-            write(long_string_length(n))
+        write(_pack_bB(o.topology_description_status, n) if n < 128 else _pack_b(o.topology_description_status) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupDescribeResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupDescribeResponse, int]:
@@ -1806,17 +1722,10 @@ def _read_StreamsGroupDescribeResponse_0(data: bytes, pos: int, budget: Budget) 
 def _write_StreamsGroupDescribeResponse_0(o: StreamsGroupDescribeResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if groups_list:
         _write_StreamsGroupDescribeResponseDescribedGroup_0(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupDescribeResponse, int]:
@@ -1840,17 +1749,10 @@ def _read_StreamsGroupDescribeResponse_1(data: bytes, pos: int, budget: Budget) 
 def _write_StreamsGroupDescribeResponse_1(o: StreamsGroupDescribeResponse, write: Write, version: int) -> None:
     groups_list = o.groups
     n = len(groups_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if groups_list:
         _write_StreamsGroupDescribeResponseDescribedGroup_1(groups_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 StreamsGroupDescribeRequest.READERS = (_read_StreamsGroupDescribeRequest_0, _read_StreamsGroupDescribeRequest_1,)

@@ -46,11 +46,9 @@ _read_iiB = Struct(">iiB").unpack_from
 _read_iiiiB = Struct(">iiiiB").unpack_from
 _read_iiiqB = Struct(">iiiqB").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
-_pack_t = Struct(">?").pack
 _pack_ti = Struct(">?i").pack
 _pack_tiB = Struct(">?iB").pack
 _pack_tx = Struct(">?x").pack
-_pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
 _pack_b = Struct(">b").pack
 _pack_bB = Struct(">bB").pack
@@ -64,7 +62,6 @@ _pack_iiii = Struct(">iiii").pack
 _pack_iiiiB = Struct(">iiiiB").pack
 _pack_iiiq = Struct(">iiiq").pack
 _pack_iiiqB = Struct(">iiiqB").pack
-_pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 __all__ = ["StreamsGroupHeartbeatRequest", "StreamsGroupHeartbeatResponse"]
 
@@ -567,10 +564,7 @@ def _write_StreamsGroupHeartbeatRequestCopartitionGroup_0(items: Iterable[Stream
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if repartition_source_topics_list:
             write(write_numbers(repartition_source_topics_list, "h"))
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupHeartbeatRequestTopicInfo_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestTopicInfo], int]:
@@ -614,17 +608,10 @@ def _write_StreamsGroupHeartbeatRequestTopicInfo_0(items: Iterable[StreamsGroupH
         write(text)
         topic_configs_list = o.topic_configs
         n = len(topic_configs_list) + 1
-        if n < 128:
-            write(_pack_ihB(o.partitions, o.replication_factor, n))
-        else:
-            write(_pack_ih(o.partitions, o.replication_factor))
-            write(write_uvarint(n))
+        write(_pack_ihB(o.partitions, o.replication_factor, n) if n < 128 else _pack_ih(o.partitions, o.replication_factor) + write_uvarint(n))
         if topic_configs_list:
             _write_StreamsGroupHeartbeatRequestKeyValue_0(topic_configs_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupHeartbeatRequestSubtopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestSubtopology], int]:
@@ -785,10 +772,7 @@ def _write_StreamsGroupHeartbeatRequestSubtopology_0(items: Iterable[StreamsGrou
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if copartition_groups_list:
             _write_StreamsGroupHeartbeatRequestCopartitionGroup_0(copartition_groups_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupHeartbeatRequestTaskOffset_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestTaskOffset], int]:
@@ -823,11 +807,8 @@ def _write_StreamsGroupHeartbeatRequestTaskOffset_0(items: Iterable[StreamsGroup
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_iq(o.partition, o.offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iqx(o.partition, o.offset))
+        fields = _pack_iqx(o.partition, o.offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_StreamsGroupHeartbeatRequestKeyValue_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestKeyValue], int]:
@@ -878,10 +859,7 @@ def _write_StreamsGroupHeartbeatRequestKeyValue_0(items: Iterable[StreamsGroupHe
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupHeartbeatRequestEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestEndpoint], int]:
@@ -916,11 +894,8 @@ def _write_StreamsGroupHeartbeatRequestEndpoint_0(items: Iterable[StreamsGroupHe
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_StreamsGroupHeartbeatRequestTaskIds_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatRequestTaskIds], int]:
@@ -972,7 +947,7 @@ def _write_StreamsGroupHeartbeatRequestTaskIds_0(items: Iterable[StreamsGroupHea
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -1004,17 +979,10 @@ def _write_StreamsGroupHeartbeatRequestTopology_0(items: Iterable[StreamsGroupHe
     for o in items:
         subtopologies_list = o.subtopologies
         n = len(subtopologies_list) + 1
-        if n < 128:
-            write(_pack_iB(o.epoch, n))
-        else:
-            write(_pack_i(o.epoch))
-            write(write_uvarint(n))
+        write(_pack_iB(o.epoch, n) if n < 128 else _pack_i(o.epoch) + write_uvarint(n))
         if subtopologies_list:
             _write_StreamsGroupHeartbeatRequestSubtopology_0(subtopologies_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupHeartbeatRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupHeartbeatRequest, int]:
@@ -1181,11 +1149,7 @@ def _write_StreamsGroupHeartbeatRequest_0(o: StreamsGroupHeartbeatRequest, write
     instance_id_value = o.instance_id
     text = b"" if instance_id_value is None else instance_id_value.encode()
     n = 0 if instance_id_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_iiB(o.member_epoch, o.endpoint_information_epoch, n))
-    else:
-        write(_pack_ii(o.member_epoch, o.endpoint_information_epoch))
-        write(long_string_length(n))
+    write(_pack_iiB(o.member_epoch, o.endpoint_information_epoch, n) if n < 128 else _pack_ii(o.member_epoch, o.endpoint_information_epoch) + long_string_length(n))
     write(text)
     rack_id_value = o.rack_id
     text = b"" if rack_id_value is None else rack_id_value.encode()
@@ -1238,11 +1202,8 @@ def _write_StreamsGroupHeartbeatRequest_0(o: StreamsGroupHeartbeatRequest, write
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if task_end_offsets_list:
         _write_StreamsGroupHeartbeatRequestTaskOffset_0(task_end_offsets_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.shutdown_application))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.shutdown_application))
+    fields = _pack_tx(o.shutdown_application)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_StreamsGroupHeartbeatResponseTopicPartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatResponseTopicPartition], int]:
@@ -1294,7 +1255,7 @@ def _write_StreamsGroupHeartbeatResponseTopicPartition_0(items: Iterable[Streams
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -1333,11 +1294,8 @@ def _write_StreamsGroupHeartbeatResponseEndpoint_0(items: Iterable[StreamsGroupH
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_StreamsGroupHeartbeatResponseEndpointToPartitions_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatResponseEndpointToPartitions], int]:
@@ -1382,10 +1340,7 @@ def _write_StreamsGroupHeartbeatResponseEndpointToPartitions_0(items: Iterable[S
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if standby_partitions_list:
             _write_StreamsGroupHeartbeatResponseTopicPartition_0(standby_partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupHeartbeatResponseTaskIds_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupHeartbeatResponseTaskIds], int]:
@@ -1437,7 +1392,7 @@ def _write_StreamsGroupHeartbeatResponseTaskIds_0(items: Iterable[StreamsGroupHe
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -1474,16 +1429,9 @@ def _write_StreamsGroupHeartbeatResponseStatus_0(items: Iterable[StreamsGroupHea
     for o in items:
         text = o.status_detail.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_bB(o.status_code, n))
-        else:
-            write(_pack_b(o.status_code))
-            write(long_string_length(n))
+        write(_pack_bB(o.status_code, n) if n < 128 else _pack_b(o.status_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupHeartbeatResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupHeartbeatResponse, int]:
@@ -1582,11 +1530,7 @@ def _write_StreamsGroupHeartbeatResponse_0(o: StreamsGroupHeartbeatResponse, wri
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
@@ -1594,11 +1538,7 @@ def _write_StreamsGroupHeartbeatResponse_0(o: StreamsGroupHeartbeatResponse, wri
     write(text)
     status_list = o.status
     n = 0 if status_list is None else len(status_list) + 1
-    if n < 128:
-        write(_pack_iiiiB(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag_legacy, o.task_offset_interval_ms, n))
-    else:
-        write(_pack_iiii(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag_legacy, o.task_offset_interval_ms))
-        write(write_uvarint(n))
+    write(_pack_iiiiB(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag_legacy, o.task_offset_interval_ms, n) if n < 128 else _pack_iiii(o.member_epoch, o.heartbeat_interval_ms, o.acceptable_recovery_lag_legacy, o.task_offset_interval_ms) + write_uvarint(n))
     if status_list:
         _write_StreamsGroupHeartbeatResponseStatus_0(status_list, write, version)
     active_tasks_list = o.active_tasks
@@ -1618,17 +1558,10 @@ def _write_StreamsGroupHeartbeatResponse_0(o: StreamsGroupHeartbeatResponse, wri
         _write_StreamsGroupHeartbeatResponseTaskIds_0(warmup_tasks_list, write, version)
     partitions_by_user_endpoint_list = o.partitions_by_user_endpoint
     n = 0 if partitions_by_user_endpoint_list is None else len(partitions_by_user_endpoint_list) + 1
-    if n < 128:
-        write(_pack_iB(o.endpoint_information_epoch, n))
-    else:
-        write(_pack_i(o.endpoint_information_epoch))
-        write(write_uvarint(n))
+    write(_pack_iB(o.endpoint_information_epoch, n) if n < 128 else _pack_i(o.endpoint_information_epoch) + write_uvarint(n))
     if partitions_by_user_endpoint_list:
         _write_StreamsGroupHeartbeatResponseEndpointToPartitions_0(partitions_by_user_endpoint_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupHeartbeatResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupHeartbeatResponse, int]:
@@ -1726,11 +1659,7 @@ def _write_StreamsGroupHeartbeatResponse_1(o: StreamsGroupHeartbeatResponse, wri
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
@@ -1738,11 +1667,7 @@ def _write_StreamsGroupHeartbeatResponse_1(o: StreamsGroupHeartbeatResponse, wri
     write(text)
     status_list = o.status
     n = 0 if status_list is None else len(status_list) + 1
-    if n < 128:
-        write(_pack_iiiqB(o.member_epoch, o.heartbeat_interval_ms, o.task_offset_interval_ms, o.acceptable_recovery_lag, n))
-    else:
-        write(_pack_iiiq(o.member_epoch, o.heartbeat_interval_ms, o.task_offset_interval_ms, o.acceptable_recovery_lag))
-        write(write_uvarint(n))
+    write(_pack_iiiqB(o.member_epoch, o.heartbeat_interval_ms, o.task_offset_interval_ms, o.acceptable_recovery_lag, n) if n < 128 else _pack_iiiq(o.member_epoch, o.heartbeat_interval_ms, o.task_offset_interval_ms, o.acceptable_recovery_lag) + write_uvarint(n))
     if status_list:
         _write_StreamsGroupHeartbeatResponseStatus_0(status_list, write, version)
     active_tasks_list = o.active_tasks
@@ -1762,17 +1687,10 @@ def _write_StreamsGroupHeartbeatResponse_1(o: StreamsGroupHeartbeatResponse, wri
         _write_StreamsGroupHeartbeatResponseTaskIds_0(warmup_tasks_list, write, version)
     partitions_by_user_endpoint_list = o.partitions_by_user_endpoint
     n = 0 if partitions_by_user_endpoint_list is None else len(partitions_by_user_endpoint_list) + 1
-    if n < 128:
-        write(_pack_tiB(o.topology_description_required, o.endpoint_information_epoch, n))
-    else:
-        write(_pack_ti(o.topology_description_required, o.endpoint_information_epoch))
-        write(write_uvarint(n))
+    write(_pack_tiB(o.topology_description_required, o.endpoint_information_epoch, n) if n < 128 else _pack_ti(o.topology_description_required, o.endpoint_information_epoch) + write_uvarint(n))
     if partitions_by_user_endpoint_list:
         _write_StreamsGroupHeartbeatResponseEndpointToPartitions_0(partitions_by_user_endpoint_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 StreamsGroupHeartbeatRequest.READERS = (_read_StreamsGroupHeartbeatRequest_0, _read_StreamsGroupHeartbeatRequest_0,)

@@ -30,7 +30,6 @@ from kvorum.wire.primitives import (
 _read_HB = Struct(">HB").unpack_from
 _read_b = Struct(">b").unpack_from
 _read_iiB = Struct(">iiB").unpack_from
-_pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
 _pack_ii = Struct(">ii").pack
 _pack_iiB = Struct(">iiB").pack
@@ -173,10 +172,7 @@ def _write_StreamsGroupMemberMetadataValueKeyValue_0(items: Iterable[StreamsGrou
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupMemberMetadataValueEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupMemberMetadataValueEndpoint], int]:
@@ -211,11 +207,8 @@ def _write_StreamsGroupMemberMetadataValueEndpoint_0(items: Iterable[StreamsGrou
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_StreamsGroupMemberMetadataValue_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupMemberMetadataValue, int]:
@@ -329,11 +322,7 @@ def _write_StreamsGroupMemberMetadataValue_0(o: StreamsGroupMemberMetadataValue,
     write(text)
     text = o.process_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iiB(o.rebalance_timeout_ms, o.topology_epoch, n))
-    else:
-        write(_pack_ii(o.rebalance_timeout_ms, o.topology_epoch))
-        write(long_string_length(n))
+    write(_pack_iiB(o.rebalance_timeout_ms, o.topology_epoch, n) if n < 128 else _pack_ii(o.rebalance_timeout_ms, o.topology_epoch) + long_string_length(n))
     write(text)
     if o.user_endpoint is None:
         write(b"\xff")
@@ -345,10 +334,7 @@ def _write_StreamsGroupMemberMetadataValue_0(o: StreamsGroupMemberMetadataValue,
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if client_tags_list:
         _write_StreamsGroupMemberMetadataValueKeyValue_0(client_tags_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 StreamsGroupMemberMetadataValue.READERS = (_read_StreamsGroupMemberMetadataValue_0,)

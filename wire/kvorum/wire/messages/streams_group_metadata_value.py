@@ -32,7 +32,6 @@ from kvorum.wire.primitives import (
 _read_i = Struct(">i").unpack_from
 _read_iqB = Struct(">iqB").unpack_from
 _pack_i = Struct(">i").pack
-_pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 __all__ = ["StreamsGroupMetadataValue"]
 
@@ -143,10 +142,7 @@ def _write_StreamsGroupMetadataValueLastAssignmentConfig_0(items: Iterable[Strea
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -233,11 +229,8 @@ def _write_StreamsGroupMetadataValue_0(o: StreamsGroupMetadataValue, write: Writ
         put = payload.append
         put(_pack_i(o.failed_description_topology_epoch))
         tags.append((3, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_iq(o.epoch, o.metadata_hash))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_iqx(o.epoch, o.metadata_hash))
+    fields = _pack_iqx(o.epoch, o.metadata_hash)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 StreamsGroupMetadataValue.READERS = (_read_StreamsGroupMetadataValue_0,)

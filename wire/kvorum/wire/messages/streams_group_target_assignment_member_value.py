@@ -132,7 +132,7 @@ def _write_StreamsGroupTargetAssignmentMemberValueTaskIds_0(items: Iterable[Stre
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partitions_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -187,10 +187,7 @@ def _write_StreamsGroupTargetAssignmentMemberValue_0(o: StreamsGroupTargetAssign
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if warmup_tasks_list:
         _write_StreamsGroupTargetAssignmentMemberValueTaskIds_0(warmup_tasks_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 StreamsGroupTargetAssignmentMemberValue.READERS = (_read_StreamsGroupTargetAssignmentMemberValue_0,)

@@ -305,11 +305,7 @@ def _write_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode_0
         write(text)
         source_topics_list = o.source_topics
         n = len(source_topics_list) + 1
-        if n < 128:
-            write(_pack_bB(o.node_type, n))
-        else:
-            write(_pack_b(o.node_type))
-            write(write_uvarint(n))
+        write(_pack_bB(o.node_type, n) if n < 128 else _pack_b(o.node_type) + write_uvarint(n))
         if source_topics_list:
             for source_topics_list_element in source_topics_list:
                 text = source_topics_list_element.encode()
@@ -339,10 +335,7 @@ def _write_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode_0
                 n = len(text) + 1
                 write(UVARINT_1[n] if n < 128 else long_string_length(n))
                 write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore], int]:
@@ -364,10 +357,7 @@ def _write_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobal
     for o in items:
         _write_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode_0((o.source,), write, version)
         _write_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode_0((o.processor,), write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology], int]:
@@ -414,10 +404,7 @@ def _write_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtop
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if nodes_list:
             _write_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode_0(nodes_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription], int]:
@@ -460,10 +447,7 @@ def _write_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription_0(ite
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if global_stores_list:
             _write_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore_0(global_stores_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupTopologyDescriptionUpdateRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupTopologyDescriptionUpdateRequest, int]:
@@ -515,10 +499,7 @@ def _write_StreamsGroupTopologyDescriptionUpdateRequest_0(o: StreamsGroupTopolog
     write(text)
     write(_pack_i(o.topology_epoch))
     _write_StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription_0((o.topology_description,), write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupTopologyDescriptionUpdateResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupTopologyDescriptionUpdateResponse, int]:
@@ -551,16 +532,9 @@ def _write_StreamsGroupTopologyDescriptionUpdateResponse_0(o: StreamsGroupTopolo
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 StreamsGroupTopologyDescriptionUpdateRequest.READERS = (_read_StreamsGroupTopologyDescriptionUpdateRequest_0,)

@@ -219,10 +219,7 @@ def _write_StreamsGroupTopologyValueTopicConfig_0(items: Iterable[StreamsGroupTo
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupTopologyValueCopartitionGroup_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupTopologyValueCopartitionGroup], int]:
@@ -283,10 +280,7 @@ def _write_StreamsGroupTopologyValueCopartitionGroup_0(items: Iterable[StreamsGr
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if repartition_source_topics_list:
             write(write_numbers(repartition_source_topics_list, "h"))
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupTopologyValueTopicInfo_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupTopologyValueTopicInfo], int]:
@@ -330,17 +324,10 @@ def _write_StreamsGroupTopologyValueTopicInfo_0(items: Iterable[StreamsGroupTopo
         write(text)
         topic_configs_list = o.topic_configs
         n = len(topic_configs_list) + 1
-        if n < 128:
-            write(_pack_ihB(o.partitions, o.replication_factor, n))
-        else:
-            write(_pack_ih(o.partitions, o.replication_factor))
-            write(write_uvarint(n))
+        write(_pack_ihB(o.partitions, o.replication_factor, n) if n < 128 else _pack_ih(o.partitions, o.replication_factor) + write_uvarint(n))
         if topic_configs_list:
             _write_StreamsGroupTopologyValueTopicConfig_0(topic_configs_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupTopologyValueSubtopology_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[StreamsGroupTopologyValueSubtopology], int]:
@@ -501,10 +488,7 @@ def _write_StreamsGroupTopologyValueSubtopology_0(items: Iterable[StreamsGroupTo
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if copartition_groups_list:
             _write_StreamsGroupTopologyValueCopartitionGroup_0(copartition_groups_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_StreamsGroupTopologyValue_0(data: bytes, pos: int, budget: Budget) -> tuple[StreamsGroupTopologyValue, int]:
@@ -528,17 +512,10 @@ def _read_StreamsGroupTopologyValue_0(data: bytes, pos: int, budget: Budget) -> 
 def _write_StreamsGroupTopologyValue_0(o: StreamsGroupTopologyValue, write: Write, version: int) -> None:
     subtopologies_list = o.subtopologies
     n = len(subtopologies_list) + 1
-    if n < 128:
-        write(_pack_iB(o.epoch, n))
-    else:
-        write(_pack_i(o.epoch))
-        write(write_uvarint(n))
+    write(_pack_iB(o.epoch, n) if n < 128 else _pack_i(o.epoch) + write_uvarint(n))
     if subtopologies_list:
         _write_StreamsGroupTopologyValueSubtopology_0(subtopologies_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 StreamsGroupTopologyValue.READERS = (_read_StreamsGroupTopologyValue_0,)

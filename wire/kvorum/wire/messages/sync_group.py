@@ -230,10 +230,7 @@ def _write_SyncGroupRequestAssignment_4(items: Iterable[SyncGroupRequestAssignme
         n = len(raw) + 1
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         write(raw)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_SyncGroupRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupRequest, int]:
@@ -425,11 +422,7 @@ def _write_SyncGroupRequest_4(o: SyncGroupRequest, write: Write, version: int) -
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.generation_id, n))
-    else:
-        write(_pack_i(o.generation_id))
-        write(long_string_length(n))
+    write(_pack_iB(o.generation_id, n) if n < 128 else _pack_i(o.generation_id) + long_string_length(n))
     write(text)
     group_instance_id_value = o.group_instance_id
     text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
@@ -441,10 +434,7 @@ def _write_SyncGroupRequest_4(o: SyncGroupRequest, write: Write, version: int) -
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if assignments_list:
         _write_SyncGroupRequestAssignment_4(assignments_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_SyncGroupRequest_5(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupRequest, int]:
@@ -541,11 +531,7 @@ def _write_SyncGroupRequest_5(o: SyncGroupRequest, write: Write, version: int) -
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_iB(o.generation_id, n))
-    else:
-        write(_pack_i(o.generation_id))
-        write(long_string_length(n))
+    write(_pack_iB(o.generation_id, n) if n < 128 else _pack_i(o.generation_id) + long_string_length(n))
     write(text)
     group_instance_id_value = o.group_instance_id
     text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
@@ -567,10 +553,7 @@ def _write_SyncGroupRequest_5(o: SyncGroupRequest, write: Write, version: int) -
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if assignments_list:
         _write_SyncGroupRequestAssignment_4(assignments_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_SyncGroupResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupResponse, int]:
@@ -649,16 +632,9 @@ def _read_SyncGroupResponse_4(data: bytes, pos: int, budget: Budget) -> tuple[Sy
 def _write_SyncGroupResponse_4(o: SyncGroupResponse, write: Write, version: int) -> None:
     raw = o.assignment
     n = len(raw) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(write_uvarint(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_SyncGroupResponse_5(data: bytes, pos: int, budget: Budget) -> tuple[SyncGroupResponse, int]:
@@ -715,11 +691,7 @@ def _write_SyncGroupResponse_5(o: SyncGroupResponse, write: Write, version: int)
     protocol_type_value = o.protocol_type
     text = b"" if protocol_type_value is None else protocol_type_value.encode()
     n = 0 if protocol_type_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     protocol_name_value = o.protocol_name
     text = b"" if protocol_name_value is None else protocol_name_value.encode()
@@ -730,10 +702,7 @@ def _write_SyncGroupResponse_5(o: SyncGroupResponse, write: Write, version: int)
     n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 SyncGroupRequest.READERS = (_read_SyncGroupRequest_0, _read_SyncGroupRequest_0, _read_SyncGroupRequest_0, _read_SyncGroupRequest_3, _read_SyncGroupRequest_4, _read_SyncGroupRequest_5,)

@@ -23,7 +23,6 @@ from kvorum.wire.primitives import (
 from kvorum.wire.uuid_text import ZERO_UUID
 
 _read_16sB = Struct(">16sB").unpack_from
-_pack_16s = Struct(">16s").pack
 _pack_16sx = Struct(">16sx").pack
 __all__ = ["TopicRecord"]
 
@@ -83,11 +82,8 @@ def _write_TopicRecord_0(o: TopicRecord, write: Write, version: int) -> None:
     write(text)
     if len(o.topic_id) != 16:
         not_a_uuid(o.topic_id)
-    if o.unknown_tagged_fields:
-        write(_pack_16s(o.topic_id))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_16sx(o.topic_id))
+    fields = _pack_16sx(o.topic_id)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 TopicRecord.READERS = (_read_TopicRecord_0,)

@@ -231,7 +231,7 @@ def _write_TransactionLogValuePartitionsSchema_1(items: Iterable[TransactionLogV
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_ids_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -339,11 +339,7 @@ def _read_TransactionLogValue_1(data: bytes, pos: int, budget: Budget) -> tuple[
 def _write_TransactionLogValue_1(o: TransactionLogValue, write: Write, version: int) -> None:
     transaction_partitions_list = o.transaction_partitions
     n = 0 if transaction_partitions_list is None else len(transaction_partitions_list) + 1
-    if n < 128:
-        write(_pack_qhibB(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n))
-    else:
-        write(_pack_qhib(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status))
-        write(write_uvarint(n))
+    write(_pack_qhibB(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status, n) if n < 128 else _pack_qhib(o.producer_id, o.producer_epoch, o.transaction_timeout_ms, o.transaction_status) + write_uvarint(n))
     if transaction_partitions_list:
         _write_TransactionLogValuePartitionsSchema_1(transaction_partitions_list, write, version)
     tags: Tags = []
@@ -368,11 +364,8 @@ def _write_TransactionLogValue_1(o: TransactionLogValue, write: Write, version: 
         put = payload.append
         put(_pack_h(o.next_producer_epoch))
         tags.append((3, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_qq(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_qqx(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms))
+    fields = _pack_qqx(o.transaction_last_update_timestamp_ms, o.transaction_start_timestamp_ms)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 TransactionLogValue.READERS = (_read_TransactionLogValue_0, _read_TransactionLogValue_1,)

@@ -339,16 +339,9 @@ def _write_TxnOffsetCommitRequestPartition_3(items: Iterable[TxnOffsetCommitRequ
         committed_metadata_value = o.committed_metadata
         text = b"" if committed_metadata_value is None else committed_metadata_value.encode()
         n = 0 if committed_metadata_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n))
-        else:
-            write(_pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch))
-            write(long_string_length(n))
+        write(_pack_iqiB(o.partition_index, o.committed_offset, o.committed_leader_epoch, n) if n < 128 else _pack_iqi(o.partition_index, o.committed_offset, o.committed_leader_epoch) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_TxnOffsetCommitRequestTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitRequestTopic], int]:
@@ -476,10 +469,7 @@ def _write_TxnOffsetCommitRequestTopic_3(items: Iterable[TxnOffsetCommitRequestT
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_TxnOffsetCommitRequestPartition_3(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_TxnOffsetCommitRequestTopic_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitRequestTopic], int]:
@@ -510,17 +500,10 @@ def _write_TxnOffsetCommitRequestTopic_6(items: Iterable[TxnOffsetCommitRequestT
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_TxnOffsetCommitRequestPartition_3(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_TxnOffsetCommitRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitRequest, int]:
@@ -719,11 +702,7 @@ def _write_TxnOffsetCommitRequest_3(o: TxnOffsetCommitRequest, write: Write, ver
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_qhiB(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch, n))
-    else:
-        write(_pack_qhi(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch))
-        write(long_string_length(n))
+    write(_pack_qhiB(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch, n) if n < 128 else _pack_qhi(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch) + long_string_length(n))
     write(text)
     group_instance_id_value = o.group_instance_id
     text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
@@ -735,10 +714,7 @@ def _write_TxnOffsetCommitRequest_3(o: TxnOffsetCommitRequest, write: Write, ver
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_TxnOffsetCommitRequestTopic_3(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_TxnOffsetCommitRequest_6(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitRequest, int]:
@@ -821,11 +797,7 @@ def _write_TxnOffsetCommitRequest_6(o: TxnOffsetCommitRequest, write: Write, ver
     write(text)
     text = o.member_id.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_qhiB(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch, n))
-    else:
-        write(_pack_qhi(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch))
-        write(long_string_length(n))
+    write(_pack_qhiB(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch, n) if n < 128 else _pack_qhi(o.producer_id, o.producer_epoch, o.generation_id_or_member_epoch) + long_string_length(n))
     write(text)
     group_instance_id_value = o.group_instance_id
     text = b"" if group_instance_id_value is None else group_instance_id_value.encode()
@@ -837,10 +809,7 @@ def _write_TxnOffsetCommitRequest_6(o: TxnOffsetCommitRequest, write: Write, ver
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_TxnOffsetCommitRequestTopic_6(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_TxnOffsetCommitResponsePartition_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitResponsePartition], int]:
@@ -876,11 +845,8 @@ def _read_TxnOffsetCommitResponsePartition_3(data: bytes, pos: int, count: int, 
 
 def _write_TxnOffsetCommitResponsePartition_3(items: Iterable[TxnOffsetCommitResponsePartition], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ih(o.partition_index, o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ihx(o.partition_index, o.error_code))
+        fields = _pack_ihx(o.partition_index, o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_TxnOffsetCommitResponseTopic_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitResponseTopic], int]:
@@ -968,10 +934,7 @@ def _write_TxnOffsetCommitResponseTopic_3(items: Iterable[TxnOffsetCommitRespons
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_TxnOffsetCommitResponsePartition_3(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_TxnOffsetCommitResponseTopic_6(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[TxnOffsetCommitResponseTopic], int]:
@@ -1002,17 +965,10 @@ def _write_TxnOffsetCommitResponseTopic_6(items: Iterable[TxnOffsetCommitRespons
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_TxnOffsetCommitResponsePartition_3(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_TxnOffsetCommitResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitResponse, int]:
@@ -1057,17 +1013,10 @@ def _read_TxnOffsetCommitResponse_3(data: bytes, pos: int, budget: Budget) -> tu
 def _write_TxnOffsetCommitResponse_3(o: TxnOffsetCommitResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_TxnOffsetCommitResponseTopic_3(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_TxnOffsetCommitResponse_6(data: bytes, pos: int, budget: Budget) -> tuple[TxnOffsetCommitResponse, int]:
@@ -1091,17 +1040,10 @@ def _read_TxnOffsetCommitResponse_6(data: bytes, pos: int, budget: Budget) -> tu
 def _write_TxnOffsetCommitResponse_6(o: TxnOffsetCommitResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.throttle_time_ms, n))
-    else:
-        write(_pack_i(o.throttle_time_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.throttle_time_ms, n) if n < 128 else _pack_i(o.throttle_time_ms) + write_uvarint(n))
     if topics_list:
         _write_TxnOffsetCommitResponseTopic_6(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 TxnOffsetCommitRequest.READERS = (_read_TxnOffsetCommitRequest_0, _read_TxnOffsetCommitRequest_0, _read_TxnOffsetCommitRequest_2, _read_TxnOffsetCommitRequest_3, _read_TxnOffsetCommitRequest_3, _read_TxnOffsetCommitRequest_3, _read_TxnOffsetCommitRequest_6,)

@@ -16,7 +16,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_iqB = Struct(">iqB").unpack_from
-_pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 __all__ = ["UnfenceBrokerRecord"]
 
@@ -57,11 +56,8 @@ def _read_UnfenceBrokerRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[
 
 
 def _write_UnfenceBrokerRecord_0(o: UnfenceBrokerRecord, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_iq(o.id, o.epoch))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_iqx(o.id, o.epoch))
+    fields = _pack_iqx(o.id, o.epoch)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 UnfenceBrokerRecord.READERS = (_read_UnfenceBrokerRecord_0,)

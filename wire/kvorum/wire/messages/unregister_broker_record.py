@@ -16,7 +16,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_iqB = Struct(">iqB").unpack_from
-_pack_iq = Struct(">iq").pack
 _pack_iqx = Struct(">iqx").pack
 __all__ = ["UnregisterBrokerRecord"]
 
@@ -57,11 +56,8 @@ def _read_UnregisterBrokerRecord_0(data: bytes, pos: int, budget: Budget) -> tup
 
 
 def _write_UnregisterBrokerRecord_0(o: UnregisterBrokerRecord, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_iq(o.broker_id, o.broker_epoch))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_iqx(o.broker_id, o.broker_epoch))
+    fields = _pack_iqx(o.broker_id, o.broker_epoch)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 UnregisterBrokerRecord.READERS = (_read_UnregisterBrokerRecord_0,)

@@ -21,7 +21,6 @@ from kvorum.wire.primitives import (
 
 _read_iB = Struct(">iB").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
-_pack_i = Struct(">i").pack
 _pack_ih = Struct(">ih").pack
 _pack_ihB = Struct(">ihB").pack
 _pack_ix = Struct(">ix").pack
@@ -89,11 +88,8 @@ def _read_UnregisterControllerRequest_0(data: bytes, pos: int, budget: Budget) -
 
 
 def _write_UnregisterControllerRequest_0(o: UnregisterControllerRequest, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.controller_id))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.controller_id))
+    fields = _pack_ix(o.controller_id)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_UnregisterControllerResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[UnregisterControllerResponse, int]:
@@ -126,16 +122,9 @@ def _write_UnregisterControllerResponse_0(o: UnregisterControllerResponse, write
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 UnregisterControllerRequest.READERS = (_read_UnregisterControllerRequest_0,)

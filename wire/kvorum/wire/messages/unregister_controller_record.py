@@ -16,7 +16,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_iB = Struct(">iB").unpack_from
-_pack_i = Struct(">i").pack
 _pack_ix = Struct(">ix").pack
 __all__ = ["UnregisterControllerRecord"]
 
@@ -54,11 +53,8 @@ def _read_UnregisterControllerRecord_0(data: bytes, pos: int, budget: Budget) ->
 
 
 def _write_UnregisterControllerRecord_0(o: UnregisterControllerRecord, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.controller_id))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.controller_id))
+    fields = _pack_ix(o.controller_id)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 UnregisterControllerRecord.READERS = (_read_UnregisterControllerRecord_0,)

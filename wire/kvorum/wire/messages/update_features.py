@@ -34,13 +34,10 @@ _read_hB = Struct(">hB").unpack_from
 _read_hbB = Struct(">hbB").unpack_from
 _read_iB = Struct(">iB").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
-_pack_t = Struct(">?").pack
 _pack_tx = Struct(">?x").pack
 _pack_h = Struct(">h").pack
-_pack_ht = Struct(">h?").pack
 _pack_htx = Struct(">h?x").pack
 _pack_hB = Struct(">hB").pack
-_pack_hb = Struct(">hb").pack
 _pack_hbx = Struct(">hbx").pack
 _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
@@ -194,11 +191,8 @@ def _write_UpdateFeaturesRequestFeatureUpdateKey_0(items: Iterable[UpdateFeature
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_ht(o.max_version_level, o.allow_downgrade))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_htx(o.max_version_level, o.allow_downgrade))
+        fields = _pack_htx(o.max_version_level, o.allow_downgrade)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_UpdateFeaturesRequestFeatureUpdateKey_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[UpdateFeaturesRequestFeatureUpdateKey], int]:
@@ -236,11 +230,8 @@ def _write_UpdateFeaturesRequestFeatureUpdateKey_1(items: Iterable[UpdateFeature
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_hb(o.max_version_level, o.upgrade_type))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hbx(o.max_version_level, o.upgrade_type))
+        fields = _pack_hbx(o.max_version_level, o.upgrade_type)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_UpdateFeaturesRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[UpdateFeaturesRequest, int]:
@@ -267,17 +258,10 @@ def _write_UpdateFeaturesRequest_0(o: UpdateFeaturesRequest, write: Write, versi
         non_default("validateOnly", version)
     feature_updates_list = o.feature_updates
     n = len(feature_updates_list) + 1
-    if n < 128:
-        write(_pack_iB(o.timeout_ms, n))
-    else:
-        write(_pack_i(o.timeout_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.timeout_ms, n) if n < 128 else _pack_i(o.timeout_ms) + write_uvarint(n))
     if feature_updates_list:
         _write_UpdateFeaturesRequestFeatureUpdateKey_0(feature_updates_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_UpdateFeaturesRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[UpdateFeaturesRequest, int]:
@@ -301,18 +285,11 @@ def _read_UpdateFeaturesRequest_1(data: bytes, pos: int, budget: Budget) -> tupl
 def _write_UpdateFeaturesRequest_1(o: UpdateFeaturesRequest, write: Write, version: int) -> None:
     feature_updates_list = o.feature_updates
     n = len(feature_updates_list) + 1
-    if n < 128:
-        write(_pack_iB(o.timeout_ms, n))
-    else:
-        write(_pack_i(o.timeout_ms))
-        write(write_uvarint(n))
+    write(_pack_iB(o.timeout_ms, n) if n < 128 else _pack_i(o.timeout_ms) + write_uvarint(n))
     if feature_updates_list:
         _write_UpdateFeaturesRequestFeatureUpdateKey_1(feature_updates_list, write, version)
-    if o.unknown_tagged_fields:
-        write(_pack_t(o.validate_only))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_tx(o.validate_only))
+    fields = _pack_tx(o.validate_only)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_UpdateFeaturesResponseUpdatableFeatureResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[UpdateFeaturesResponseUpdatableFeatureResult], int]:
@@ -365,16 +342,9 @@ def _write_UpdateFeaturesResponseUpdatableFeatureResult_0(items: Iterable[Update
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_hB(o.error_code, n))
-        else:
-            write(_pack_h(o.error_code))
-            write(long_string_length(n))
+        write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_UpdateFeaturesResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[UpdateFeaturesResponse, int]:
@@ -414,21 +384,14 @@ def _write_UpdateFeaturesResponse_0(o: UpdateFeaturesResponse, write: Write, ver
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
     results_list = o.results
     n = len(results_list) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if results_list:
         _write_UpdateFeaturesResponseUpdatableFeatureResult_0(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_UpdateFeaturesResponse_2(data: bytes, pos: int, budget: Budget) -> tuple[UpdateFeaturesResponse, int]:
@@ -462,16 +425,9 @@ def _write_UpdateFeaturesResponse_2(o: UpdateFeaturesResponse, write: Write, ver
     error_message_value = o.error_message
     text = b"" if error_message_value is None else error_message_value.encode()
     n = 0 if error_message_value is None else len(text) + 1
-    if n < 128:
-        write(_pack_ihB(o.throttle_time_ms, o.error_code, n))
-    else:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write(long_string_length(n))
+    write(_pack_ihB(o.throttle_time_ms, o.error_code, n) if n < 128 else _pack_ih(o.throttle_time_ms, o.error_code) + long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 UpdateFeaturesRequest.READERS = (_read_UpdateFeaturesRequest_0, _read_UpdateFeaturesRequest_1, _read_UpdateFeaturesRequest_1,)

@@ -37,12 +37,8 @@ _read_iB = Struct(">iB").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
 _read_ii16sB = Struct(">ii16sB").unpack_from
 _read_iiB = Struct(">iiB").unpack_from
-_pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
-_pack_hh = Struct(">hh").pack
 _pack_hhx = Struct(">hhx").pack
-_pack_i = Struct(">i").pack
-_pack_ih = Struct(">ih").pack
 _pack_ihx = Struct(">ihx").pack
 _pack_ii = Struct(">ii").pack
 _pack_ii16s = Struct(">ii16s").pack
@@ -215,11 +211,8 @@ def _read_UpdateRaftVoterRequestKRaftVersionFeature_0(data: bytes, pos: int, cou
 
 def _write_UpdateRaftVoterRequestKRaftVersionFeature_0(items: Iterable[UpdateRaftVoterRequestKRaftVersionFeature], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_hh(o.min_supported_version, o.max_supported_version))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hhx(o.min_supported_version, o.max_supported_version))
+        fields = _pack_hhx(o.min_supported_version, o.max_supported_version)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_UpdateRaftVoterRequestListener_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[UpdateRaftVoterRequestListener], int]:
@@ -270,11 +263,8 @@ def _write_UpdateRaftVoterRequestListener_0(items: Iterable[UpdateRaftVoterReque
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_UpdateRaftVoterRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[UpdateRaftVoterRequest, int]:
@@ -321,18 +311,11 @@ def _write_UpdateRaftVoterRequest_0(o: UpdateRaftVoterRequest, write: Write, ver
         not_a_uuid(o.voter_directory_id)
     listeners_list = o.listeners
     n = len(listeners_list) + 1
-    if n < 128:
-        write(_pack_ii16sB(o.current_leader_epoch, o.voter_id, o.voter_directory_id, n))
-    else:
-        write(_pack_ii16s(o.current_leader_epoch, o.voter_id, o.voter_directory_id))
-        write(write_uvarint(n))
+    write(_pack_ii16sB(o.current_leader_epoch, o.voter_id, o.voter_directory_id, n) if n < 128 else _pack_ii16s(o.current_leader_epoch, o.voter_id, o.voter_directory_id) + write_uvarint(n))
     if listeners_list:
         _write_UpdateRaftVoterRequestListener_0(listeners_list, write, version)
     _write_UpdateRaftVoterRequestKRaftVersionFeature_0((o.k_raft_version_feature,), write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_UpdateRaftVoterResponseCurrentLeader_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[UpdateRaftVoterResponseCurrentLeader], int]:
@@ -365,17 +348,10 @@ def _write_UpdateRaftVoterResponseCurrentLeader_0(items: Iterable[UpdateRaftVote
     for o in items:
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iiB(o.leader_id, o.leader_epoch, n))
-        else:
-            write(_pack_ii(o.leader_id, o.leader_epoch))
-            write(long_string_length(n))
+        write(_pack_iiB(o.leader_id, o.leader_epoch, n) if n < 128 else _pack_ii(o.leader_id, o.leader_epoch) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.port))
+        fields = _pack_ix(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _tags_UpdateRaftVoterResponse_0(o: UpdateRaftVoterResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -418,11 +394,8 @@ def _write_UpdateRaftVoterResponse_0(o: UpdateRaftVoterResponse, write: Write, v
         put = payload.append
         _write_UpdateRaftVoterResponseCurrentLeader_0((o.maybe_current_leader,), put, version)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write(_pack_ih(o.throttle_time_ms, o.error_code))
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(_pack_ihx(o.throttle_time_ms, o.error_code))
+    fields = _pack_ihx(o.throttle_time_ms, o.error_code)
+    write(fields[:-1] + write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else fields)
 
 
 UpdateRaftVoterRequest.READERS = (_read_UpdateRaftVoterRequest_0,)

@@ -26,7 +26,6 @@ _read_bB = Struct(">bB").unpack_from
 _read_iB = Struct(">iB").unpack_from
 _pack_b = Struct(">b").pack
 _pack_bB = Struct(">bB").pack
-_pack_i = Struct(">i").pack
 _pack_ix = Struct(">ix").pack
 __all__ = ["UserScramCredentialRecord"]
 
@@ -125,11 +124,7 @@ def _write_UserScramCredentialRecord_0(o: UserScramCredentialRecord, write: Writ
     write(text)
     raw = o.salt
     n = len(raw) + 1
-    if n < 128:
-        write(_pack_bB(o.mechanism, n))
-    else:
-        write(_pack_b(o.mechanism))
-        write(write_uvarint(n))
+    write(_pack_bB(o.mechanism, n) if n < 128 else _pack_b(o.mechanism) + write_uvarint(n))
     write(raw)
     raw = o.stored_key
     n = len(raw) + 1
@@ -139,11 +134,8 @@ def _write_UserScramCredentialRecord_0(o: UserScramCredentialRecord, write: Writ
     n = len(raw) + 1
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     write(raw)
-    if o.unknown_tagged_fields:
-        write(_pack_i(o.iterations))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_ix(o.iterations))
+    fields = _pack_ix(o.iterations)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 UserScramCredentialRecord.READERS = (_read_UserScramCredentialRecord_0,)

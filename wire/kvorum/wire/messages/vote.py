@@ -39,19 +39,14 @@ _read_ihiitB = Struct(">ihii?B").unpack_from
 _read_iii16s16siqtB = Struct(">iii16s16siq?B").unpack_from
 _read_iii16s16siqB = Struct(">iii16s16siqB").unpack_from
 _read_iiiiqB = Struct(">iiiiqB").unpack_from
-_pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
 _pack_h = Struct(">h").pack
 _pack_hB = Struct(">hB").pack
 _pack_i = Struct(">i").pack
 _pack_iB = Struct(">iB").pack
-_pack_ihiit = Struct(">ihii?").pack
 _pack_ihiitx = Struct(">ihii?x").pack
-_pack_iii16s16siq = Struct(">iii16s16siq").pack
-_pack_iii16s16siqt = Struct(">iii16s16siq?").pack
 _pack_iii16s16siqtx = Struct(">iii16s16siq?x").pack
 _pack_iii16s16siqx = Struct(">iii16s16siqx").pack
-_pack_iiiiq = Struct(">iiiiq").pack
 _pack_iiiiqx = Struct(">iiiiqx").pack
 __all__ = ["VoteRequest", "VoteResponse"]
 
@@ -267,11 +262,8 @@ def _write_VoteRequestPartitionData_0(items: Iterable[VoteRequestPartitionData],
     for o in items:
         if o.pre_vote is not False:
             non_default("preVote", version)
-        if o.unknown_tagged_fields:
-            write(_pack_iiiiq(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iiiiqx(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset))
+        fields = _pack_iiiiqx(o.partition_index, o.replica_epoch, o.replica_id, o.last_offset_epoch, o.last_offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_VoteRequestPartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteRequestPartitionData], int]:
@@ -296,11 +288,8 @@ def _write_VoteRequestPartitionData_1(items: Iterable[VoteRequestPartitionData],
             not_a_uuid(o.replica_directory_id)
         if len(o.voter_directory_id) != 16:
             not_a_uuid(o.voter_directory_id)
-        if o.unknown_tagged_fields:
-            write(_pack_iii16s16siq(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iii16s16siqx(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset))
+        fields = _pack_iii16s16siqx(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_VoteRequestPartitionData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteRequestPartitionData], int]:
@@ -322,11 +311,8 @@ def _write_VoteRequestPartitionData_2(items: Iterable[VoteRequestPartitionData],
             not_a_uuid(o.replica_directory_id)
         if len(o.voter_directory_id) != 16:
             not_a_uuid(o.voter_directory_id)
-        if o.unknown_tagged_fields:
-            write(_pack_iii16s16siqt(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_iii16s16siqtx(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote))
+        fields = _pack_iii16s16siqtx(o.partition_index, o.replica_epoch, o.replica_id, o.replica_directory_id, o.voter_directory_id, o.last_offset_epoch, o.last_offset, o.pre_vote)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_VoteRequestTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteRequestTopicData], int]:
@@ -373,10 +359,7 @@ def _write_VoteRequestTopicData_0(items: Iterable[VoteRequestTopicData], write: 
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_VoteRequestPartitionData_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_VoteRequestTopicData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteRequestTopicData], int]:
@@ -423,10 +406,7 @@ def _write_VoteRequestTopicData_1(items: Iterable[VoteRequestTopicData], write: 
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_VoteRequestPartitionData_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_VoteRequestTopicData_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteRequestTopicData], int]:
@@ -473,10 +453,7 @@ def _write_VoteRequestTopicData_2(items: Iterable[VoteRequestTopicData], write: 
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_VoteRequestPartitionData_2(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_VoteRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequest, int]:
@@ -524,10 +501,7 @@ def _write_VoteRequest_0(o: VoteRequest, write: Write, version: int) -> None:
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_VoteRequestTopicData_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_VoteRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequest, int]:
@@ -571,17 +545,10 @@ def _write_VoteRequest_1(o: VoteRequest, write: Write, version: int) -> None:
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.voter_id, n))
-    else:
-        write(_pack_i(o.voter_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.voter_id, n) if n < 128 else _pack_i(o.voter_id) + write_uvarint(n))
     if topics_list:
         _write_VoteRequestTopicData_1(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_VoteRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[VoteRequest, int]:
@@ -625,17 +592,10 @@ def _write_VoteRequest_2(o: VoteRequest, write: Write, version: int) -> None:
     write(text)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_iB(o.voter_id, n))
-    else:
-        write(_pack_i(o.voter_id))
-        write(write_uvarint(n))
+    write(_pack_iB(o.voter_id, n) if n < 128 else _pack_i(o.voter_id) + write_uvarint(n))
     if topics_list:
         _write_VoteRequestTopicData_2(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_VoteResponsePartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteResponsePartitionData], int]:
@@ -653,11 +613,8 @@ def _read_VoteResponsePartitionData_0(data: bytes, pos: int, count: int, budget:
 
 def _write_VoteResponsePartitionData_0(items: Iterable[VoteResponsePartitionData], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ihiit(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ihiitx(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted))
+        fields = _pack_ihiitx(o.partition_index, o.error_code, o.leader_id, o.leader_epoch, o.vote_granted)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_VoteResponseNodeEndpoint_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteResponseNodeEndpoint], int]:
@@ -690,17 +647,10 @@ def _write_VoteResponseNodeEndpoint_1(items: Iterable[VoteResponseNodeEndpoint],
     for o in items:
         text = o.host.encode()
         n = len(text) + 1
-        if n < 128:
-            write(_pack_iB(o.node_id, n))
-        else:
-            write(_pack_i(o.node_id))
-            write(long_string_length(n))
+        write(_pack_iB(o.node_id, n) if n < 128 else _pack_i(o.node_id) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_VoteResponseTopicData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VoteResponseTopicData], int]:
@@ -747,10 +697,7 @@ def _write_VoteResponseTopicData_0(items: Iterable[VoteResponseTopicData], write
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_VoteResponsePartitionData_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_VoteResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[VoteResponse, int]:
@@ -777,17 +724,10 @@ def _write_VoteResponse_0(o: VoteResponse, write: Write, version: int) -> None:
         non_default("nodeEndpoints", version)
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(write_uvarint(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + write_uvarint(n))
     if topics_list:
         _write_VoteResponseTopicData_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _tags_VoteResponse_1(o: VoteResponse, data: bytes, pos: int, count: int, budget: Budget) -> int:
@@ -840,11 +780,7 @@ def _read_VoteResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[VoteRes
 def _write_VoteResponse_1(o: VoteResponse, write: Write, version: int) -> None:
     topics_list = o.topics
     n = len(topics_list) + 1
-    if n < 128:
-        write(_pack_hB(o.error_code, n))
-    else:
-        write(_pack_h(o.error_code))
-        write(write_uvarint(n))
+    write(_pack_hB(o.error_code, n) if n < 128 else _pack_h(o.error_code) + write_uvarint(n))
     if topics_list:
         _write_VoteResponseTopicData_0(topics_list, write, version)
     tags: Tags = []
@@ -858,10 +794,7 @@ def _write_VoteResponse_1(o: VoteResponse, write: Write, version: int) -> None:
         if node_endpoints_list:
             _write_VoteResponseNodeEndpoint_1(node_endpoints_list, put, version)
         tags.append((0, b"".join(payload)))
-    if tags or o.unknown_tagged_fields:
-        write_tags(write, tags, o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags(tags, o.unknown_tagged_fields) if tags or o.unknown_tagged_fields else b"\x00")
 
 
 VoteRequest.READERS = (_read_VoteRequest_0, _read_VoteRequest_1, _read_VoteRequest_2,)

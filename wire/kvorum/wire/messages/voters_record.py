@@ -33,11 +33,9 @@ _read_HB = Struct(">HB").unpack_from
 _read_hB = Struct(">hB").unpack_from
 _read_hhB = Struct(">hhB").unpack_from
 _read_i16sB = Struct(">i16sB").unpack_from
-_pack_H = Struct(">H").pack
 _pack_Hx = Struct(">Hx").pack
 _pack_h = Struct(">h").pack
 _pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
 _pack_hhx = Struct(">hhx").pack
 _pack_i16s = Struct(">i16s").pack
 _pack_i16sB = Struct(">i16sB").pack
@@ -156,11 +154,8 @@ def _read_VotersRecordKRaftVersionFeature_0(data: bytes, pos: int, count: int, b
 
 def _write_VotersRecordKRaftVersionFeature_0(items: Iterable[VotersRecordKRaftVersionFeature], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_hh(o.min_supported_version, o.max_supported_version))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_hhx(o.min_supported_version, o.max_supported_version))
+        fields = _pack_hhx(o.min_supported_version, o.max_supported_version)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_VotersRecordEndpoint_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VotersRecordEndpoint], int]:
@@ -211,11 +206,8 @@ def _write_VotersRecordEndpoint_0(items: Iterable[VotersRecordEndpoint], write: 
         n = len(text) + 1
         write(UVARINT_1[n] if n < 128 else long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write(_pack_H(o.port))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_Hx(o.port))
+        fields = _pack_Hx(o.port)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_VotersRecordVoter_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[VotersRecordVoter], int]:
@@ -246,18 +238,11 @@ def _write_VotersRecordVoter_0(items: Iterable[VotersRecordVoter], write: Write,
             not_a_uuid(o.voter_directory_id)
         endpoints_list = o.endpoints
         n = len(endpoints_list) + 1
-        if n < 128:
-            write(_pack_i16sB(o.voter_id, o.voter_directory_id, n))
-        else:
-            write(_pack_i16s(o.voter_id, o.voter_directory_id))
-            write(write_uvarint(n))
+        write(_pack_i16sB(o.voter_id, o.voter_directory_id, n) if n < 128 else _pack_i16s(o.voter_id, o.voter_directory_id) + write_uvarint(n))
         if endpoints_list:
             _write_VotersRecordEndpoint_0(endpoints_list, write, version)
         _write_VotersRecordKRaftVersionFeature_0((o.k_raft_version_feature,), write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_VotersRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[VotersRecord, int]:
@@ -281,17 +266,10 @@ def _read_VotersRecord_0(data: bytes, pos: int, budget: Budget) -> tuple[VotersR
 def _write_VotersRecord_0(o: VotersRecord, write: Write, version: int) -> None:
     voters_list = o.voters
     n = len(voters_list) + 1
-    if n < 128:
-        write(_pack_hB(o.version, n))
-    else:
-        write(_pack_h(o.version))
-        write(write_uvarint(n))
+    write(_pack_hB(o.version, n) if n < 128 else _pack_h(o.version) + write_uvarint(n))
     if voters_list:
         _write_VotersRecordVoter_0(voters_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 VotersRecord.READERS = (_read_VotersRecord_0,)

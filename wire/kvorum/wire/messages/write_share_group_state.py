@@ -42,7 +42,6 @@ _pack_iiiq = Struct(">iiiq").pack
 _pack_iiiqB = Struct(">iiiqB").pack
 _pack_iiiqi = Struct(">iiiqi").pack
 _pack_iiiqiB = Struct(">iiiqiB").pack
-_pack_qqbh = Struct(">qqbh").pack
 _pack_qqbhx = Struct(">qqbhx").pack
 __all__ = ["WriteShareGroupStateRequest", "WriteShareGroupStateResponse"]
 
@@ -235,11 +234,8 @@ def _read_WriteShareGroupStateRequestStateBatch_0(data: bytes, pos: int, count: 
 
 def _write_WriteShareGroupStateRequestStateBatch_0(items: Iterable[WriteShareGroupStateRequestStateBatch], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_qqbh(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count))
+        fields = _pack_qqbhx(o.first_offset, o.last_offset, o.delivery_state, o.delivery_count)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_WriteShareGroupStateRequestPartitionData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateRequestPartitionData], int]:
@@ -268,17 +264,10 @@ def _write_WriteShareGroupStateRequestPartitionData_0(items: Iterable[WriteShare
     for o in items:
         state_batches_list = o.state_batches
         n = len(state_batches_list) + 1
-        if n < 128:
-            write(_pack_iiiqB(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, n))
-        else:
-            write(_pack_iiiq(o.partition, o.state_epoch, o.leader_epoch, o.start_offset))
-            write(write_uvarint(n))
+        write(_pack_iiiqB(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, n) if n < 128 else _pack_iiiq(o.partition, o.state_epoch, o.leader_epoch, o.start_offset) + write_uvarint(n))
         if state_batches_list:
             _write_WriteShareGroupStateRequestStateBatch_0(state_batches_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteShareGroupStateRequestPartitionData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateRequestPartitionData], int]:
@@ -306,17 +295,10 @@ def _write_WriteShareGroupStateRequestPartitionData_1(items: Iterable[WriteShare
     for o in items:
         state_batches_list = o.state_batches
         n = len(state_batches_list) + 1
-        if n < 128:
-            write(_pack_iiiqiB(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count, n))
-        else:
-            write(_pack_iiiqi(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count))
-            write(write_uvarint(n))
+        write(_pack_iiiqiB(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count, n) if n < 128 else _pack_iiiqi(o.partition, o.state_epoch, o.leader_epoch, o.start_offset, o.delivery_complete_count) + write_uvarint(n))
         if state_batches_list:
             _write_WriteShareGroupStateRequestStateBatch_0(state_batches_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteShareGroupStateRequestWriteStateData_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateRequestWriteStateData], int]:
@@ -346,17 +328,10 @@ def _write_WriteShareGroupStateRequestWriteStateData_0(items: Iterable[WriteShar
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_WriteShareGroupStateRequestPartitionData_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteShareGroupStateRequestWriteStateData_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateRequestWriteStateData], int]:
@@ -386,17 +361,10 @@ def _write_WriteShareGroupStateRequestWriteStateData_1(items: Iterable[WriteShar
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_WriteShareGroupStateRequestPartitionData_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteShareGroupStateRequest_0(data: bytes, pos: int, budget: Budget) -> tuple[WriteShareGroupStateRequest, int]:
@@ -439,10 +407,7 @@ def _write_WriteShareGroupStateRequest_0(o: WriteShareGroupStateRequest, write: 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_WriteShareGroupStateRequestWriteStateData_0(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteShareGroupStateRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[WriteShareGroupStateRequest, int]:
@@ -485,10 +450,7 @@ def _write_WriteShareGroupStateRequest_1(o: WriteShareGroupStateRequest, write: 
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if topics_list:
         _write_WriteShareGroupStateRequestWriteStateData_1(topics_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteShareGroupStateResponsePartitionResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateResponsePartitionResult], int]:
@@ -525,16 +487,9 @@ def _write_WriteShareGroupStateResponsePartitionResult_0(items: Iterable[WriteSh
         error_message_value = o.error_message
         text = b"" if error_message_value is None else error_message_value.encode()
         n = 0 if error_message_value is None else len(text) + 1
-        if n < 128:
-            write(_pack_ihB(o.partition, o.error_code, n))
-        else:
-            write(_pack_ih(o.partition, o.error_code))
-            write(long_string_length(n))
+        write(_pack_ihB(o.partition, o.error_code, n) if n < 128 else _pack_ih(o.partition, o.error_code) + long_string_length(n))
         write(text)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteShareGroupStateResponseWriteStateResult_0(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteShareGroupStateResponseWriteStateResult], int]:
@@ -564,17 +519,10 @@ def _write_WriteShareGroupStateResponseWriteStateResult_0(items: Iterable[WriteS
             not_a_uuid(o.topic_id)
         partitions_list = o.partitions
         n = len(partitions_list) + 1
-        if n < 128:
-            write(_pack_16sB(o.topic_id, n))
-        else:
-            write(_pack_16s(o.topic_id))
-            write(write_uvarint(n))
+        write(_pack_16sB(o.topic_id, n) if n < 128 else _pack_16s(o.topic_id) + write_uvarint(n))
         if partitions_list:
             _write_WriteShareGroupStateResponsePartitionResult_0(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteShareGroupStateResponse_0(data: bytes, pos: int, budget: Budget) -> tuple[WriteShareGroupStateResponse, int]:
@@ -601,10 +549,7 @@ def _write_WriteShareGroupStateResponse_0(o: WriteShareGroupStateResponse, write
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if results_list:
         _write_WriteShareGroupStateResponseWriteStateResult_0(results_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 WriteShareGroupStateRequest.READERS = (_read_WriteShareGroupStateRequest_0, _read_WriteShareGroupStateRequest_1,)

@@ -37,10 +37,7 @@ _read_ibB = Struct(">ibB").unpack_from
 _read_ihB = Struct(">ihB").unpack_from
 _read_qB = Struct(">qB").unpack_from
 _read_qhtB = Struct(">qh?B").unpack_from
-_pack_i = Struct(">i").pack
-_pack_ib = Struct(">ib").pack
 _pack_ibx = Struct(">ibx").pack
-_pack_ih = Struct(">ih").pack
 _pack_ihx = Struct(">ihx").pack
 _pack_ix = Struct(">ix").pack
 _pack_q = Struct(">q").pack
@@ -260,7 +257,7 @@ def _write_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(items: Iterable[WriteT
         if o.unknown_tagged_fields or n > 16:
             write(write_uvarint(n + 1))
             write(write_numbers(partition_indexes_list, "i"))
-            write_tags(write, [], o.unknown_tagged_fields)
+            write(write_tags([], o.unknown_tagged_fields))
         elif n == 0:
             write(b"\x01\x00")
         else:
@@ -293,18 +290,11 @@ def _write_WriteTxnMarkersRequestWritableTxnMarker_1(items: Iterable[WriteTxnMar
     for o in items:
         topics_list = o.topics
         n = len(topics_list) + 1
-        if n < 128:
-            write(_pack_qhtB(o.producer_id, o.producer_epoch, o.transaction_result, n))
-        else:
-            write(_pack_qht(o.producer_id, o.producer_epoch, o.transaction_result))
-            write(write_uvarint(n))
+        write(_pack_qhtB(o.producer_id, o.producer_epoch, o.transaction_result, n) if n < 128 else _pack_qht(o.producer_id, o.producer_epoch, o.transaction_result) + write_uvarint(n))
         if topics_list:
             _write_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_i(o.coordinator_epoch))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ix(o.coordinator_epoch))
+        fields = _pack_ix(o.coordinator_epoch)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_WriteTxnMarkersRequestWritableTxnMarker_2(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteTxnMarkersRequestWritableTxnMarker], int]:
@@ -332,18 +322,11 @@ def _write_WriteTxnMarkersRequestWritableTxnMarker_2(items: Iterable[WriteTxnMar
     for o in items:
         topics_list = o.topics
         n = len(topics_list) + 1
-        if n < 128:
-            write(_pack_qhtB(o.producer_id, o.producer_epoch, o.transaction_result, n))
-        else:
-            write(_pack_qht(o.producer_id, o.producer_epoch, o.transaction_result))
-            write(write_uvarint(n))
+        write(_pack_qhtB(o.producer_id, o.producer_epoch, o.transaction_result, n) if n < 128 else _pack_qht(o.producer_id, o.producer_epoch, o.transaction_result) + write_uvarint(n))
         if topics_list:
             _write_WriteTxnMarkersRequestWritableTxnMarkerTopic_1(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write(_pack_ib(o.coordinator_epoch, o.transaction_version))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ibx(o.coordinator_epoch, o.transaction_version))
+        fields = _pack_ibx(o.coordinator_epoch, o.transaction_version)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_WriteTxnMarkersRequest_1(data: bytes, pos: int, budget: Budget) -> tuple[WriteTxnMarkersRequest, int]:
@@ -370,10 +353,7 @@ def _write_WriteTxnMarkersRequest_1(o: WriteTxnMarkersRequest, write: Write, ver
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if markers_list:
         _write_WriteTxnMarkersRequestWritableTxnMarker_1(markers_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteTxnMarkersRequest_2(data: bytes, pos: int, budget: Budget) -> tuple[WriteTxnMarkersRequest, int]:
@@ -400,10 +380,7 @@ def _write_WriteTxnMarkersRequest_2(o: WriteTxnMarkersRequest, write: Write, ver
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if markers_list:
         _write_WriteTxnMarkersRequestWritableTxnMarker_2(markers_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult], int]:
@@ -421,11 +398,8 @@ def _read_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(data: bytes,
 
 def _write_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(items: Iterable[WriteTxnMarkersResponseWritableTxnMarkerPartitionResult], write: Write, version: int) -> None:
     for o in items:
-        if o.unknown_tagged_fields:
-            write(_pack_ih(o.partition_index, o.error_code))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_ihx(o.partition_index, o.error_code))
+        fields = _pack_ihx(o.partition_index, o.error_code)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteTxnMarkersResponseWritableTxnMarkerTopicResult], int]:
@@ -472,10 +446,7 @@ def _write_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(items: Iterable
         write(UVARINT_1[n] if n < 128 else write_uvarint(n))
         if partitions_list:
             _write_WriteTxnMarkersResponseWritableTxnMarkerPartitionResult_1(partitions_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteTxnMarkersResponseWritableTxnMarkerResult_1(data: bytes, pos: int, count: int, budget: Budget) -> tuple[list[WriteTxnMarkersResponseWritableTxnMarkerResult], int]:
@@ -503,17 +474,10 @@ def _write_WriteTxnMarkersResponseWritableTxnMarkerResult_1(items: Iterable[Writ
     for o in items:
         topics_list = o.topics
         n = len(topics_list) + 1
-        if n < 128:
-            write(_pack_qB(o.producer_id, n))
-        else:
-            write(_pack_q(o.producer_id))
-            write(write_uvarint(n))
+        write(_pack_qB(o.producer_id, n) if n < 128 else _pack_q(o.producer_id) + write_uvarint(n))
         if topics_list:
             _write_WriteTxnMarkersResponseWritableTxnMarkerTopicResult_1(topics_list, write, version)
-        if o.unknown_tagged_fields:
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(b"\x00")
+        write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 def _read_WriteTxnMarkersResponse_1(data: bytes, pos: int, budget: Budget) -> tuple[WriteTxnMarkersResponse, int]:
@@ -540,10 +504,7 @@ def _write_WriteTxnMarkersResponse_1(o: WriteTxnMarkersResponse, write: Write, v
     write(UVARINT_1[n] if n < 128 else write_uvarint(n))
     if markers_list:
         _write_WriteTxnMarkersResponseWritableTxnMarkerResult_1(markers_list, write, version)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 WriteTxnMarkersRequest.READERS = (_read_WriteTxnMarkersRequest_1, _read_WriteTxnMarkersRequest_2,)

@@ -16,7 +16,6 @@ from kvorum.wire.primitives import (
 )
 
 _read_bB = Struct(">bB").unpack_from
-_pack_b = Struct(">b").pack
 _pack_bx = Struct(">bx").pack
 __all__ = ["ZkMigrationStateRecord"]
 
@@ -54,11 +53,8 @@ def _read_ZkMigrationStateRecord_0(data: bytes, pos: int, budget: Budget) -> tup
 
 
 def _write_ZkMigrationStateRecord_0(o: ZkMigrationStateRecord, write: Write, version: int) -> None:
-    if o.unknown_tagged_fields:
-        write(_pack_b(o.zk_migration_state))
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(_pack_bx(o.zk_migration_state))
+    fields = _pack_bx(o.zk_migration_state)
+    write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 ZkMigrationStateRecord.READERS = (_read_ZkMigrationStateRecord_0,)

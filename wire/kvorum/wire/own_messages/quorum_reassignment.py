@@ -33,7 +33,6 @@ _read_bB = Struct(">bB").unpack_from
 _read_i16sqqB = Struct(">i16sqqB").unpack_from
 _pack_b = Struct(">b").pack
 _pack_bB = Struct(">bB").pack
-_pack_i16sqq = Struct(">i16sqq").pack
 _pack_i16sqqx = Struct(">i16sqqx").pack
 __all__ = ["QuorumReassignment"]
 
@@ -110,11 +109,8 @@ def _write_QuorumReassignmentTarget_0(items: Iterable[QuorumReassignmentTarget],
     for o in items:
         if len(o.replica_directory_id) != 16:
             not_a_uuid(o.replica_directory_id)
-        if o.unknown_tagged_fields:
-            write(_pack_i16sqq(o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp))
-            write_tags(write, [], o.unknown_tagged_fields)
-        else:
-            write(_pack_i16sqqx(o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp))
+        fields = _pack_i16sqqx(o.replica_id, o.replica_directory_id, o.log_end_offset, o.last_fetch_timestamp)
+        write(fields[:-1] + write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else fields)
 
 
 def _read_QuorumReassignment_0(data: bytes, pos: int, budget: Budget) -> tuple[QuorumReassignment, int]:
@@ -155,16 +151,9 @@ def _write_QuorumReassignment_0(o: QuorumReassignment, write: Write, version: in
         _write_QuorumReassignmentTarget_0(targets_list, write, version)
     text = o.block_text.encode()
     n = len(text) + 1
-    if n < 128:
-        write(_pack_bB(o.block_reason, n))
-    else:
-        write(_pack_b(o.block_reason))
-        write(long_string_length(n))
+    write(_pack_bB(o.block_reason, n) if n < 128 else _pack_b(o.block_reason) + long_string_length(n))
     write(text)
-    if o.unknown_tagged_fields:
-        write_tags(write, [], o.unknown_tagged_fields)
-    else:
-        write(b"\x00")
+    write(write_tags([], o.unknown_tagged_fields) if o.unknown_tagged_fields else b"\x00")
 
 
 QuorumReassignment.READERS = (_read_QuorumReassignment_0,)
