@@ -29,6 +29,7 @@ from kvorum.wire.messages.metadata import (
 )
 from kvorum.wire.uuid_text import ZERO_UUID
 
+Cursor = DescribeTopicPartitionsRequest.Cursor
 VIEW = BrokerView(
     node_id=1, cluster_id="cluster", listener="PLAIN", random=Random(1), api_version=13
 )
@@ -241,10 +242,7 @@ def test_describe_cluster_asked_for_something_else(
 
 
 def described(
-    controller: ControllerUnderTest,
-    *names: str,
-    cursor: DescribeTopicPartitionsRequest.Cursor | None = None,
-    limit: int = 2000,
+    controller: ControllerUnderTest, *names: str, cursor: Cursor | None = None, limit: int = 2000
 ) -> DescribeTopicPartitionsResponse:
     request = DescribeTopicPartitionsRequest(
         topics=[DescribeTopicPartitionsRequest.TopicRequest(name) for name in names],
@@ -258,7 +256,7 @@ def pages(
     controller: ControllerUnderTest, limit: int, *names: str
 ) -> list[list[tuple[str | None, list[int]]]]:
     """Follow the cursors from page to page."""
-    cursor: DescribeTopicPartitionsRequest.Cursor | None = None
+    cursor: Cursor | None = None
     found: list[list[tuple[str | None, list[int]]]] = []
     while True:
         response = described(controller, *names, cursor=cursor, limit=limit)
@@ -267,7 +265,7 @@ def pages(
         at = response.next_cursor
         if at is None:
             return found
-        cursor = DescribeTopicPartitionsRequest.Cursor(at.topic_name, at.partition_index)
+        cursor = Cursor(at.topic_name, at.partition_index)
 
 
 @pytest.mark.parametrize(
@@ -301,18 +299,18 @@ def test_partitions_of_topics_that_are_not_there(controller: ControllerUnderTest
     ("cursor", "message"),
     [
         (
-            DescribeTopicPartitionsRequest.Cursor("b", 0),
+            Cursor("b", 0),
             "DescribeTopicPartitionsRequest topic list should contain the cursor topic: b",
         ),
         pytest.param(
-            DescribeTopicPartitionsRequest.Cursor("a", -1),
+            Cursor("a", -1),
             "DescribeTopicPartitionsRequest cursor partition must be valid: "
             "Cursor(topicName='a', partitionIndex=-1)",
         ),
     ],
 )
 def test_cursors_that_make_no_sense(
-    controller: ControllerUnderTest, cursor: DescribeTopicPartitionsRequest.Cursor, message: str
+    controller: ControllerUnderTest, cursor: Cursor, message: str
 ) -> None:
     with pytest.raises(RequestError) as caught:
         described(controller, "a", cursor=cursor)
