@@ -62,11 +62,6 @@ a user's client id, a user, then client ids; names before defaults, as in Kafka.
 """
 
 
-def node_rows() -> Iterator[str]:
-    own = {each.name for each in OWN_DEFINITIONS}
-    yield from rows(KEYS_IN_USE - topic_default_keys().keys() - own)
-
-
 def rows(names: Iterable[str]) -> Iterator[str]:
     for name in sorted(names):
         definition = NODE_CONFIGS[name]
@@ -97,6 +92,7 @@ def code(text: str | None) -> str:
 
 
 def page() -> str:
+    own = {each.name for each in OWN_DEFINITIONS}
     return "\n".join(
         (
             HEAD,
@@ -104,13 +100,13 @@ def page() -> str:
             "",
             "| key | default | meaning |",
             "|---|---|---|",
-            *node_rows(),
+            *rows(KEYS_IN_USE - topic_default_keys().keys() - own),
             "",
             "## Keys of kvorum's own",
             "",
             "| key | default | meaning |",
             "|---|---|---|",
-            *rows(each.name for each in OWN_DEFINITIONS),
+            *rows(own),
             "",
             "## Defaults of a topic's keys",
             "",

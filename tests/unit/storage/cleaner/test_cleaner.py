@@ -207,7 +207,9 @@ def test_old_messages_become_batches_and_the_end_is_said_where_nothing_is_left()
     wrapper[7] = 3
     world = World()
     world.log.append(bytes(wrapper))
-    (alone,) = read_entries(builder_of_one(module, None))
+    builder_of_one = module.LegacyRecordBatchBuilder(1, 0, 1 << 20)
+    builder_of_one.append(0, timestamp=START_MS, key=None, value=b"value")
+    (alone,) = read_entries(bytes(builder_of_one.build()))
     world.log.append((4).to_bytes(8, "big") + bytes(alone.data[8:]))
     world.clean()
     first, last = world.batches()
@@ -218,12 +220,6 @@ def test_old_messages_become_batches_and_the_end_is_said_where_nothing_is_left()
         (2, b"a", b"2"),
     ]
     assert (last.base_offset, last.record_count) == (4, 0)
-
-
-def builder_of_one(module: Any, key: bytes | None) -> bytes:
-    builder = module.LegacyRecordBatchBuilder(1, 0, 1 << 20)
-    builder.append(0, timestamp=START_MS, key=key, value=b"value")
-    return bytes(builder.build())
 
 
 def test_a_segment_of_empty_batches_is_cleaned(world: World) -> None:
