@@ -24,11 +24,12 @@ class Scanned:
         self.log = MetadataLog.open(HERE, files=self.disk.mount(), config=CONFIG, now_ms=0)
         self.scan = LogScan(self.disk, HERE)
 
-    def append(self, *, epoch: int = 1, flush: bool = True) -> None:
+    def append(self, count: int = 1, *, epoch: int = 1, flush: bool = True) -> None:
         log = self.log.local_log
-        log.append(make_batch(log.log_end_offset, epoch=epoch, values=(b"v" * 30,)))
-        if flush:
-            log.flush()
+        for _ in range(count):
+            log.append(make_batch(log.log_end_offset, epoch=epoch, values=(b"v" * 30,)))
+            if flush:
+                log.flush()
 
     def offsets(self) -> list[int]:
         return [batch.base_offset for batch in self.scan.batches_from(0)]
@@ -63,8 +64,7 @@ def test_what_was_not_synced_is_not_durable(one: Scanned) -> None:
 
 
 def test_a_truncation_changes_everything_after_it(one: Scanned) -> None:
-    for _ in range(9):
-        one.append()
+    one.append(9)
     one.scan.refresh()
     one.log.local_log.truncate_to(3, now_ms=0)
     one.append(epoch=2)
@@ -74,8 +74,7 @@ def test_a_truncation_changes_everything_after_it(one: Scanned) -> None:
 
 
 def test_what_goes_at_the_front_is_not_a_change(one: Scanned) -> None:
-    for _ in range(9):
-        one.append()
+    one.append(9)
     one.scan.refresh()
     writer = one.log.create_snapshot(OffsetAndEpoch(8, 1), high_watermark=9)
     assert writer is not None
@@ -89,8 +88,7 @@ def test_what_goes_at_the_front_is_not_a_change(one: Scanned) -> None:
 
 
 def test_a_log_that_makes_way_for_a_snapshot_begins_after_it(one: Scanned) -> None:
-    for _ in range(9):
-        one.append()
+    one.append(9)
     one.scan.refresh()
     one.log.local_log.truncate_fully_and_start_at(5, now_ms=0)
     assert one.scan.refresh() == 5
@@ -107,8 +105,7 @@ def test_what_a_crashed_process_had_appended_is_new(one: Scanned) -> None:
 
 
 def test_a_flipped_bit_ends_the_log(one: Scanned) -> None:
-    for _ in range(3):
-        one.append()
+    one.append(3)
     one.scan.refresh()
     one.disk.directory_at(HERE).names["00000000000000000000.log"].flip(150, 1)
     assert one.scan.refresh() == 1
@@ -129,8 +126,7 @@ def test_snapshots_count_while_no_log_is_there() -> None:
 @pytest.mark.parametrize("bit", range(64))
 def test_an_append_is_known_by_its_place_though_an_offset_has_rotted(bit: int) -> None:
     one = Scanned()
-    for _ in range(3):
-        one.append()
+    one.append(3)
     one.scan.refresh()
     marks = one.scan.marks()
     one.append()

@@ -59,6 +59,15 @@ def moving(manager: LogManager) -> UnifiedLog:
     return future
 
 
+def close_while_moving(files: FaultyFiles, *later: bytes) -> None:
+    """Leave a future log, and records that the current one has got since."""
+    manager = started(files)
+    moving(manager)
+    for value in later:
+        append(manager.directories[0].logs[PARTITION], sent(value))
+    manager.shutdown(broker_epoch=3)
+
+
 def copy(log: UnifiedLog, future: UnifiedLog) -> None:
     source, copied = log.local_log, future.local_log
     while copied.log_end_offset < source.log_end_offset:
@@ -97,10 +106,7 @@ def test_a_future_log_takes_the_place_of_the_current_one(files: FaultyFiles) -> 
 
 
 def test_a_move_goes_on_after_a_start(files: FaultyFiles) -> None:
-    manager = started(files)
-    moving(manager)
-    append(manager.directories[0].logs[PARTITION], sent(b"later"))
-    manager.shutdown(broker_epoch=3)
+    close_while_moving(files, b"later")
     again = started(files)
     current, future = again.get_log(PARTITION), again.future_log(PARTITION)
     assert current is not None
@@ -113,19 +119,14 @@ def test_a_move_goes_on_after_a_start(files: FaultyFiles) -> None:
 
 def test_a_start_goes_on_with_a_move_that_the_controller_knows_of(files: FaultyFiles) -> None:
     """Records after the copy are in the current log alone; Kafka's drops that log here."""
-    manager = started(files)
-    moving(manager)
-    append(manager.directories[0].logs[PARTITION], sent(b"later"))
-    manager.shutdown(broker_epoch=3)
+    close_while_moving(files, b"later")
     again = started(files, assigned=THERE)
     assert values_in(log_in(again))[-1] == b"later"
     assert again.future_log(PARTITION) is not None
 
 
 def test_a_future_log_without_a_current_one_takes_its_place(files: FaultyFiles) -> None:
-    manager = started(files)
-    moving(manager)
-    manager.shutdown(broker_epoch=3)
+    close_while_moving(files)
     files.remove_directory(HERE / "topic-0")
     elsewhere = started(files)
     assert elsewhere.get_log(PARTITION) is None
@@ -183,9 +184,7 @@ def test_of_two_logs_that_the_metadata_has_nowhere_the_one_that_ends_later_count
 
 
 def test_the_future_log_of_another_topic_is_set_aside(files: FaultyFiles) -> None:
-    manager = started(files)
-    moving(manager)
-    manager.shutdown(broker_epoch=3)
+    close_while_moving(files)
     assert started(files, topic_id=None).future_log(PARTITION) is None
     (stray,) = files.list_directories(THERE)
     assert stray.endswith("-stray")
@@ -218,9 +217,7 @@ def test_deleted_records_stay_deleted_in_the_next_directory(files: FaultyFiles) 
 def test_two_current_logs_are_one_where_the_metadata_has_the_replica() -> None:
     for assigned in (HERE, THERE):
         files = FaultyFiles()
-        manager = started(files)
-        moving(manager)
-        manager.shutdown(broker_epoch=3)
+        close_while_moving(files)
         (name,) = files.list_directories(THERE)
         files.rename(THERE / name, THERE / "topic-0")
         assert started(files, assigned=assigned).get_log(PARTITION) is not None
@@ -295,9 +292,7 @@ def test_a_name_that_would_be_too_long_cannot_move() -> None:
 
 
 def test_two_future_logs_of_a_partition_are_refused(files: FaultyFiles) -> None:
-    manager = started(files)
-    moving(manager)
-    manager.shutdown(broker_epoch=3)
+    close_while_moving(files)
     files.make_directory(THERE / f"topic-0.{bytes(16).hex()}-future")
     with pytest.raises(CorruptFileError, match="second"):
         started(files)
