@@ -116,6 +116,14 @@ def row_lines(row: Row) -> Iterator[str]:
     yield "    ),"
 
 
+def import_lines(head: str, names: Sequence[str]) -> list[str]:
+    """Return an import, on one line if it fits."""
+    line = f"{head} {', '.join(names)}"
+    if len(line) <= LINE_LENGTH_MAX:
+        return [line]
+    return [f"{head} (", *(f"    {name}," for name in names), ")"]
+
+
 def module_text(title: str, tables: Mapping[str, Sequence[Row]]) -> str:
     """Return the source of one module of tables."""
     body: list[str] = []
@@ -138,9 +146,7 @@ def module_text(title: str, tables: Mapping[str, Sequence[Row]]) -> str:
         "",
         f"from {PACKAGE}.definition import ConfigDefinition as Key",
         f"from {PACKAGE}.definition import {enums}",
-        f"from {PACKAGE}.validators import (",
-        *(f"    {name}," for name in used),
-        ")",
+        *import_lines(f"from {PACKAGE}.validators import", used),
         "",
         *(f"{name} = ConfigType.{name}" for name in types),
         *(f"{name} = UpdateMode.{name}" for name in modes),
