@@ -13,6 +13,11 @@ def reader_name(layout: Layout) -> str:
     return f"_read_{class_name(layout.message.name, layout.struct.name)}_{layout.lowest}"
 
 
+def _is_number(kind: str) -> bool:
+    """Return whether values of a type are numbers, which an array has side by side."""
+    return kind in FIXED_WIDTHS and kind != "uuid"
+
+
 def _is_compact_int32s(each: FieldLayout) -> bool:
     kind = each.field.type
     return kind.is_array and kind.name == "int32" and each.is_compact
@@ -223,8 +228,7 @@ class ReaderEmitter:
             with lines.block("else:"):
                 self._elements(each, target)
             return
-        kind = each.field.type.name
-        if kind in FIXED_WIDTHS and kind != "uuid":
+        if _is_number(each.field.type.name):
             with lines.block("if n < 0:"):
                 lines.add(f'check_length(-1, pos, size, what="{json_name(each.field.name)}")')
         self._elements(each, target)
@@ -243,7 +247,7 @@ class ReaderEmitter:
             with self._lines.block("else:"):
                 self._lines.add(f'{target} = read_numbers(data, pos, n, "i", budget)')
                 self._lines.add("pos += 4 * n")
-        elif kind in FIXED_WIDTHS and kind != "uuid":
+        elif _is_number(kind):
             code, width = FIXED_WIDTHS[kind]
             self._lines.add(f'{target} = read_numbers(data, pos, n, "{code}", budget)')
             self._lines.add(f"pos += {width} * n" if width > 1 else "pos += n")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from kvorum.metadata.api_modules import Api
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import Refuse
 from kvorum.wire.primitives import Message
 
 if TYPE_CHECKING:
@@ -31,6 +31,6 @@ class RaftApi(Api[Request_co], Generic[Request_co]):
     - `refuse`: returns the response that refuses the whole request, in a version.
     """
 
-    refuse: Callable[[Message, RequestError, int], Message]
+    refuse: Refuse[Message]
     admit: Callable[[MetadataImage, Message], Message | None] | None = None
     complete: Callable[[Message, ReassignmentDescription], None] | None = None
