@@ -61,7 +61,7 @@ class Member:
         self.generation = answer.generation_id
 
     def take_part(self, *, session_ms: int = LONG_MS, rebalance_ms: int = LONG_MS) -> None:
-        """Join a rebalance that waits for nobody else."""
+        """Join a rebalance that waits for no other member."""
         self.join(session_ms=session_ms, rebalance_ms=rebalance_ms)
         self.joined()
 

@@ -189,7 +189,7 @@ class DrivenLeader:
         return is_new
 
     def uncommitted_text(self) -> str:
-        """Return what Kafka says to who has to wait for the commit of the latest change."""
+        """Return Kafka's text for a change that has to wait for the commit of the latest one."""
         return (
             "Request timed out waiting for voters to commit the latest voter change at "
             f"Optional[{self.history.voters_offset}] with HWM {self.core.high_watermark}"

@@ -18,7 +18,7 @@ from kvorum.simulation.world import World
 DURATION_MS = 20_000
 DYNAMIC_SEED = 28
 UPGRADED_SEED = 17
-"""Three voters and a controller that is none."""
+"""Three voters and a controller that is not a voter."""
 
 
 def _options_of(seed: int, duration_ms: int) -> Options:
@@ -26,7 +26,7 @@ def _options_of(seed: int, duration_ms: int) -> Options:
 
 
 def _dynamic_world() -> tuple[World, list[SimulatedNode], SimulatedNode]:
-    """Run a world without faults; return it, its voters, and the controller that is none."""
+    """Run a world without faults; return it, its voters, and the controller that is not a voter."""
     world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
     world.run()
     voters = [node for node in world.nodes.values() if node.part is Part.VOTER]

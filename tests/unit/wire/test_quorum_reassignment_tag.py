@@ -30,5 +30,7 @@ def test_it_survives_every_version_of_the_response(version: int) -> None:
 
 
 @pytest.mark.parametrize("tags", [None, [], [(9, b"x")], [(REASSIGNMENT_TAG, b"\xff")]])
-def test_without_the_tag_or_with_another_it_is_none(tags: list[tuple[int, bytes]] | None) -> None:
+def test_a_partition_without_a_readable_tag_has_no_reassignment(
+    tags: list[tuple[int, bytes]] | None,
+) -> None:
     assert reassignment_in(DescribeQuorumResponse.PartitionData(unknown_tagged_fields=tags)) is None

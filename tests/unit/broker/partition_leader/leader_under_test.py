@@ -66,7 +66,7 @@ class Leading:
         return self.leader.on_fetch(replace(fetch, **changes), self.now_ms)
 
     def shrink(self) -> tuple[int, ...] | None:
-        """Take those that lag out of the ISR; return who is to stay, if that is a change."""
+        """Take replicas that lag out of the ISR; return the proposed ISR, None without a change."""
         proposal = self.leader.shrink(self.now_ms)
         return None if proposal is None else tuple(member for member, _ in proposal.isr)
 
