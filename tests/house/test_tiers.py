@@ -73,7 +73,11 @@ def run(project: Path, *options: str) -> str:
     """Return what pytest prints about the project."""
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = run_python(
-        *("-m", "pytest", "-p", "tests.support.tiers", *options),
+        "-m",
+        "pytest",
+        "-p",
+        "tests.support.tiers",
+        *options,
         folder=project,
         environment=os.environ | {"PYTHONPATH": paths},
     )

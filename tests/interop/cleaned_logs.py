@@ -288,9 +288,12 @@ class OurLog:
     def _choice(self) -> str:
         part = self._part()
         facts = (
-            *(part.first_dirty_offset, str(part.is_checkpoint_wrong).lower()),
-            *(part.first_uncleanable_offset, part.clean_bytes),
-            *(part.cleanable_bytes, part.overdue_ms),
+            part.first_dirty_offset,
+            str(part.is_checkpoint_wrong).lower(),
+            part.first_uncleanable_offset,
+            part.clean_bytes,
+            part.cleanable_bytes,
+            part.overdue_ms,
         )
         return " ".join(map(str, facts))
 

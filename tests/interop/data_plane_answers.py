@@ -70,9 +70,15 @@ def name_of(name: str, topic_id: bytes, names: Mapping[bytes, str]) -> str:
 def fetched(response: FetchResponse, names: Mapping[bytes, str]) -> list[object]:
     return [
         (
-            *(response.error_code, name, partition.partition_index, partition.error_code),
-            *(partition.high_watermark, partition.last_stable_offset, partition.log_start_offset),
-            *(partition.aborted_transactions, whole_batches(partition.records, name)),
+            response.error_code,
+            name,
+            partition.partition_index,
+            partition.error_code,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log_start_offset,
+            partition.aborted_transactions,
+            whole_batches(partition.records, name),
         )
         for topic in response.responses
         for name in (name_of(topic.topic, topic.topic_id, names),)

@@ -18,7 +18,12 @@ KEY = "kvorum.quorum.target.voters"
 # The parts of a real node that records go through: what they log as an error concerns the target
 # voters. Others fail now and then when a node starts or stops, or while no node leads.
 CONCERNED = (
-    *(" fault", "Fault", "ConfigPublisher", "ConfigurationControlManager", "Loader", "Snapshot"),
+    " fault",
+    "Fault",
+    "ConfigPublisher",
+    "ConfigurationControlManager",
+    "Loader",
+    "Snapshot",
     KEY,
 )
 # A real node that stops closes its parts while others still use them, and says so as a fault: its

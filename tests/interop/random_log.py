@@ -30,8 +30,16 @@ METADATA_VERSION = 30
 BROKERS = range(6)
 # The last two come in another order as UTF-16 than as code points.
 NAMES = (
-    *("a", "b.c", "d_e", "-", "é", "x" * 40, "(y)", "z\\"),
-    *("\N{FULLWIDTH TILDE}", "\N{GRINNING FACE}"),
+    "a",
+    "b.c",
+    "d_e",
+    "-",
+    "é",
+    "x" * 40,
+    "(y)",
+    "z\\",
+    "\N{FULLWIDTH TILDE}",
+    "\N{GRINNING FACE}",
 )
 BATCH_RECORDS_MAX = 12
 
@@ -44,11 +52,22 @@ class RandomLog:
         self._image = MetadataImage()
         self._offset = 0
         self._draws: tuple[Callable[[], RecordAndVersion | None], ...] = (
-            *(self._register_broker, self._change_broker, self._unregister_broker),
-            *(self._feature_level, self._topic, *[self._partition] * 2),
-            *(*[self._change_partition] * 3, self._clear_elr, self._config, self._client_quota),
-            *(self._access_control_entry, self._remove_access_control_entry, self._credential),
-            *(self._token, self._remove_token, self._producer_ids),
+            self._register_broker,
+            self._change_broker,
+            self._unregister_broker,
+            self._feature_level,
+            self._topic,
+            *[self._partition] * 2,
+            *[self._change_partition] * 3,
+            self._clear_elr,
+            self._config,
+            self._client_quota,
+            self._access_control_entry,
+            self._remove_access_control_entry,
+            self._credential,
+            self._token,
+            self._remove_token,
+            self._producer_ids,
         )
 
     def batches(self, count: int) -> list[list[RecordAndVersion]]:

@@ -21,8 +21,13 @@ NAMES = ("*", "a", "ab", "abc", "b", "a*", "kafka-cluster", "abcd", "A", "*a")
 TYPES = tuple(kind for kind in AclResourceType if kind > AclResourceType.ANY)
 OPERATIONS = tuple(operation for operation in AclOperation if operation > AclOperation.ANY)
 IMPLICATIONS = (
-    *(AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER),
-    *(AclOperation.DESCRIBE, AclOperation.ALTER_CONFIGS, AclOperation.DESCRIBE_CONFIGS),
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.DELETE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
+    AclOperation.ALTER_CONFIGS,
+    AclOperation.DESCRIBE_CONFIGS,
 )
 PERMISSIONS = (PermissionType.ALLOW, PermissionType.ALLOW, PermissionType.DENY)
 PRINCIPALS = ("User:alice", "User:bob", "User:*", "Group:alice", "User:a:b", "User:")
@@ -51,8 +56,13 @@ class World:
         yield "\t".join(("authorizer", ";".join(self.rules.super_users), allows))
         for entry in self.acls.entries.values():
             words = (
-                *(int(entry.resource_type), entry.resource_name, int(entry.pattern_type)),
-                *(entry.principal, entry.host, int(entry.operation), int(entry.permission_type)),
+                int(entry.resource_type),
+                entry.resource_name,
+                int(entry.pattern_type),
+                entry.principal,
+                entry.host,
+                int(entry.operation),
+                int(entry.permission_type),
             )
             yield "\t".join(("entry", *map(str, words)))
 
@@ -120,9 +130,13 @@ def _filter_question(
         permission_type=random.choice((PermissionType.ANY, PermissionType.DENY)),
     )
     words = (
-        *(int(wanted.resource_type), wanted.name or "-", int(wanted.pattern_type)),
-        *(wanted.principal or "-", wanted.host or "-"),
-        *(int(wanted.operation), int(wanted.permission_type)),
+        int(wanted.resource_type),
+        wanted.name or "-",
+        int(wanted.pattern_type),
+        wanted.principal or "-",
+        wanted.host or "-",
+        int(wanted.operation),
+        int(wanted.permission_type),
     )
     found = len(list(matching_entries(world.acls, wanted)))
     return "\t".join(("match", *map(str, words))), found

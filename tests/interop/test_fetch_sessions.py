@@ -112,9 +112,13 @@ class Server:
         return [
             (
                 topic.topic or self.names.get(topic.topic_id, UNKNOWN),
-                *(partition.partition_index, partition.error_code, partition.high_watermark),
-                *(partition.last_stable_offset, partition.log_start_offset),
-                *(partition.aborted_transactions, offsets(partition.records or b"")),
+                partition.partition_index,
+                partition.error_code,
+                partition.high_watermark,
+                partition.last_stable_offset,
+                partition.log_start_offset,
+                partition.aborted_transactions,
+                offsets(partition.records or b""),
             )
             for topic in answer.responses
             for partition in topic.partitions

@@ -60,10 +60,16 @@ class Question(NamedTuple):
         rules = self.rules
         parts = (
             -1 if rules.compression is None else int(rules.compression),
-            *(int(rules.is_compacted), TYPE_NAMES[rules.timestamp_type]),
-            *(rules.timestamp_before_max_ms, rules.timestamp_after_max_ms, NOW_MS),
-            *(self.target.first_offset, self.target.leader_epoch, self.origin.name),
-            *(rules.record_bytes_max, self.data.hex()),
+            int(rules.is_compacted),
+            TYPE_NAMES[rules.timestamp_type],
+            rules.timestamp_before_max_ms,
+            rules.timestamp_after_max_ms,
+            NOW_MS,
+            self.target.first_offset,
+            self.target.leader_epoch,
+            self.origin.name,
+            rules.record_bytes_max,
+            self.data.hex(),
         )
         return " ".join(map(str, parts))
 

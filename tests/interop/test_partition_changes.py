@@ -54,12 +54,27 @@ class Case:
         """The case as the Java side reads it."""
         p = self.partition
         words: list[int | str | Brokers] = [
-            *(int(self.version), self.min_insync_replicas, int(self.is_elr_enabled)),
-            *(p.replicas, tuple(one[-1] for one in p.directories), p.isr),
-            *(p.removing_replicas, p.adding_replicas, p.leader, p.leader_recovery_state),
-            *(p.elr, p.last_known_elr, self.alive, self.isr, self.replicas),
-            *(self.removing, self.adding, self.election.name, self.recovery_state),
-            *(self.unclean, self.assigned),
+            int(self.version),
+            self.min_insync_replicas,
+            int(self.is_elr_enabled),
+            p.replicas,
+            tuple(one[-1] for one in p.directories),
+            p.isr,
+            p.removing_replicas,
+            p.adding_replicas,
+            p.leader,
+            p.leader_recovery_state,
+            p.elr,
+            p.last_known_elr,
+            self.alive,
+            self.isr,
+            self.replicas,
+            self.removing,
+            self.adding,
+            self.election.name,
+            self.recovery_state,
+            self.unclean,
+            self.assigned,
         ]
         return " ".join(
             (",".join(map(str, word)) or "-") if isinstance(word, tuple) else str(word)

@@ -35,9 +35,17 @@ from kvorum.wire.primitives import Message
 
 IS_WHOLE: Final = os.environ.get("KVORUM_BAD_INPUT") == "all"
 KEYS: Final = (
-    *(ApiKey.FETCH, ApiKey.SASL_HANDSHAKE, ApiKey.API_VERSIONS, ApiKey.SASL_AUTHENTICATE),
-    *(ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.FETCH_SNAPSHOT),
-    *(ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER, ApiKey.UPDATE_RAFT_VOTER),
+    ApiKey.FETCH,
+    ApiKey.SASL_HANDSHAKE,
+    ApiKey.API_VERSIONS,
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.FETCH_SNAPSHOT,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER,
 )
 EPOCHS: Final = frozenset({"replicaEpoch", "leaderEpoch"})
 FIRST_WITH_REPLICA_STATE: Final = 15

@@ -37,8 +37,17 @@ class Vandal:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self._bytes_damages: tuple[Callable[[bytes], tuple[str, bytes]], ...] = (
-            *(self._flip, self._flip, self._flip, self._byte, self._cut, self._cut_out),
-            *(self._zeroed, self._zeroed_end, self._doubled, self._appended, self._exchanged),
+            self._flip,
+            self._flip,
+            self._flip,
+            self._byte,
+            self._cut,
+            self._cut_out,
+            self._zeroed,
+            self._zeroed_end,
+            self._doubled,
+            self._appended,
+            self._exchanged,
         )
 
     def damages(self, contents: Contents, count: int) -> Iterator[Damage]:

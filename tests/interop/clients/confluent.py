@@ -137,8 +137,13 @@ def _entries(admin: Any) -> list[Any]:
 
 def _any_filter(admin: Any) -> Any:
     return admin.AclBindingFilter(
-        *(admin.ResourceType.ANY, None, admin.ResourcePatternType.ANY, PRINCIPAL, None),
-        *(admin.AclOperation.ANY, admin.AclPermissionType.ANY),
+        admin.ResourceType.ANY,
+        None,
+        admin.ResourcePatternType.ANY,
+        PRINCIPAL,
+        None,
+        admin.AclOperation.ANY,
+        admin.AclPermissionType.ANY,
     )
 
 

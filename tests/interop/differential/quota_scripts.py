@@ -11,8 +11,14 @@ USERS: Final[Sequence[str | None]] = ("alice", "bob", None)
 CLIENTS: Final[Sequence[str | None]] = ("app", "job", None)
 ADDRESSES: Final[Sequence[str | None]] = ("10.0.0.1", "::1", "10.0.0.2", None)
 STRANGE_PARTS: Final[Sequence[tuple[str, str | None]]] = (
-    *(("user", ""), ("client-id", ""), ("ip", ""), ("ip", "256.0.0.1.2"), ("ip", "10.0.0.1/8")),
-    *(("group", "g"), ("", "x"), ("User", "alice")),
+    ("user", ""),
+    ("client-id", ""),
+    ("ip", ""),
+    ("ip", "256.0.0.1.2"),
+    ("ip", "10.0.0.1/8"),
+    ("group", "g"),
+    ("", "x"),
+    ("User", "alice"),
 )
 CLIENT_KEYS: Final = (
     "producer_byte_rate",
@@ -23,8 +29,19 @@ CLIENT_KEYS: Final = (
 IP_KEY: Final = "connection_creation_rate"
 GOOD_VALUES: Final = (1.0, 2.0, 1024.0, 0.5, 1e6)
 STRANGE_VALUES: Final = (
-    *(0.0, -1.0, 0.25, 1.0000001, 1.00001, 2147483647.0, 2147483648.0),
-    *(9.223372036854775e18, 9.223372036854775807e18, 9.3e18, 1e300, float("inf"), 5e-324),
+    0.0,
+    -1.0,
+    0.25,
+    1.0000001,
+    1.00001,
+    2147483647.0,
+    2147483648.0,
+    9.223372036854775e18,
+    9.223372036854775807e18,
+    9.3e18,
+    1e300,
+    float("inf"),
+    5e-324,
 )
 AMPLE: Final = {"request_percentage": 4096.0, "controller_mutation_rate": 100_000.0}
 SHA_256, SHA_512 = 1, 2

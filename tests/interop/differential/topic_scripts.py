@@ -9,8 +9,15 @@ from tests.interop.differential.view import uuid_of
 
 LONGEST_NAME: Final = 249
 BAD_NAMES: Final = (
-    *("", ".", "..", "a b", "a/b", "\u00e4", "x" * (LONGEST_NAME + 1)),
-    *("__cluster_metadata", "a\x00b"),
+    "",
+    ".",
+    "..",
+    "a b",
+    "a/b",
+    "\u00e4",
+    "x" * (LONGEST_NAME + 1),
+    "__cluster_metadata",
+    "a\x00b",
 )
 GOOD_NAMES: Final = ("__consumer_offsets", "x" * LONGEST_NAME, "a-b", "A.1", "...")
 GOOD_CONFIGS: Final[Sequence[tuple[str, str | None]]] = (
@@ -195,9 +202,13 @@ def delete_badly(story: Story) -> None:
     name = story.topic()
     unknown = {"name": None, "topicId": uuid_of(3, 3)}
     rows = [
-        *(_by_id(NO_TOPIC), unknown, {**_by_id(name), "name": name}),
+        _by_id(NO_TOPIC),
+        unknown,
+        {**_by_id(name), "name": name},
         *({"name": each} for each in (NO_TOPIC, "a b", "")),
-        *(_by_id(name), {"name": name}, unknown),
+        _by_id(name),
+        {"name": name},
+        unknown,
     ]
     _delete(story, story.some(rows), [name])
 

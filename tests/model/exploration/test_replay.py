@@ -34,8 +34,14 @@ from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.valid_offset_and_epoch import ValidityKind, ValidOffsetAndEpoch
 
 NEW_DISK = (
-    *("form 1 2 3", "run 2500", "crash 3", "wipe 3 9"),
-    *("start 3", "run 2000", "crash 2", "run 9000"),
+    "form 1 2 3",
+    "run 2500",
+    "crash 3",
+    "wipe 3 9",
+    "start 3",
+    "run 2000",
+    "crash 2",
+    "run 9000",
 )
 """A voter has lost its disk and the leader has gone: the third voter has no majority."""
 IS_LARGE = bool(os.environ.get("KVORUM_MODEL_LARGE"))

@@ -56,7 +56,9 @@ def removes_the_lowest(
 
 DEFECTS: dict[str, tuple[object, str, object, str]] = {
     "a removal without a majority that fetches": (
-        *(next_step, "_has_fetching_majority", always),
+        next_step,
+        "_has_fetching_majority",
+        always,
         "majority_fetches_after_step",
     ),
     "a leader that is removed like any other": (
@@ -64,11 +66,15 @@ DEFECTS: dict[str, tuple[object, str, object, str]] = {
         "leader_leaves_last",
     ),
     "a target that is taken as it is": (
-        *(CatchUp, "has_caught_up", always),
+        CatchUp,
+        "has_caught_up",
+        always,
         "added_voter_has_caught_up",
     ),
     "any voter that is added by hand": (
-        *(admission, "_are_wanted", always),
+        admission,
+        "_are_wanted",
+        always,
         "changes_by_hand_follow_the_targets",
     ),
 }

@@ -64,7 +64,8 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "node.controller",
         (
             "tests/node/test_quorum_reassignment_proxy.py",
-            *("tests/node/raft/test_quorum_controller.py", "tests/unit/node/test_lifecycle.py"),
+            "tests/node/raft/test_quorum_controller.py",
+            "tests/unit/node/test_lifecycle.py",
         ),
     ),
     (

@@ -80,7 +80,12 @@ class Scratch:
     def run(self, tests: Sequence[str]) -> Verdict:
         """Run tests up to the first that fails; raises NoVerdictError."""
         done = self._run_python(
-            *("-m", "pytest", "-q", "-x", "-rf", "--no-header"),
+            "-m",
+            "pytest",
+            "-q",
+            "-x",
+            "-rf",
+            "--no-header",
             *("--timeout", str(TEST_TIMEOUT_SECONDS), "-p", "no:cacheprovider"),
             *(f"--deselect={test}" for test in self._deselected),
             *tests,

@@ -62,34 +62,47 @@ def _normal(text: str) -> str:
 
 EDITS: dict[str, tuple[str, str, str, str]] = {
     "an expression within another": (
-        *("others and self.deadline <= now", "others or now"),
-        *("others and self.deadline <= now", "others or now"),
+        "others and self.deadline <= now",
+        "others or now",
+        "others and self.deadline <= now",
+        "others or now",
     ),
     "an expression by one that binds less": (
-        *("self.is_removed", "a if b else c"),
-        *("if self.is_removed or", "if (a if b else c) or"),
+        "self.is_removed",
+        "a if b else c",
+        "if self.is_removed or",
+        "if (a if b else c) or",
     ),
     "formatted otherwise": (
-        *("(self.is_removed or\n (others and (self.deadline <= now)))", "True"),
-        *("self.is_removed or (others and self.deadline <= now)", "True"),
+        "(self.is_removed or\n (others and (self.deadline <= now)))",
+        "True",
+        "self.is_removed or (others and self.deadline <= now)",
+        "True",
     ),
     "two statements by one": (
-        *("  self.resign()\n  return None", "return 0"),
-        *("self.resign()\n            return None", "return 0"),
+        "  self.resign()\n  return None",
+        "return 0",
+        "self.resign()\n            return None",
+        "return 0",
     ),
     "a statement by several": (
-        *("return self.deadline", "if now:\n    return 0\nreturn 1"),
+        "return self.deadline",
+        "if now:\n    return 0\nreturn 1",
         "        return self.deadline",
         "        if now:\n            return 0\n        return 1",
     ),
     "a statement goes": ("self.resign()", "", "            self.resign()\n", ""),
     "all that a block holds goes": (
-        *("self.resign()\nreturn None", ""),
-        *("self.resign()\n            return None", "pass"),
+        "self.resign()\nreturn None",
+        "",
+        "self.resign()\n            return None",
+        "pass",
     ),
     "an except clause goes": (
-        *("except OSError as error:\n    self.fail(error)", ""),
-        *("        except OSError as error:\n            self.fail(error)\n", ""),
+        "except OSError as error:\n    self.fail(error)",
+        "",
+        "        except OSError as error:\n            self.fail(error)\n",
+        "",
     ),
 }
 """An old piece and a new one, and what becomes of which part of the file."""

@@ -43,8 +43,11 @@ from kvorum.wire.records import RecordBatch, read_batches
 
 
 _LOSSES = (
-    *(promises.LEADER_COMPLETE, promises.COMMITTED_IN_SYNC, promises.ONCE_IN_ORDER),
-    *(promises.ACKNOWLEDGED, promises.OFFSETS_KEPT),
+    promises.LEADER_COMPLETE,
+    promises.COMMITTED_IN_SYNC,
+    promises.ONCE_IN_ORDER,
+    promises.ACKNOWLEDGED,
+    promises.OFFSETS_KEPT,
 )
 LOSS = frozenset(one.meaning for one in _LOSSES)
 STANDSTILL = frozenset(
@@ -172,47 +175,66 @@ def _sync_nothing(patch: pytest.MonkeyPatch) -> None:
 MISTAKES: dict[str, tuple[Make, int, frozenset[str]]] = {
     "the high watermark goes by the committed ISR": (_committed_isr_only, 7, LOSS),
     "who is to leave the ISR has left it": (
-        *(in_place_of(PendingShrinkIsr, "maximal", property(shrunk_at_once)), 2, LOSS),
+        in_place_of(PendingShrinkIsr, "maximal", property(shrunk_at_once)),
+        2,
+        LOSS,
     ),
     "the high watermark moves below min.insync.replicas": (
-        *(in_place_of(PartitionLeader, "is_under_min_isr", property(never)), 1, LOSS),
+        in_place_of(PartitionLeader, "is_under_min_isr", property(never)),
+        1,
+        LOSS,
     ),
     "lost logs are not noticed": (
-        *(in_place_of(broker_registration, "_was_shutdown_clean", always), 21, LOSS),
+        in_place_of(broker_registration, "_was_shutdown_clean", always),
+        21,
+        LOSS,
     ),
     "a change is never given up": (
-        *(in_place_of(PartitionLeader, "lead", lead_and_keep_the_change), 9, STANDSTILL),
+        in_place_of(PartitionLeader, "lead", lead_and_keep_the_change),
+        9,
+        STANDSTILL,
     ),
     "a follower truncates to its high watermark": (
         in_place_of(replica_fetcher, "initial_fetch_state", truncating_to_the_high_watermark),
-        *(3, LOSS),
+        3,
+        LOSS,
     ),
     "producers of truncated records are remembered": (
         in_place_of(UnifiedLog, "_after_truncation", keep_producers_of_truncated_records),
         # Their transactions are taken for open, or for aborted ones.
-        *(3, LOSS | {promises.READS_COMMITTED.meaning}),
+        3,
+        LOSS | {promises.READS_COMMITTED.meaning},
     ),
     "a flush makes nothing durable": (
-        *(_sync_nothing, 1, frozenset({promises.SOUND_DISK.meaning, P6.meaning})),
+        _sync_nothing,
+        1,
+        frozenset({promises.SOUND_DISK.meaning, P6.meaning}),
     ),
     "changes by past leaders are accepted": (
-        *(in_place_of(alter_partition, "refusal_code", lenient_refusal_code), 30, LOSS),
+        in_place_of(alter_partition, "refusal_code", lenient_refusal_code),
+        30,
+        LOSS,
     ),
     "the start of the leader's epoch is ignored": (
-        *(in_place_of(PartitionLeader, "_expansion", expansion_below_the_epoch_start), 12, LOSS),
+        in_place_of(PartitionLeader, "_expansion", expansion_below_the_epoch_start),
+        12,
+        LOSS,
     ),
     "a report of where a log is takes the place of its move's": (
         in_place_of(ReplicaAlterLogDirsManager, "has_reported", never),
         # The move waits for ever, and compaction for its end.
-        *(60167, frozenset({promises.COMPACTED.meaning})),
+        60167,
+        frozenset({promises.COMPACTED.meaning}),
     ),
     "a flush of a log that has moved takes its directory offline": (
         in_place_of(LocalLog, "flush", flush_even_if_closed),
-        *(801061, frozenset({promises.ALL_IN_SYNC_AGAIN.meaning})),
+        801061,
+        frozenset({promises.ALL_IN_SYNC_AGAIN.meaning}),
     ),
     "a log that moves keeps what its replica has lost": (
         in_place_of(Partition, "truncate_to", truncate_no_copy),
-        *(870533, frozenset({promises.READ_IS_COMMITTED.meaning})),
+        870533,
+        frozenset({promises.READ_IS_COMMITTED.meaning}),
     ),
     "answers of another epoch are taken": (_take_answers_of_another_epoch, 4, STANDSTILL),
 }

@@ -32,9 +32,16 @@ from kvorum.wire.primitives import Message
 CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
 LISTENER = "CONTROLLER"
 QUORUM_KEYS = (
-    *(ApiKey.FETCH, ApiKey.API_VERSIONS, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH),
-    *(ApiKey.END_QUORUM_EPOCH, ApiKey.DESCRIBE_QUORUM, ApiKey.FETCH_SNAPSHOT),
-    *(ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER, ApiKey.UPDATE_RAFT_VOTER),
+    ApiKey.FETCH,
+    ApiKey.API_VERSIONS,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.FETCH_SNAPSHOT,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER,
 )
 _ENDS = (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError, RaftStoppedError)
 QUICK = RaftConfig(
@@ -244,7 +251,7 @@ class Replica:
         return last
 
     async def snapshot(self, end_offset: int, *values: list[bytes]) -> bool:
-        """Have a snapshot written; return whether there was none that far."""
+        """Have a snapshot written; return whether it is new."""
         return await self.node.create_snapshot(
             end_offset=end_offset,
             epoch=self.node.epoch,

@@ -17,8 +17,13 @@ from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsRes
 from kvorum.wire.primitives import Message
 
 QUORUM_KEYS = (
-    *(ApiKey.FETCH, ApiKey.API_VERSIONS, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH),
-    *(ApiKey.END_QUORUM_EPOCH, ApiKey.DESCRIBE_QUORUM, ApiKey.FETCH_SNAPSHOT),
+    ApiKey.FETCH,
+    ApiKey.API_VERSIONS,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.FETCH_SNAPSHOT,
 )
 _SIZE = struct.Struct(">i")
 

@@ -228,8 +228,15 @@ def hangs_up(data: bytes) -> None:
 
 
 FRAMES: Final[list[Spoil]] = [
-    *(garbage, negative_size, huge_size, no_size, other_correlation),
-    *(half, longer, shorter, hangs_up),
+    garbage,
+    negative_size,
+    huge_size,
+    no_size,
+    other_correlation,
+    half,
+    longer,
+    shorter,
+    hangs_up,
 ]
 
 

@@ -27,9 +27,15 @@ from kvorum.wire.primitives import Message
 # Epochs are 32 bits: the highest is left for an election, so the one before is the last to enter.
 LAST_EPOCH: Final = 2**31 - 1
 QUORUM_KEYS: Final = (
-    *(ApiKey.FETCH, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH),
-    *(ApiKey.DESCRIBE_QUORUM, ApiKey.FETCH_SNAPSHOT, ApiKey.ADD_RAFT_VOTER),
-    *(ApiKey.REMOVE_RAFT_VOTER, ApiKey.UPDATE_RAFT_VOTER),
+    ApiKey.FETCH,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.FETCH_SNAPSHOT,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER,
 )
 INVALID_REQUEST: Final = ErrorCode.INVALID_REQUEST
 RANDOM_REQUESTS: Final = 3000

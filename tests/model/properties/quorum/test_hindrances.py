@@ -209,7 +209,11 @@ def test_when_the_hindrances_end_the_way_goes_on_from_there() -> None:
         (world,) = world.after(step)
         assert steps_left(world, wanted) == left - 1
     assert [text.partition(":")[0] for text in passed] == [
-        *("add voter 4", "remove voter 3", "wait", "add voter 5", "remove voter 2")
+        "add voter 4",
+        "remove voter 3",
+        "wait",
+        "add voter 5",
+        "remove voter 2",
     ]
 
 

@@ -172,7 +172,12 @@ def test_the_example_of_the_proposal() -> None:
         steps.append(str(step).partition(":")[0])
         world = min(world.after(step), key=lambda after: after.leader.id)
     assert steps == [
-        *("add voter 4", "remove voter 3", "add voter 5", "remove voter 2"),
-        *("add voter 6", "hand over the leadership", "remove voter 1"),
+        "add voter 4",
+        "remove voter 3",
+        "add voter 5",
+        "remove voter 2",
+        "add voter 6",
+        "hand over the leadership",
+        "remove voter 1",
     ]
     assert world.voters == frozenset(map(old, (4, 5, 6)))
