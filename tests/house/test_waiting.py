@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Iterator
 
 import pytest
 from tests.support.threads import Threads
@@ -15,8 +16,8 @@ from tests.support.waiting import (
 )
 
 
-def test_the_first_answer_that_is_something_is_returned() -> None:
-    answers = iter([None, False, 0])
+def test_a_number_is_an_answer_and_what_is_empty_is_none() -> None:
+    answers: Iterator[object] = iter((None, False, (), "", 0))
     assert wait_for(lambda: next(answers), "a number") == 0
 
 

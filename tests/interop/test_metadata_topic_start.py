@@ -43,7 +43,7 @@ def reset_reads(
         # A reader that goes on at the end has nothing until there is something new.
         with RawClient(servers) as broker:
             create_topic(broker, create)
-        wait_for(lambda: reader.poll() or reader.records or None, "something is read")
+        wait_for(lambda: reader.poll() or reader.records, "something is read")
         return reader.records
 
 

@@ -81,14 +81,14 @@ class Stream:
     def catch_up(self, offset: int) -> None:
         """Wait until the rows reach an offset; there is always news, so not until there is none."""
 
-        def look() -> bool | None:
+        def look() -> bool:
             assert self._query is not None
             assert self._query.exception() is None, self._query.exception()
             progress = self._query.lastProgress
             if progress is None:
-                return None
+                return False
             end = json.loads(progress.json)["sources"][0]["endOffset"]
-            return True if end is not None and end["offset"] >= offset else None
+            return end is not None and bool(end["offset"] >= offset)
 
         wait_for(look, f"the query has come to offset {offset}")
 

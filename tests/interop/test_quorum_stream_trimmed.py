@@ -88,7 +88,7 @@ def read_around_a_trim(controller: Controller) -> None:
     ]
     stopped.stop()
     with QuotaWriter(lambda: [controller.address]) as writer:
-        wait_for(lambda: controller.snapshots or None, "there is a snapshot")
+        wait_for(lambda: controller.snapshots, "there is a snapshot")
         assert without_snapshot.plan()
         writer.wait_for_more(100)
     wait_for(controller.has_latest_snapshot, "the last snapshot is there")

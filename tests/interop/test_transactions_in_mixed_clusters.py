@@ -217,7 +217,7 @@ def set_transaction_version(cluster: BrokerCluster, version: int) -> None:
     for broker in cluster.brokers.values():
         bootstrap = ("--bootstrap-server", broker.address)
 
-        def look(bootstrap: tuple[str, ...] = bootstrap) -> bool | None:
+        def look(bootstrap: tuple[str, ...] = bootstrap) -> bool:
             shown = cluster.tools.run("kafka-features", *bootstrap, "describe").stdout
             found = re.search(r"transaction\.version.*FinalizedVersionLevel: (\d+)", shown)
             return found is not None and int(found[1]) == version

@@ -171,8 +171,7 @@ def test_an_invalid_value_of_a_broker_keeps_no_topic_from_its_own(
     set_config(cluster, ResourceType.BROKER, "", "log.roll.hours", "soon")
     set_config(cluster, ResourceType.TOPIC, topic, "max.message.bytes", "300")
     wait_for(
-        lambda: produce(broker, topic, batch(bytes(500))).error_code == 10 or None,
-        "the batch is too large",
+        lambda: produce(broker, topic, batch(bytes(500))).error_code == 10, "the batch is too large"
     )
 
 

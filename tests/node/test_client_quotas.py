@@ -127,7 +127,7 @@ def test_a_consumer_beyond_its_quota_gets_nothing_and_is_muted(client: RawClient
     # Refused bytes do not count; earlier ones are forgotten after two windows.
     limit(client, "consumer_byte_rate", 150_000)
     wait_for(
-        lambda: client.ask(request, FetchResponse, FETCH_VERSION).responses or None,
+        lambda: client.ask(request, FetchResponse, FETCH_VERSION).responses,
         "the consumer's quota has room again",
     )
 

@@ -60,8 +60,8 @@ def read(broker: RawClient, name: str) -> dict[int, bytes | None]:
     return found
 
 
-def is_gone(broker: RawClient, name: str) -> bool | None:
-    return fetch(broker, name, 0).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or None
+def is_gone(broker: RawClient, name: str) -> bool:
+    return fetch(broker, name, 0).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_of_each_key_the_latest_record_stays(broker: RawClient) -> None:
@@ -71,7 +71,7 @@ def test_of_each_key_the_latest_record_stays(broker: RawClient) -> None:
     fill(broker, "compacted")
     fill(broker, "kept")
     # The active segment stays as it is; each one before it holds some seven batches.
-    wait_for(lambda: len(read(broker, "compacted")) < KEYS + 10 or None, "it is compacted")
+    wait_for(lambda: len(read(broker, "compacted")) < KEYS + 10, "it is compacted")
     values = read(broker, "compacted")
     assert values.items() >= {one: b"%d" % one for one in range(COUNT - KEYS, COUNT)}.items()
     assert len(read(broker, "kept")) == COUNT
@@ -89,7 +89,7 @@ def test_a_topic_is_deleted_while_it_is_compacted(cluster: Cluster, broker: RawC
         wait_for(partial(is_gone, broker, name), "the topic is gone")
     create(broker, "next", configs)
     fill(broker, "next")
-    wait_for(lambda: len(read(broker, "next")) < COUNT or None, "it is compacted")
+    wait_for(lambda: len(read(broker, "next")) < COUNT, "it is compacted")
 
 
 def test_what_is_deleted_goes_once_its_delay_is_over(cluster: Cluster, broker: RawClient) -> None:
@@ -100,10 +100,10 @@ def test_what_is_deleted_goes_once_its_delay_is_over(cluster: Cluster, broker: R
     def files(pattern: str) -> list[str]:
         return [path.name for path in cluster.folder.rglob(pattern)]
 
-    wait_for(lambda: len(read(broker, "topic")) < KEYS + 10 or None, "it is compacted")
-    wait_for(lambda: not files("*.deleted") or None, "replaced segments are gone")
+    wait_for(lambda: len(read(broker, "topic")) < KEYS + 10, "it is compacted")
+    wait_for(lambda: not files("*.deleted"), "replaced segments are gone")
     assert files("topic-0")
     with RawClient(cluster.controller_servers) as controller:
         delete_topic(controller, "topic")
     wait_for(partial(is_gone, broker, "topic"), "the topic is gone")
-    wait_for(lambda: not files("topic-0*") or None, "the topic's folder is gone")
+    wait_for(lambda: not files("topic-0*"), "the topic's folder is gone")

@@ -47,10 +47,7 @@ def test_controller_and_broker_describe_a_reassignment_while_it_lasts() -> None:
         want(cluster.bootstrap_servers, f"1:{uuid_to_text(OTHER_DISK)}")
         # The target voters are described at once, and what the reassignment waits for a moment
         # later.
-        wait_for(
-            lambda: reassignment_figures(metrics_port)["blocked_reason"] or None,
-            "a step is blocked",
-        )
+        wait_for(lambda: reassignment_figures(metrics_port)["blocked_reason"], "a step is blocked")
         told = told_by(cluster.controller_servers)
         assert told is not None
         assert told.block_text

@@ -97,7 +97,7 @@ def held_back(cluster: Cluster, broker: RawClient, folder: Path) -> tuple[str, s
         assert produce(broker, "slow", batch(bytes(VALUE_BYTES))).error_code == ErrorCode.NONE
     set_config(cluster, ResourceType.BROKER, "", ALTER_LOG_DIRS_RATE, "1")
     wait_for(
-        lambda: cluster.node(1).shared_server.loader.published.configs.of_cluster() or None,
+        lambda: bool(cluster.node(1).shared_server.loader.published.configs.of_cluster()),
         "the broker knows the bound",
     )
     assert alter(broker, "slow", folder / the_other(here)) == ErrorCode.NONE
@@ -106,10 +106,10 @@ def held_back(cluster: Cluster, broker: RawClient, folder: Path) -> tuple[str, s
 
 
 def wait_until_held_back(broker: RawClient, here: str) -> None:
-    def is_slow() -> bool | None:
+    def is_slow() -> bool:
         found = {one.is_future: one for one in replicas(broker, "slow")}
         is_under_way = len(found) == 2 and found[False].directory == here
-        return (is_under_way and 0 < found[True].offset_lag < 5 + COUNT) or None
+        return is_under_way and 0 < found[True].offset_lag < 5 + COUNT
 
     wait_for(is_slow, "the move is held back", otherwise=lambda: replicas(broker, "slow"))
 

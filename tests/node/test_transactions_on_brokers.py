@@ -141,9 +141,9 @@ def test_a_marker_ends_the_transaction_of_a_batch_that_need_not_be_verified(
     set_config(cluster, ResourceType.BROKER, "", VERIFICATION_KEY, "false")
     records = batch(b"aborted", is_transactional=True)
 
-    def is_appended() -> bool | None:
+    def is_appended() -> bool:
         answered = produce(broker, TOPIC, records, transactional_id="mine")
-        return answered.error_code == ErrorCode.NONE or None
+        return answered.error_code == ErrorCode.NONE
 
     wait_for(is_appended, "the broker knows that it need not ask")
     before = read(broker)

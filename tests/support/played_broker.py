@@ -48,13 +48,13 @@ def register_broker(quorum: Quorum) -> None:
     quorum.wait_for(lambda: try_to_register(quorum.leader().address), "a broker can be registered")
 
 
-def try_to_register(controller: str) -> bool | None:
-    """Tell whether it worked; None, too, where this is no active controller, or not any more."""
+def try_to_register(controller: str) -> bool:
+    """Tell whether it worked: a controller that is not active, or not any more, refuses."""
     try:
         with RawClient(controller) as client:
-            return _register(client) or None
+            return _register(client)
     except OSError:
-        return None
+        return False
 
 
 def _register(client: RawClient) -> bool:

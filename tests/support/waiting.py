@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Final, TypeVar, cast
+from typing import Final, TypeGuard, TypeVar, cast
 
 PATIENCE_S: Final = 60.0 * float(os.environ.get("KVORUM_TEST_PATIENCE", "1"))
 """The patience for a state: far longer than it ever takes where nothing is wrong."""
@@ -35,7 +35,7 @@ def wait_for(
     otherwise: Callable[[], object] | None = None,
     patience_s: float = PATIENCE_S,
 ) -> _Found:
-    """Return the first answer of `look` that is neither None nor False.
+    """Return the first answer of `look` that is something: a number, even 0, or what is not empty.
 
     An error of a type in `not_yet` counts as None. Raises NeverCameAboutError.
     """
@@ -46,7 +46,7 @@ def wait_for(
             last = found = look()
         except not_yet as error:
             last, found = error, None
-        if found is not None and found is not False:
+        if _is_something(found):
             return found
         if time.monotonic() > deadline:
             raise NeverCameAboutError(_complaint(state, last, otherwise, patience_s))
@@ -67,7 +67,7 @@ async def wait_for_async(
             found = await cast("Awaitable[_Found | None]", asked)
         else:
             found = asked
-        if found is not None and found is not False:
+        if _is_something(found):
             return found
         if time.monotonic() > deadline:
             raise NeverCameAboutError(_complaint(state, found, otherwise, PATIENCE_S))
@@ -88,7 +88,7 @@ def wait_for_change(
     """
     deadline = time.monotonic() + patience_s
     with changed:
-        while (found := look()) is None or found is False:
+        while not _is_something(found := look()):
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 break
@@ -110,7 +110,7 @@ async def wait_for_event(
     patience = asyncio.timeout(patience_s)
     try:
         async with patience:
-            while (found := look()) is None or found is False:
+            while not _is_something(found := look()):
                 changed.clear()
                 await changed.wait()
             return found
@@ -118,6 +118,10 @@ async def wait_for_event(
         if not patience.expired():
             raise
         raise NeverCameAboutError(_complaint(state, look(), otherwise, patience_s)) from None
+
+
+def _is_something(found: _Found | None) -> TypeGuard[_Found]:
+    return bool(found) or (found == 0 and found is not False)
 
 
 def _complaint(

@@ -228,7 +228,7 @@ def _close(side: Side) -> None:
     results = side.ask("CreateAcls", {"creations": creations})["results"]
     assert not any(result["errorCode"] for result in results)
     side.wait_until(
-        lambda: side.ask("DescribeAcls", ANYTHING)["errorCode"], "it goes by the entries"
+        lambda: side.ask("DescribeAcls", ANYTHING)["errorCode"] != 0, "it goes by the entries"
     )
 
 

@@ -165,7 +165,7 @@ def test_voters_who_moved_are_found_by_who_ran_and_by_who_starts(tmp_path: Path)
                 "the one that starts finds the quorum",
             )
             quorum.wait_for(
-                lambda: {"ran", "starts"} <= read_topics(who_starts.address).keys() or None,
+                lambda: {"ran", "starts"} <= read_topics(who_starts.address).keys(),
                 "the broker that starts sees all topics",
             )
 
@@ -193,10 +193,10 @@ def test_a_leader_that_is_cut_off_finds_out_and_those_it_served_find_the_next(
         assert quorum.leader() in voters
 
 
-def create_topic(address: str, name: str) -> bool | None:
-    """Create a topic through a broker; None where it has to be tried again."""
+def create_topic(address: str, name: str) -> bool:
+    """Create a topic through a broker; False where it has to be tried again."""
     try:
         (code,) = create(address, name)
     except (OSError, AssertionError):
-        return None
-    return code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS} or None
+        return False
+    return code in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}

@@ -119,28 +119,28 @@ def _run_tool(quorum: ProxiedQuorum, replaced: Node, *arguments: str) -> None:
     addresses = ",".join(member.address for member in others)
     command = [*KVORUM, "quorum", "--bootstrap-controller", addresses, *arguments]
 
-    def run() -> bool | None:
+    def run() -> bool:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
         )
         if "TimeoutException" in done.stderr + done.stdout:
-            return None
+            return False
         assert done.returncode == 0, done.stdout + done.stderr
         return True
 
     quorum.wait_for(run, f"the leader gets to {arguments}")
 
 
-def _is_caught_up(quorum: ProxiedQuorum, member: Node) -> bool | None:
+def _is_caught_up(quorum: ProxiedQuorum, member: Node) -> bool:
     answer = quorum.described()
     if answer is None:
-        return None
+        return False
     ends = [
         one.log_end_offset
         for one in answer.observers
         if (one.replica_id, one.replica_directory_id) == (member.node_id, member.directory_id)
     ]
-    return ends >= [answer.high_watermark] or None
+    return ends >= [answer.high_watermark]
 
 
 @pytest.mark.slow

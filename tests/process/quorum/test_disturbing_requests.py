@@ -215,9 +215,9 @@ def _vote_in(setting: Setting, epoch: int) -> VoteRequest:
     return request
 
 
-def _leads_from(quorum: ProxiedQuorum, epoch: int) -> bool | None:
+def _leads_from(quorum: ProxiedQuorum, epoch: int) -> bool:
     answer = quorum.described()
-    return (answer is not None and answer.leader_epoch >= epoch) or None
+    return answer is not None and answer.leader_epoch >= epoch
 
 
 def _tell_if_there(setting: Setting) -> Any:

@@ -119,9 +119,8 @@ def brokers(quorum: ProxiedQuorum, tmp_path: Path) -> Iterator[list[Node]]:
 def create_everywhere(brokers: list[Node], *names: str) -> int:
     """Create topics; return the end of the log once every broker has them."""
 
-    def try_once() -> bool | None:
-        codes = create(brokers[0].address, *names)
-        return True if set(codes) <= {0, 36} else None
+    def try_once() -> bool:
+        return set(create(brokers[0].address, *names)) <= {0, 36}
 
     wait_for(try_once, f"{names} are created", otherwise=brokers[0].process.last_words)
     ends = {end_offset_at(brokers[0])}

@@ -34,8 +34,8 @@ def create_at_leader(quorum: Quorum, names: Sequence[str]) -> bool:
 def commit_topic(quorum: Quorum, prefix: str) -> None:
     """Create a topic at the node that comes to lead."""
 
-    def is_created() -> bool | None:
-        return create_at_leader(quorum, [f"{prefix}-{uuid4().hex}"]) or None
+    def is_created() -> bool:
+        return create_at_leader(quorum, [f"{prefix}-{uuid4().hex}"])
 
     quorum.wait_for(is_created, "a topic can be created")
 
@@ -62,11 +62,11 @@ def wait_until_it_is_a_voter(quorum: Quorum, member: Node, writers: Writers) -> 
     quorum.wait_for(lambda: _is_voter(quorum, member), f"{member.node_id} is still a voter")
 
 
-def _is_voter(quorum: Quorum, member: Node) -> bool | None:
+def _is_voter(quorum: Quorum, member: Node) -> bool:
     """Tell whether a member is a voter under the directory id that it has now, and has it all."""
     answer = quorum.described()
     if answer is None:
-        return None
+        return False
     found = [one for one in answer.current_voters if one.replica_id == member.node_id]
     is_found = [one.replica_directory_id for one in found] == [member.directory_id]
-    return (is_found and found[0].log_end_offset >= answer.high_watermark) or None
+    return is_found and found[0].log_end_offset >= answer.high_watermark

@@ -150,7 +150,7 @@ def test_processes_that_are_killed_leave_nothing_behind(
             assert complaint.read().endswith(said)
         else:
             assert process.returncode == -signal.SIGKILL
-    wait_for(lambda: not commands(workers) or None, f"{workers} have ended")
+    wait_for(lambda: not commands(workers), f"{workers} have ended")
 
 
 @pytest.mark.process
@@ -194,11 +194,11 @@ def test_an_interrupt_ends_all_even_if_one_waits_for_the_reader(tmp_path: Path) 
         room = fcntl.fcntl(output, fcntl.F_GETPIPE_SZ)
         # A page that a small write began is not filled by the next one.
         full = room - select.PIPE_BUF
-        wait_for(lambda: waiting_bytes(output) >= full or None, "the pipe is full")
+        wait_for(lambda: waiting_bytes(output) >= full, "the pipe is full")
         workers = started_workers(process.pid)
         assert workers
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait() == 1
         assert process.stderr is not None
         assert process.stderr.read() == b"kvorum dump-log: interrupted\n"
-    wait_for(lambda: not commands(workers) or None, f"{workers} have ended")
+    wait_for(lambda: not commands(workers), f"{workers} have ended")
