@@ -29,17 +29,11 @@ class Formats:
     def emit(self, lines: Lines) -> None:
         """Define every constant asked for, in order of name."""
         for code in sorted(self._readers):
-            lines.add(f'{self.reader(code)} = Struct(">{code}").unpack_from')
+            lines.add(f'{self.reader(code)} = unpacker("{code}")')
         for code in sorted(self._writers):
-            lines.add(f'{self.writer(code)} = Struct(">{code}").pack')
+            lines.add(f'{self.writer(code)} = packer("{code}")')
         for code in sorted(self._array_writers):
-            packs = f'tuple(Struct(f">{code}{{n}}i").pack for n in range(17))'
-            lines.add(f"{self.array_writers(code)} = {packs}")
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the module needs no format at all."""
-        return not (self._readers or self._writers or self._array_writers)
+            lines.add(f'{self.array_writers(code)} = packers("{code}")')
 
 
 class ReadRun:

@@ -13,6 +13,46 @@ from typing import Any, ClassVar, NoReturn, Protocol, Self, TypeAlias, TypeVar
 
 from kvorum.wire.errors import DecodeError, EncodeError, UnsupportedVersionError
 
+__all__ = [
+    "EMPTY",
+    "INT32S_AND_BYTE",
+    "INT32_COMPACT",
+    "INT32_COUNTED",
+    "INT32_LAST",
+    "INT32_READERS",
+    "UVARINT_1",
+    "Budget",
+    "Message",
+    "Struct",
+    "Tags",
+    "Write",
+    "check_array",
+    "check_length",
+    "decode_with_replacement",
+    "end_of_tag",
+    "fail",
+    "long_int32s",
+    "long_int32s_or_null",
+    "long_string_length",
+    "long_uvarint",
+    "new",
+    "no_tags",
+    "non_default",
+    "not_a_uuid",
+    "null_field",
+    "packer",
+    "packers",
+    "read_numbers",
+    "read_tag",
+    "read_tags",
+    "string_length",
+    "unpacker",
+    "write_numbers",
+    "write_tags",
+    "write_uvarint",
+]
+"""The names that generated modules import."""
+
 STRING_BYTES_MAX = 32_767
 """Longest string of the protocol, in both encodings; Kafka refuses longer ones both ways."""
 UVARINT_BYTES_MAX = 5
@@ -57,18 +97,32 @@ new: New = object.__new__
 EMPTY: list[Any] = []
 """The value for "not given" where None means null. Never stored, never changed."""
 UVARINT_1 = tuple(bytes([value]) for value in range(128))
-INT32_READERS: tuple[Callable[[bytes, int], tuple[int, ...]], ...] = tuple(
-    struct.Struct(f">{count}i").unpack_from for count in range(SMALL_ARRAY)
-)
-INT32_COUNTED = tuple(struct.Struct(f">i{count}i").pack for count in range(SMALL_ARRAY))
-INT32_COMPACT = tuple(struct.Struct(f">B{count}i").pack for count in range(SMALL_ARRAY))
-INT32S_AND_BYTE: tuple[tuple[Callable[[bytes, int], tuple[int, ...]], int], ...] = tuple(
-    (struct.Struct(f">{max(count - 1, 0)}i").unpack_from, 4 * count - 3)
-    for count in range(SMALL_ARRAY + 1)
+
+
+def unpacker(code: str) -> Callable[[bytes, int], tuple[Any, ...]]:
+    """Return the function that reads big-endian values at a place of the data."""
+    return struct.Struct(f">{code}").unpack_from
+
+
+def packer(code: str) -> Callable[..., bytes]:
+    """Return the function that writes big-endian values."""
+    return struct.Struct(f">{code}").pack
+
+
+def packers(code: str, after: str = "") -> tuple[Callable[..., bytes], ...]:
+    """Return functions that write values and an array of int32 after them, by its short length."""
+    return tuple(packer(f"{code}{count}i{after}") for count in range(SMALL_ARRAY))
+
+
+INT32_READERS = tuple(unpacker(f"{count}i") for count in range(SMALL_ARRAY))
+INT32_COUNTED = packers("i")
+INT32_COMPACT = packers("B")
+INT32S_AND_BYTE = tuple(
+    (unpacker(f"{max(count - 1, 0)}i"), 4 * count - 3) for count in range(SMALL_ARRAY + 1)
 )
 """By compact count, which is one more than the elements: what reads them, and how far the byte
 after them ends."""
-INT32_LAST = tuple(struct.Struct(f">B{count}ix").pack for count in range(SMALL_ARRAY))
+INT32_LAST = packers("B", after="x")
 """A compact array with an empty tagged section after it."""
 
 

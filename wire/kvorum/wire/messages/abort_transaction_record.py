@@ -4,22 +4,7 @@
 from __future__ import annotations
 
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tag,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
 __all__ = ["AbortTransactionRecord"]
 

@@ -3,19 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    no_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_qqqq = Struct(">qqqq").unpack_from
-_pack_qqqq = Struct(">qqqq").pack
+_read_qqqq = unpacker("qqqq")
+_pack_qqqq = packer("qqqq")
 __all__ = ["AbortedTxn"]
 
 

@@ -3,33 +3,18 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sbB = Struct(">16sbB").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_bbB = Struct(">bbB").unpack_from
-_pack_16sb = Struct(">16sb").pack
-_pack_16sbB = Struct(">16sbB").pack
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_bbx = Struct(">bbx").pack
+_read_16sbB = unpacker("16sbB")
+_read_bB = unpacker("bB")
+_read_bbB = unpacker("bbB")
+_pack_16sb = packer("16sb")
+_pack_16sbB = packer("16sbB")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_bbx = packer("bbx")
 __all__ = ["AccessControlEntryRecord"]
 
 

@@ -3,35 +3,20 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    new,
-    no_tags,
-    read_tags,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_qhB = Struct(">qhB").unpack_from
-_read_qhh = Struct(">qhh").unpack_from
-_pack_h = Struct(">h").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihx = Struct(">ihx").pack
-_pack_qh = Struct(">qh").pack
-_pack_qhB = Struct(">qhB").pack
-_pack_qhh = Struct(">qhh").pack
+_read_h = unpacker("h")
+_read_ih = unpacker("ih")
+_read_ihB = unpacker("ihB")
+_read_qhB = unpacker("qhB")
+_read_qhh = unpacker("qhh")
+_pack_h = packer("h")
+_pack_ih = packer("ih")
+_pack_ihx = packer("ihx")
+_pack_qh = packer("qh")
+_pack_qhB = packer("qhB")
+_pack_qhh = packer("qhh")
 __all__ = ["AddOffsetsToTxnRequest", "AddOffsetsToTxnResponse"]
 
 

@@ -5,63 +5,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COUNTED,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_read_qhtB = Struct(">qh?B").unpack_from
-_read_qhB = Struct(">qhB").unpack_from
-_read_qhi = Struct(">qhi").unpack_from
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ihx = Struct(">ihx").pack
-_pack_ii = Struct(">ii").pack
-_pack_qh = Struct(">qh").pack
-_pack_qht = Struct(">qh?").pack
-_pack_qhtB = Struct(">qh?B").pack
-_pack_qhB = Struct(">qhB").pack
-_pack_qhi = Struct(">qhi").pack
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ih = unpacker("ih")
+_read_ihB = unpacker("ihB")
+_read_ii = unpacker("ii")
+_read_qhtB = unpacker("qh?B")
+_read_qhB = unpacker("qhB")
+_read_qhi = unpacker("qhi")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ihx = packer("ihx")
+_pack_ii = packer("ii")
+_pack_qh = packer("qh")
+_pack_qht = packer("qh?")
+_pack_qhtB = packer("qh?B")
+_pack_qhB = packer("qhB")
+_pack_qhi = packer("qhi")
 __all__ = ["AddPartitionsToTxnRequest", "AddPartitionsToTxnResponse"]
 
 
-class AddPartitionsToTxnRequestAddPartitionsToTxnTopic(Fields):
+class AddPartitionsToTxnRequestAddPartitionsToTxnTopic(Struct):
     """AddPartitionsToTxnTopic of AddPartitionsToTxnRequest."""
 
     __slots__ = ('name', 'partitions')
@@ -81,7 +53,7 @@ class AddPartitionsToTxnRequestAddPartitionsToTxnTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AddPartitionsToTxnRequestAddPartitionsToTxnTransaction(Fields):
+class AddPartitionsToTxnRequestAddPartitionsToTxnTransaction(Struct):
     """AddPartitionsToTxnTransaction of AddPartitionsToTxnRequest."""
 
     __slots__ = ('transactional_id', 'producer_id', 'producer_epoch', 'verify_only', 'topics')
@@ -146,7 +118,7 @@ class AddPartitionsToTxnRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(Fields):
+class AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(Struct):
     """AddPartitionsToTxnPartitionResult of AddPartitionsToTxnResponse."""
 
     __slots__ = ('partition_index', 'partition_error_code')
@@ -166,7 +138,7 @@ class AddPartitionsToTxnResponseAddPartitionsToTxnPartitionResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(Fields):
+class AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(Struct):
     """AddPartitionsToTxnTopicResult of AddPartitionsToTxnResponse."""
 
     __slots__ = ('name', 'results_by_partition')
@@ -186,7 +158,7 @@ class AddPartitionsToTxnResponseAddPartitionsToTxnTopicResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AddPartitionsToTxnResponseAddPartitionsToTxnResult(Fields):
+class AddPartitionsToTxnResponseAddPartitionsToTxnResult(Struct):
     """AddPartitionsToTxnResult of AddPartitionsToTxnResponse."""
 
     __slots__ = ('transactional_id', 'topic_results')

@@ -4,46 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_tB = Struct(">?B").unpack_from
-_read_HB = Struct(">HB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ii16sB = Struct(">ii16sB").unpack_from
-_pack_tx = Struct(">?x").pack
-_pack_Hx = Struct(">Hx").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ii16s = Struct(">ii16s").pack
-_pack_ii16sB = Struct(">ii16sB").pack
+_read_tB = unpacker("?B")
+_read_HB = unpacker("HB")
+_read_ihB = unpacker("ihB")
+_read_ii16sB = unpacker("ii16sB")
+_pack_tx = packer("?x")
+_pack_Hx = packer("Hx")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ii16s = packer("ii16s")
+_pack_ii16sB = packer("ii16sB")
 __all__ = ["AddRaftVoterRequest", "AddRaftVoterResponse"]
 
 
-class AddRaftVoterRequestListener(Fields):
+class AddRaftVoterRequestListener(Struct):
     """Listener of AddRaftVoterRequest."""
 
     __slots__ = ('name', 'host', 'port')

@@ -3,22 +3,13 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_ihqiB = Struct(">ihqiB").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_pack_ihqix = Struct(">ihqix").pack
-_pack_iqx = Struct(">iqx").pack
+_read_ihqiB = unpacker("ihqiB")
+_read_iqB = unpacker("iqB")
+_pack_ihqix = packer("ihqix")
+_pack_iqx = packer("iqx")
 __all__ = ["AllocateProducerIdsRequest", "AllocateProducerIdsResponse"]
 
 

@@ -4,54 +4,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_t = Struct(">?").unpack_from
-_read_tB = Struct(">?B").unpack_from
-_read_dt = Struct(">d?").unpack_from
-_read_dtB = Struct(">d?B").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hh = Struct(">hh").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_t = Struct(">?").pack
-_pack_tx = Struct(">?x").pack
-_pack_dt = Struct(">d?").pack
-_pack_dtx = Struct(">d?x").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
+_read_t = unpacker("?")
+_read_tB = unpacker("?B")
+_read_dt = unpacker("d?")
+_read_dtB = unpacker("d?B")
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hh = unpacker("hh")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ii = unpacker("ii")
+_pack_t = packer("?")
+_pack_tx = packer("?x")
+_pack_dt = packer("d?")
+_pack_dtx = packer("d?x")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hh = packer("hh")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
 __all__ = ["AlterClientQuotasRequest", "AlterClientQuotasResponse"]
 
 
-class AlterClientQuotasRequestOpData(Fields):
+class AlterClientQuotasRequestOpData(Struct):
     """OpData of AlterClientQuotasRequest."""
 
     __slots__ = ('key', 'value', 'remove')
@@ -74,7 +54,7 @@ class AlterClientQuotasRequestOpData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterClientQuotasRequestEntityData(Fields):
+class AlterClientQuotasRequestEntityData(Struct):
     """EntityData of AlterClientQuotasRequest."""
 
     __slots__ = ('entity_type', 'entity_name')
@@ -94,7 +74,7 @@ class AlterClientQuotasRequestEntityData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterClientQuotasRequestEntryData(Fields):
+class AlterClientQuotasRequestEntryData(Struct):
     """EntryData of AlterClientQuotasRequest."""
 
     __slots__ = ('entity', 'ops')
@@ -142,7 +122,7 @@ class AlterClientQuotasRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterClientQuotasResponseEntityData(Fields):
+class AlterClientQuotasResponseEntityData(Struct):
     """EntityData of AlterClientQuotasResponse."""
 
     __slots__ = ('entity_type', 'entity_name')
@@ -162,7 +142,7 @@ class AlterClientQuotasResponseEntityData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterClientQuotasResponseEntryData(Fields):
+class AlterClientQuotasResponseEntryData(Struct):
     """EntryData of AlterClientQuotasResponse."""
 
     __slots__ = ('error_code', 'error_message', 'entity')

@@ -5,54 +5,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    Write,
-    check_array,
-    check_length,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_numbers,
-    read_tags,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_biB = Struct(">biB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ihiiB = Struct(">ihiiB").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_bix = Struct(">bix").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ihii = Struct(">ihii").pack
-_pack_ii = Struct(">ii").pack
-_pack_iiB = Struct(">iiB").pack
-_pack_iq = Struct(">iq").pack
-_pack_iqB = Struct(">iqB").pack
-_pack_iqx = Struct(">iqx").pack
-_packs_ihiiB = tuple(Struct(f">ihiiB{n}i").pack for n in range(17))
-_packs_iiB = tuple(Struct(f">iiB{n}i").pack for n in range(17))
+_read_16sB = unpacker("16sB")
+_read_biB = unpacker("biB")
+_read_ihB = unpacker("ihB")
+_read_ihiiB = unpacker("ihiiB")
+_read_iiB = unpacker("iiB")
+_read_iqB = unpacker("iqB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_bix = packer("bix")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ihii = packer("ihii")
+_pack_ii = packer("ii")
+_pack_iiB = packer("iiB")
+_pack_iq = packer("iq")
+_pack_iqB = packer("iqB")
+_pack_iqx = packer("iqx")
+_packs_ihiiB = packers("ihiiB")
+_packs_iiB = packers("iiB")
 __all__ = ["AlterPartitionRequest", "AlterPartitionResponse"]
 
 
-class AlterPartitionRequestBrokerState(Fields):
+class AlterPartitionRequestBrokerState(Struct):
     """BrokerState of AlterPartitionRequest."""
 
     __slots__ = ('broker_id', 'broker_epoch')
@@ -72,7 +52,7 @@ class AlterPartitionRequestBrokerState(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterPartitionRequestPartitionData(Fields):
+class AlterPartitionRequestPartitionData(Struct):
     """PartitionData of AlterPartitionRequest."""
 
     __slots__ = ('partition_index', 'leader_epoch', 'new_isr', 'new_isr_with_epochs', 'leader_recovery_state', 'partition_epoch')
@@ -104,7 +84,7 @@ class AlterPartitionRequestPartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterPartitionRequestTopicData(Fields):
+class AlterPartitionRequestTopicData(Struct):
     """TopicData of AlterPartitionRequest."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -155,7 +135,7 @@ class AlterPartitionRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterPartitionResponsePartitionData(Fields):
+class AlterPartitionResponsePartitionData(Struct):
     """PartitionData of AlterPartitionResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'leader_id', 'leader_epoch', 'isr', 'leader_recovery_state', 'partition_epoch')
@@ -190,7 +170,7 @@ class AlterPartitionResponsePartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterPartitionResponseTopicData(Fields):
+class AlterPartitionResponseTopicData(Struct):
     """TopicData of AlterPartitionResponse."""
 
     __slots__ = ('topic_id', 'partitions')

@@ -5,50 +5,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COMPACT,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s_or_null,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_itB = Struct(">i?B").unpack_from
-_read_ithB = Struct(">i?hB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_i = Struct(">i").pack
-_pack_it = Struct(">i?").pack
-_pack_itB = Struct(">i?B").pack
-_pack_ith = Struct(">i?h").pack
-_pack_ithB = Struct(">i?hB").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
+_read_itB = unpacker("i?B")
+_read_ithB = unpacker("i?hB")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_pack_i = packer("i")
+_pack_it = packer("i?")
+_pack_itB = packer("i?B")
+_pack_ith = packer("i?h")
+_pack_ithB = packer("i?hB")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
 __all__ = ["AlterPartitionReassignmentsRequest", "AlterPartitionReassignmentsResponse"]
 
 
-class AlterPartitionReassignmentsRequestReassignablePartition(Fields):
+class AlterPartitionReassignmentsRequestReassignablePartition(Struct):
     """ReassignablePartition of AlterPartitionReassignmentsRequest."""
 
     __slots__ = ('partition_index', 'replicas')
@@ -68,7 +44,7 @@ class AlterPartitionReassignmentsRequestReassignablePartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterPartitionReassignmentsRequestReassignableTopic(Fields):
+class AlterPartitionReassignmentsRequestReassignableTopic(Struct):
     """ReassignableTopic of AlterPartitionReassignmentsRequest."""
 
     __slots__ = ('name', 'partitions')
@@ -118,7 +94,7 @@ class AlterPartitionReassignmentsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterPartitionReassignmentsResponseReassignablePartitionResponse(Fields):
+class AlterPartitionReassignmentsResponseReassignablePartitionResponse(Struct):
     """ReassignablePartitionResponse of AlterPartitionReassignmentsResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'error_message')
@@ -141,7 +117,7 @@ class AlterPartitionReassignmentsResponseReassignablePartitionResponse(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterPartitionReassignmentsResponseReassignableTopicResponse(Fields):
+class AlterPartitionReassignmentsResponseReassignableTopicResponse(Struct):
     """ReassignableTopicResponse of AlterPartitionReassignmentsResponse."""
 
     __slots__ = ('name', 'partitions')

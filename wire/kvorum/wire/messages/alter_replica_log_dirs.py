@@ -5,53 +5,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COUNTED,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihx = Struct(">ihx").pack
-_pack_ii = Struct(">ii").pack
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ih = unpacker("ih")
+_read_ihB = unpacker("ihB")
+_read_ii = unpacker("ii")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihx = packer("ihx")
+_pack_ii = packer("ii")
 __all__ = ["AlterReplicaLogDirsRequest", "AlterReplicaLogDirsResponse"]
 
 
-class AlterReplicaLogDirsRequestAlterReplicaLogDirTopic(Fields):
+class AlterReplicaLogDirsRequestAlterReplicaLogDirTopic(Struct):
     """AlterReplicaLogDirTopic of AlterReplicaLogDirsRequest."""
 
     __slots__ = ('name', 'partitions')
@@ -71,7 +44,7 @@ class AlterReplicaLogDirsRequestAlterReplicaLogDirTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterReplicaLogDirsRequestAlterReplicaLogDir(Fields):
+class AlterReplicaLogDirsRequestAlterReplicaLogDir(Struct):
     """AlterReplicaLogDir of AlterReplicaLogDirsRequest."""
 
     __slots__ = ('path', 'topics')
@@ -115,7 +88,7 @@ class AlterReplicaLogDirsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult(Fields):
+class AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult(Struct):
     """AlterReplicaLogDirPartitionResult of AlterReplicaLogDirsResponse."""
 
     __slots__ = ('partition_index', 'error_code')
@@ -135,7 +108,7 @@ class AlterReplicaLogDirsResponseAlterReplicaLogDirPartitionResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult(Fields):
+class AlterReplicaLogDirsResponseAlterReplicaLogDirTopicResult(Struct):
     """AlterReplicaLogDirTopicResult of AlterReplicaLogDirsResponse."""
 
     __slots__ = ('topic_name', 'partitions')

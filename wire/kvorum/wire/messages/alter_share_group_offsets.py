@@ -4,43 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_iqx = Struct(">iqx").pack
+_read_16sB = unpacker("16sB")
+_read_ihB = unpacker("ihB")
+_read_iqB = unpacker("iqB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_iqx = packer("iqx")
 __all__ = ["AlterShareGroupOffsetsRequest", "AlterShareGroupOffsetsResponse"]
 
 
-class AlterShareGroupOffsetsRequestPartition(Fields):
+class AlterShareGroupOffsetsRequestPartition(Struct):
     """AlterShareGroupOffsetsRequestPartition of AlterShareGroupOffsetsRequest."""
 
     __slots__ = ('partition_index', 'start_offset')
@@ -63,7 +43,7 @@ class AlterShareGroupOffsetsRequestPartition(Fields):
 _AlterShareGroupOffsetsRequestPartition = AlterShareGroupOffsetsRequestPartition
 
 
-class AlterShareGroupOffsetsRequestTopic(Fields):
+class AlterShareGroupOffsetsRequestTopic(Struct):
     """AlterShareGroupOffsetsRequestTopic of AlterShareGroupOffsetsRequest."""
 
     __slots__ = ('topic_name', 'partitions')
@@ -113,7 +93,7 @@ class AlterShareGroupOffsetsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterShareGroupOffsetsResponsePartition(Fields):
+class AlterShareGroupOffsetsResponsePartition(Struct):
     """AlterShareGroupOffsetsResponsePartition of AlterShareGroupOffsetsResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'error_message')
@@ -139,7 +119,7 @@ class AlterShareGroupOffsetsResponsePartition(Fields):
 _AlterShareGroupOffsetsResponsePartition = AlterShareGroupOffsetsResponsePartition
 
 
-class AlterShareGroupOffsetsResponseTopic(Fields):
+class AlterShareGroupOffsetsResponseTopic(Struct):
     """AlterShareGroupOffsetsResponseTopic of AlterShareGroupOffsetsResponse."""
 
     __slots__ = ('topic_name', 'topic_id', 'partitions')

@@ -4,44 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_bB = Struct(">bB").unpack_from
-_read_biB = Struct(">biB").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_pack_bi = Struct(">bi").pack
-_pack_biB = Struct(">biB").pack
-_pack_bx = Struct(">bx").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
+_read_bB = unpacker("bB")
+_read_biB = unpacker("biB")
+_read_hB = unpacker("hB")
+_read_iB = unpacker("iB")
+_pack_bi = packer("bi")
+_pack_biB = packer("biB")
+_pack_bx = packer("bx")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
 __all__ = ["AlterUserScramCredentialsRequest", "AlterUserScramCredentialsResponse"]
 
 
-class AlterUserScramCredentialsRequestScramCredentialUpsertion(Fields):
+class AlterUserScramCredentialsRequestScramCredentialUpsertion(Struct):
     """ScramCredentialUpsertion of AlterUserScramCredentialsRequest."""
 
     __slots__ = ('name', 'mechanism', 'iterations', 'salt', 'salted_password')
@@ -70,7 +51,7 @@ class AlterUserScramCredentialsRequestScramCredentialUpsertion(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterUserScramCredentialsRequestScramCredentialDeletion(Fields):
+class AlterUserScramCredentialsRequestScramCredentialDeletion(Struct):
     """ScramCredentialDeletion of AlterUserScramCredentialsRequest."""
 
     __slots__ = ('name', 'mechanism')
@@ -117,7 +98,7 @@ class AlterUserScramCredentialsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(Fields):
+class AlterUserScramCredentialsResponseAlterUserScramCredentialsResult(Struct):
     """AlterUserScramCredentialsResult of AlterUserScramCredentialsResponse."""
 
     __slots__ = ('user', 'error_code', 'error_message')

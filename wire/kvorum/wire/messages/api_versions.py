@@ -4,51 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_tag,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_t = Struct(">?").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hhB = Struct(">hhB").unpack_from
-_read_hhh = Struct(">hhh").unpack_from
-_read_hhhB = Struct(">hhhB").unpack_from
-_read_hi = Struct(">hi").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_q = Struct(">q").unpack_from
-_pack_t = Struct(">?").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hhh = Struct(">hhh").pack
-_pack_hhhx = Struct(">hhhx").pack
-_pack_hhx = Struct(">hhx").pack
-_pack_hi = Struct(">hi").pack
-_pack_i = Struct(">i").pack
-_pack_ix = Struct(">ix").pack
-_pack_q = Struct(">q").pack
+_read_t = unpacker("?")
+_read_hB = unpacker("hB")
+_read_hhB = unpacker("hhB")
+_read_hhh = unpacker("hhh")
+_read_hhhB = unpacker("hhhB")
+_read_hi = unpacker("hi")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_q = unpacker("q")
+_pack_t = packer("?")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hhh = packer("hhh")
+_pack_hhhx = packer("hhhx")
+_pack_hhx = packer("hhx")
+_pack_hi = packer("hi")
+_pack_i = packer("i")
+_pack_ix = packer("ix")
+_pack_q = packer("q")
 __all__ = ["ApiVersionsRequest", "ApiVersionsResponse"]
 
 
@@ -83,7 +61,7 @@ class ApiVersionsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ApiVersionsResponseFinalizedFeatureKey(Fields):
+class ApiVersionsResponseFinalizedFeatureKey(Struct):
     """FinalizedFeatureKey of ApiVersionsResponse."""
 
     __slots__ = ('name', 'max_version_level', 'min_version_level')
@@ -106,7 +84,7 @@ class ApiVersionsResponseFinalizedFeatureKey(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ApiVersionsResponseSupportedFeatureKey(Fields):
+class ApiVersionsResponseSupportedFeatureKey(Struct):
     """SupportedFeatureKey of ApiVersionsResponse."""
 
     __slots__ = ('name', 'min_version', 'max_version')
@@ -129,7 +107,7 @@ class ApiVersionsResponseSupportedFeatureKey(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ApiVersionsResponseApiVersion(Fields):
+class ApiVersionsResponseApiVersion(Struct):
     """ApiVersion of ApiVersionsResponse."""
 
     __slots__ = ('api_key', 'min_version', 'max_version')

@@ -4,42 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    Write,
-    check_array,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ihx = Struct(">ihx").pack
-_pack_iq = Struct(">iq").pack
-_pack_iqB = Struct(">iqB").pack
-_pack_ix = Struct(">ix").pack
+_read_16sB = unpacker("16sB")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_read_iqB = unpacker("iqB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ihx = packer("ihx")
+_pack_iq = packer("iq")
+_pack_iqB = packer("iqB")
+_pack_ix = packer("ix")
 __all__ = ["AssignReplicasToDirsRequest", "AssignReplicasToDirsResponse"]
 
 
-class AssignReplicasToDirsRequestPartitionData(Fields):
+class AssignReplicasToDirsRequestPartitionData(Struct):
     """PartitionData of AssignReplicasToDirsRequest."""
 
     __slots__ = ('partition_index',)
@@ -56,7 +41,7 @@ class AssignReplicasToDirsRequestPartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AssignReplicasToDirsRequestTopicData(Fields):
+class AssignReplicasToDirsRequestTopicData(Struct):
     """TopicData of AssignReplicasToDirsRequest."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -76,7 +61,7 @@ class AssignReplicasToDirsRequestTopicData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AssignReplicasToDirsRequestDirectoryData(Fields):
+class AssignReplicasToDirsRequestDirectoryData(Struct):
     """DirectoryData of AssignReplicasToDirsRequest."""
 
     __slots__ = ('id', 'topics')
@@ -127,7 +112,7 @@ class AssignReplicasToDirsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AssignReplicasToDirsResponsePartitionData(Fields):
+class AssignReplicasToDirsResponsePartitionData(Struct):
     """PartitionData of AssignReplicasToDirsResponse."""
 
     __slots__ = ('partition_index', 'error_code')
@@ -147,7 +132,7 @@ class AssignReplicasToDirsResponsePartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AssignReplicasToDirsResponseTopicData(Fields):
+class AssignReplicasToDirsResponseTopicData(Struct):
     """TopicData of AssignReplicasToDirsResponse."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -167,7 +152,7 @@ class AssignReplicasToDirsResponseTopicData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class AssignReplicasToDirsResponseDirectoryData(Fields):
+class AssignReplicasToDirsResponseDirectoryData(Struct):
     """DirectoryData of AssignReplicasToDirsResponse."""
 
     __slots__ = ('id', 'topics')

@@ -4,59 +4,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    not_a_uuid,
-    read_tag,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_HB = Struct(">HB").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hi = Struct(">hi").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_i16siiB = Struct(">i16siiB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihii = Struct(">ihii").unpack_from
-_read_ihiiB = Struct(">ihiiB").unpack_from
-_read_iii = Struct(">iii").unpack_from
-_pack_Hx = Struct(">Hx").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hi = Struct(">hi").pack
-_pack_i = Struct(">i").pack
-_pack_i16siix = Struct(">i16siix").pack
-_pack_iB = Struct(">iB").pack
-_pack_ihii = Struct(">ihii").pack
-_pack_ihiix = Struct(">ihiix").pack
-_pack_iii = Struct(">iii").pack
+_read_HB = unpacker("HB")
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hi = unpacker("hi")
+_read_i = unpacker("i")
+_read_i16siiB = unpacker("i16siiB")
+_read_iB = unpacker("iB")
+_read_ihii = unpacker("ihii")
+_read_ihiiB = unpacker("ihiiB")
+_read_iii = unpacker("iii")
+_pack_Hx = packer("Hx")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hi = packer("hi")
+_pack_i = packer("i")
+_pack_i16siix = packer("i16siix")
+_pack_iB = packer("iB")
+_pack_ihii = packer("ihii")
+_pack_ihiix = packer("ihiix")
+_pack_iii = packer("iii")
 __all__ = ["BeginQuorumEpochRequest", "BeginQuorumEpochResponse"]
 
 
-class BeginQuorumEpochRequestPartitionData(Fields):
+class BeginQuorumEpochRequestPartitionData(Struct):
     """PartitionData of BeginQuorumEpochRequest."""
 
     __slots__ = ('partition_index', 'voter_directory_id', 'leader_id', 'leader_epoch')
@@ -82,7 +58,7 @@ class BeginQuorumEpochRequestPartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class BeginQuorumEpochRequestLeaderEndpoint(Fields):
+class BeginQuorumEpochRequestLeaderEndpoint(Struct):
     """LeaderEndpoint of BeginQuorumEpochRequest."""
 
     __slots__ = ('name', 'host', 'port')
@@ -105,7 +81,7 @@ class BeginQuorumEpochRequestLeaderEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class BeginQuorumEpochRequestTopicData(Fields):
+class BeginQuorumEpochRequestTopicData(Struct):
     """TopicData of BeginQuorumEpochRequest."""
 
     __slots__ = ('topic_name', 'partitions')
@@ -159,7 +135,7 @@ class BeginQuorumEpochRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class BeginQuorumEpochResponsePartitionData(Fields):
+class BeginQuorumEpochResponsePartitionData(Struct):
     """PartitionData of BeginQuorumEpochResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'leader_id', 'leader_epoch')
@@ -185,7 +161,7 @@ class BeginQuorumEpochResponsePartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class BeginQuorumEpochResponseNodeEndpoint(Fields):
+class BeginQuorumEpochResponseNodeEndpoint(Struct):
     """NodeEndpoint of BeginQuorumEpochResponse."""
 
     __slots__ = ('node_id', 'host', 'port')
@@ -208,7 +184,7 @@ class BeginQuorumEpochResponseNodeEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class BeginQuorumEpochResponseTopicData(Fields):
+class BeginQuorumEpochResponseTopicData(Struct):
     """TopicData of BeginQuorumEpochResponse."""
 
     __slots__ = ('topic_name', 'partitions')

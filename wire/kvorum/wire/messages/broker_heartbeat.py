@@ -3,32 +3,13 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    end_of_tag,
-    fail,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_tag,
-    read_tags,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_ihtttB = Struct(">ih???B").unpack_from
-_read_iqqttB = Struct(">iqq??B").unpack_from
-_pack_ihtttx = Struct(">ih???x").pack
-_pack_iqqttx = Struct(">iqq??x").pack
+_read_ihtttB = unpacker("ih???B")
+_read_iqqttB = unpacker("iqq??B")
+_pack_ihtttx = packer("ih???x")
+_pack_iqqttx = packer("iqq??x")
 __all__ = ["BrokerHeartbeatRequest", "BrokerHeartbeatResponse"]
 
 

@@ -4,54 +4,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_tB = Struct(">?B").unpack_from
-_read_HhB = Struct(">HhB").unpack_from
-_read_hhB = Struct(">hhB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihqB = Struct(">ihqB").unpack_from
-_read_qB = Struct(">qB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_t = Struct(">?").pack
-_pack_tB = Struct(">?B").pack
-_pack_tx = Struct(">?x").pack
-_pack_Hhx = Struct(">Hhx").pack
-_pack_hhx = Struct(">hhx").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ihqx = Struct(">ihqx").pack
-_pack_qx = Struct(">qx").pack
+_read_16sB = unpacker("16sB")
+_read_tB = unpacker("?B")
+_read_HhB = unpacker("HhB")
+_read_hhB = unpacker("hhB")
+_read_iB = unpacker("iB")
+_read_ihqB = unpacker("ihqB")
+_read_qB = unpacker("qB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_t = packer("?")
+_pack_tB = packer("?B")
+_pack_tx = packer("?x")
+_pack_Hhx = packer("Hhx")
+_pack_hhx = packer("hhx")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ihqx = packer("ihqx")
+_pack_qx = packer("qx")
 __all__ = ["BrokerRegistrationRequest", "BrokerRegistrationResponse"]
 
 
-class BrokerRegistrationRequestFeature(Fields):
+class BrokerRegistrationRequestFeature(Struct):
     """Feature of BrokerRegistrationRequest."""
 
     __slots__ = ('name', 'min_supported_version', 'max_supported_version')
@@ -74,7 +53,7 @@ class BrokerRegistrationRequestFeature(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class BrokerRegistrationRequestListener(Fields):
+class BrokerRegistrationRequestListener(Struct):
     """Listener of BrokerRegistrationRequest."""
 
     __slots__ = ('name', 'host', 'port', 'security_protocol')

@@ -3,31 +3,13 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    end_of_tag,
-    fail,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_tag,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_b = Struct(">b").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_pack_b = Struct(">b").pack
-_pack_iqx = Struct(">iqx").pack
+_read_b = unpacker("b")
+_read_iqB = unpacker("iqB")
+_pack_b = packer("b")
+_pack_iqx = packer("iqx")
 __all__ = ["BrokerRegistrationChangeRecord"]
 
 

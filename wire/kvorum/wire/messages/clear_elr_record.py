@@ -4,20 +4,7 @@
 from __future__ import annotations
 
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
 __all__ = ["ClearElrRecord"]
 

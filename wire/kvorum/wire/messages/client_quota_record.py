@@ -4,35 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_dtB = Struct(">d?B").unpack_from
-_pack_dtx = Struct(">d?x").pack
+_read_dtB = unpacker("d?B")
+_pack_dtx = packer("d?x")
 __all__ = ["ClientQuotaRecord"]
 
 
-class ClientQuotaRecordEntityData(Fields):
+class ClientQuotaRecordEntityData(Struct):
     """EntityData of ClientQuotaRecord."""
 
     __slots__ = ('entity_type', 'entity_name')

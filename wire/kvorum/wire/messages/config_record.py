@@ -3,26 +3,12 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_bB = Struct(">bB").unpack_from
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
+_read_bB = unpacker("bB")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
 __all__ = ["ConfigRecord"]
 
 

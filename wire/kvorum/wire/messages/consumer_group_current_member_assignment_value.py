@@ -5,45 +5,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COMPACT,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    end_of_tag,
-    long_int32s,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_numbers,
-    read_tag,
-    read_tags,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_iibB = Struct(">iibB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_iib = Struct(">iib").pack
-_pack_iibB = Struct(">iibB").pack
-_packs_16sB = tuple(Struct(f">16sB{n}i").pack for n in range(17))
+_read_16sB = unpacker("16sB")
+_read_iibB = unpacker("iibB")
+_pack_16s = packer("16s")
+_pack_iib = packer("iib")
+_pack_iibB = packer("iibB")
+_packs_16sB = packers("16sB")
 __all__ = ["ConsumerGroupCurrentMemberAssignmentValue"]
 
 
-class ConsumerGroupCurrentMemberAssignmentValueTopicPartitions(Fields):
+class ConsumerGroupCurrentMemberAssignmentValueTopicPartitions(Struct):
     """TopicPartitions of ConsumerGroupCurrentMemberAssignmentValue."""
 
     __slots__ = ('topic_id', 'partitions', 'assignment_epochs')

@@ -5,52 +5,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_tB = Struct(">?B").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_tx = Struct(">?x").pack
-_pack_bx = Struct(">bx").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
-_pack_iiB = Struct(">iiB").pack
-_pack_ix = Struct(">ix").pack
+_read_16sB = unpacker("16sB")
+_read_tB = unpacker("?B")
+_read_bB = unpacker("bB")
+_read_hB = unpacker("hB")
+_read_iB = unpacker("iB")
+_read_iiB = unpacker("iiB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_tx = packer("?x")
+_pack_bx = packer("bx")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
+_pack_iiB = packer("iiB")
+_pack_ix = packer("ix")
 __all__ = ["ConsumerGroupDescribeRequest", "ConsumerGroupDescribeResponse"]
 
 
@@ -79,7 +55,7 @@ class ConsumerGroupDescribeRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ConsumerGroupDescribeResponseTopicPartitions(Fields):
+class ConsumerGroupDescribeResponseTopicPartitions(Struct):
     """TopicPartitions of ConsumerGroupDescribeResponse."""
 
     __slots__ = ('topic_id', 'topic_name', 'partitions')
@@ -102,7 +78,7 @@ class ConsumerGroupDescribeResponseTopicPartitions(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ConsumerGroupDescribeResponseAssignment(Fields):
+class ConsumerGroupDescribeResponseAssignment(Struct):
     """Assignment of ConsumerGroupDescribeResponse."""
 
     __slots__ = ('topic_partitions',)
@@ -119,7 +95,7 @@ class ConsumerGroupDescribeResponseAssignment(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ConsumerGroupDescribeResponseMember(Fields):
+class ConsumerGroupDescribeResponseMember(Struct):
     """Member of ConsumerGroupDescribeResponse."""
 
     __slots__ = ('member_id', 'instance_id', 'rack_id', 'member_epoch', 'client_id', 'client_host', 'subscribed_topic_names', 'subscribed_topic_regex', 'assignment', 'target_assignment', 'member_type')
@@ -166,7 +142,7 @@ class ConsumerGroupDescribeResponseMember(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ConsumerGroupDescribeResponseDescribedGroup(Fields):
+class ConsumerGroupDescribeResponseDescribedGroup(Struct):
     """DescribedGroup of ConsumerGroupDescribeResponse."""
 
     __slots__ = ('error_code', 'error_message', 'group_id', 'group_state', 'group_epoch', 'assignment_epoch', 'assignor_name', 'members', 'authorized_operations')

@@ -5,50 +5,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_iib = Struct(">iib").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ii = Struct(">ii").pack
+_read_16sB = unpacker("16sB")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_read_iib = unpacker("iib")
+_pack_16s = packer("16s")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ii = packer("ii")
 __all__ = ["ConsumerGroupHeartbeatRequest", "ConsumerGroupHeartbeatResponse"]
 
 
-class ConsumerGroupHeartbeatRequestTopicPartitions(Fields):
+class ConsumerGroupHeartbeatRequestTopicPartitions(Struct):
     """TopicPartitions of ConsumerGroupHeartbeatRequest."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -118,7 +93,7 @@ class ConsumerGroupHeartbeatRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ConsumerGroupHeartbeatResponseTopicPartitions(Fields):
+class ConsumerGroupHeartbeatResponseTopicPartitions(Struct):
     """TopicPartitions of ConsumerGroupHeartbeatResponse."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -138,7 +113,7 @@ class ConsumerGroupHeartbeatResponseTopicPartitions(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ConsumerGroupHeartbeatResponseAssignment(Fields):
+class ConsumerGroupHeartbeatResponseAssignment(Struct):
     """Assignment of ConsumerGroupHeartbeatResponse."""
 
     __slots__ = ('topic_partitions',)

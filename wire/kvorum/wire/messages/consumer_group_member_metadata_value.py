@@ -4,38 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tag,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_iB = Struct(">iB").unpack_from
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
+_read_iB = unpacker("iB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
 __all__ = ["ConsumerGroupMemberMetadataValue"]
 
 
-class ConsumerGroupMemberMetadataValueClassicProtocol(Fields):
+class ConsumerGroupMemberMetadataValueClassicProtocol(Struct):
     """ClassicProtocol of ConsumerGroupMemberMetadataValue."""
 
     __slots__ = ('name', 'metadata')
@@ -55,7 +34,7 @@ class ConsumerGroupMemberMetadataValueClassicProtocol(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ConsumerGroupMemberMetadataValueClassicMemberMetadata(Fields):
+class ConsumerGroupMemberMetadataValueClassicMemberMetadata(Struct):
     """ClassicMemberMetadata of ConsumerGroupMemberMetadataValue."""
 
     __slots__ = ('session_timeout_ms', 'supported_protocols')

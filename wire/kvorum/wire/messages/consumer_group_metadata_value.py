@@ -3,24 +3,13 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    end_of_tag,
-    long_uvarint,
-    new,
-    read_tag,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_iB = Struct(">iB").unpack_from
-_read_q = Struct(">q").unpack_from
-_pack_ix = Struct(">ix").pack
-_pack_q = Struct(">q").pack
+_read_iB = unpacker("iB")
+_read_q = unpacker("q")
+_pack_ix = packer("ix")
+_pack_q = packer("q")
 __all__ = ["ConsumerGroupMetadataValue"]
 
 

@@ -4,41 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
+_read_16sB = unpacker("16sB")
+_read_iB = unpacker("iB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
 __all__ = ["ConsumerGroupPartitionMetadataValue"]
 
 
-class ConsumerGroupPartitionMetadataValuePartitionMetadata(Fields):
+class ConsumerGroupPartitionMetadataValuePartitionMetadata(Struct):
     """PartitionMetadata of ConsumerGroupPartitionMetadataValue."""
 
     __slots__ = ('partition', 'racks')
@@ -58,7 +38,7 @@ class ConsumerGroupPartitionMetadataValuePartitionMetadata(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ConsumerGroupPartitionMetadataValueTopicMetadata(Fields):
+class ConsumerGroupPartitionMetadataValueTopicMetadata(Struct):
     """TopicMetadata of ConsumerGroupPartitionMetadataValue."""
 
     __slots__ = ('topic_id', 'topic_name', 'num_partitions', 'partition_metadata')

@@ -3,21 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    check_length,
-    decode_with_replacement,
-    new,
-    no_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_pack_h = Struct(">h").pack
+_read_h = unpacker("h")
+_pack_h = packer("h")
 __all__ = ["ConsumerGroupRegularExpressionKey"]
 
 

@@ -3,29 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_qqB = Struct(">qqB").unpack_from
-_pack_qqx = Struct(">qqx").pack
+_read_qqB = unpacker("qqB")
+_pack_qqx = packer("qqx")
 __all__ = ["ConsumerGroupRegularExpressionValue"]
 
 

@@ -5,37 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    long_int32s,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_pack_16s = Struct(">16s").pack
+_read_16sB = unpacker("16sB")
+_pack_16s = packer("16s")
 __all__ = ["ConsumerGroupTargetAssignmentMemberValue"]
 
 
-class ConsumerGroupTargetAssignmentMemberValueTopicPartition(Fields):
+class ConsumerGroupTargetAssignmentMemberValueTopicPartition(Struct):
     """TopicPartition of ConsumerGroupTargetAssignmentMemberValue."""
 
     __slots__ = ('topic_id', 'partitions')

@@ -5,35 +5,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COUNTED,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    new,
-    no_tags,
-    read_numbers,
-    write_numbers,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_pack_h = packer("h")
+_pack_i = packer("i")
 __all__ = ["ConsumerProtocolAssignment"]
 
 
-class ConsumerProtocolAssignmentTopicPartition(Fields):
+class ConsumerProtocolAssignmentTopicPartition(Struct):
     """TopicPartition of ConsumerProtocolAssignment."""
 
     __slots__ = ('topic', 'partitions')

@@ -5,37 +5,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COUNTED,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    new,
-    no_tags,
-    read_numbers,
-    write_numbers,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_ih = Struct(">ih").pack
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_ih = unpacker("ih")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_ih = packer("ih")
 __all__ = ["ConsumerProtocolSubscription"]
 
 
-class ConsumerProtocolSubscriptionTopicPartition(Fields):
+class ConsumerProtocolSubscriptionTopicPartition(Struct):
     """TopicPartition of ConsumerProtocolSubscription."""
 
     __slots__ = ('topic', 'partitions')

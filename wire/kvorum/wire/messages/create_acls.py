@@ -4,55 +4,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_bB = Struct(">bB").unpack_from
-_read_bb = Struct(">bb").unpack_from
-_read_bbB = Struct(">bbB").unpack_from
-_read_bh = Struct(">bh").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hh = Struct(">hh").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_bb = Struct(">bb").pack
-_pack_bbx = Struct(">bbx").pack
-_pack_bh = Struct(">bh").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
+_read_bB = unpacker("bB")
+_read_bb = unpacker("bb")
+_read_bbB = unpacker("bbB")
+_read_bh = unpacker("bh")
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hh = unpacker("hh")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ii = unpacker("ii")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_bb = packer("bb")
+_pack_bbx = packer("bbx")
+_pack_bh = packer("bh")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hh = packer("hh")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
 __all__ = ["CreateAclsRequest", "CreateAclsResponse"]
 
 
-class CreateAclsRequestAclCreation(Fields):
+class CreateAclsRequestAclCreation(Struct):
     """AclCreation of CreateAclsRequest."""
 
     __slots__ = ('resource_type', 'resource_name', 'resource_pattern_type', 'principal', 'host', 'operation', 'permission_type')
@@ -110,7 +90,7 @@ class CreateAclsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class CreateAclsResponseAclCreationResult(Fields):
+class CreateAclsResponseAclCreationResult(Struct):
     """AclCreationResult of CreateAclsResponse."""
 
     __slots__ = ('error_code', 'error_message')

@@ -4,54 +4,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hh = Struct(">hh").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_q = Struct(">q").unpack_from
-_read_qB = Struct(">qB").unpack_from
-_read_qqqB = Struct(">qqqB").unpack_from
-_read_qqqh = Struct(">qqqh").unpack_from
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
-_pack_i = Struct(">i").pack
-_pack_ix = Struct(">ix").pack
-_pack_q = Struct(">q").pack
-_pack_qqq = Struct(">qqq").pack
-_pack_qqqB = Struct(">qqqB").pack
-_pack_qqqh = Struct(">qqqh").pack
-_pack_qx = Struct(">qx").pack
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hh = unpacker("hh")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_q = unpacker("q")
+_read_qB = unpacker("qB")
+_read_qqqB = unpacker("qqqB")
+_read_qqqh = unpacker("qqqh")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hh = packer("hh")
+_pack_i = packer("i")
+_pack_ix = packer("ix")
+_pack_q = packer("q")
+_pack_qqq = packer("qqq")
+_pack_qqqB = packer("qqqB")
+_pack_qqqh = packer("qqqh")
+_pack_qx = packer("qx")
 __all__ = ["CreateDelegationTokenRequest", "CreateDelegationTokenResponse"]
 
 
-class CreateDelegationTokenRequestCreatableRenewers(Fields):
+class CreateDelegationTokenRequestCreatableRenewers(Struct):
     """CreatableRenewers of CreateDelegationTokenRequest."""
 
     __slots__ = ('principal_type', 'principal_name')

@@ -5,57 +5,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COUNTED,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hh = Struct(">hh").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_it = Struct(">i?").unpack_from
-_read_itB = Struct(">i?B").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
-_pack_i = Struct(">i").pack
-_pack_it = Struct(">i?").pack
-_pack_itx = Struct(">i?x").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hh = unpacker("hh")
+_read_i = unpacker("i")
+_read_it = unpacker("i?")
+_read_itB = unpacker("i?B")
+_read_iB = unpacker("iB")
+_read_ii = unpacker("ii")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hh = packer("hh")
+_pack_i = packer("i")
+_pack_it = packer("i?")
+_pack_itx = packer("i?x")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
 __all__ = ["CreatePartitionsRequest", "CreatePartitionsResponse"]
 
 
-class CreatePartitionsRequestCreatePartitionsAssignment(Fields):
+class CreatePartitionsRequestCreatePartitionsAssignment(Struct):
     """CreatePartitionsAssignment of CreatePartitionsRequest."""
 
     __slots__ = ('broker_ids',)
@@ -72,7 +45,7 @@ class CreatePartitionsRequestCreatePartitionsAssignment(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class CreatePartitionsRequestCreatePartitionsTopic(Fields):
+class CreatePartitionsRequestCreatePartitionsTopic(Struct):
     """CreatePartitionsTopic of CreatePartitionsRequest."""
 
     __slots__ = ('name', 'count', 'assignments')
@@ -125,7 +98,7 @@ class CreatePartitionsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class CreatePartitionsResponseCreatePartitionsTopicResult(Fields):
+class CreatePartitionsResponseCreatePartitionsTopicResult(Struct):
     """CreatePartitionsTopicResult of CreatePartitionsResponse."""
 
     __slots__ = ('name', 'error_code', 'error_message')

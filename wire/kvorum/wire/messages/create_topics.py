@@ -5,71 +5,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    not_a_uuid,
-    read_numbers,
-    read_tag,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16shB = Struct(">16shB").unpack_from
-_read_tbtB = Struct(">?b?B").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hh = Struct(">hh").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_it = Struct(">i?").unpack_from
-_read_itB = Struct(">i?B").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ihi = Struct(">ihi").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_16sh = Struct(">16sh").pack
-_pack_16shB = Struct(">16shB").pack
-_pack_tbtx = Struct(">?b?x").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
-_pack_i = Struct(">i").pack
-_pack_it = Struct(">i?").pack
-_pack_itx = Struct(">i?x").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ihi = Struct(">ihi").pack
-_pack_ii = Struct(">ii").pack
-_packs_ii = tuple(Struct(f">ii{n}i").pack for n in range(17))
+_read_16shB = unpacker("16shB")
+_read_tbtB = unpacker("?b?B")
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hh = unpacker("hh")
+_read_i = unpacker("i")
+_read_it = unpacker("i?")
+_read_itB = unpacker("i?B")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_read_ihi = unpacker("ihi")
+_read_ii = unpacker("ii")
+_pack_16sh = packer("16sh")
+_pack_16shB = packer("16shB")
+_pack_tbtx = packer("?b?x")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hh = packer("hh")
+_pack_i = packer("i")
+_pack_it = packer("i?")
+_pack_itx = packer("i?x")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ihi = packer("ihi")
+_pack_ii = packer("ii")
+_packs_ii = packers("ii")
 __all__ = ["CreateTopicsRequest", "CreateTopicsResponse"]
 
 
-class CreateTopicsRequestCreatableTopicConfig(Fields):
+class CreateTopicsRequestCreatableTopicConfig(Struct):
     """CreatableTopicConfig of CreateTopicsRequest."""
 
     __slots__ = ('name', 'value')
@@ -89,7 +60,7 @@ class CreateTopicsRequestCreatableTopicConfig(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class CreateTopicsRequestCreatableReplicaAssignment(Fields):
+class CreateTopicsRequestCreatableReplicaAssignment(Struct):
     """CreatableReplicaAssignment of CreateTopicsRequest."""
 
     __slots__ = ('partition_index', 'broker_ids')
@@ -109,7 +80,7 @@ class CreateTopicsRequestCreatableReplicaAssignment(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class CreateTopicsRequestCreatableTopic(Fields):
+class CreateTopicsRequestCreatableTopic(Struct):
     """CreatableTopic of CreateTopicsRequest."""
 
     __slots__ = ('name', 'num_partitions', 'replication_factor', 'assignments', 'configs')
@@ -169,7 +140,7 @@ class CreateTopicsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class CreateTopicsResponseCreatableTopicConfigs(Fields):
+class CreateTopicsResponseCreatableTopicConfigs(Struct):
     """CreatableTopicConfigs of CreateTopicsResponse."""
 
     __slots__ = ('name', 'value', 'read_only', 'config_source', 'is_sensitive')
@@ -198,7 +169,7 @@ class CreateTopicsResponseCreatableTopicConfigs(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class CreateTopicsResponseCreatableTopicResult(Fields):
+class CreateTopicsResponseCreatableTopicResult(Struct):
     """CreatableTopicResult of CreateTopicsResponse."""
 
     __slots__ = ('name', 'topic_id', 'error_code', 'error_message', 'topic_config_error_code', 'num_partitions', 'replication_factor', 'configs')

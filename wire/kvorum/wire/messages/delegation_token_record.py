@@ -3,30 +3,12 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_qqqB = Struct(">qqqB").unpack_from
-_pack_qqq = Struct(">qqq").pack
-_pack_qqqB = Struct(">qqqB").pack
+_read_qqqB = unpacker("qqqB")
+_pack_qqq = packer("qqq")
+_pack_qqqB = packer("qqqB")
 __all__ = ["DelegationTokenRecord"]
 
 

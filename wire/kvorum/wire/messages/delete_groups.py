@@ -4,41 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hx = Struct(">hx").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ii = unpacker("ii")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hx = packer("hx")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
 __all__ = ["DeleteGroupsRequest", "DeleteGroupsResponse"]
 
 
@@ -64,7 +44,7 @@ class DeleteGroupsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DeleteGroupsResponseDeletableGroupResult(Fields):
+class DeleteGroupsResponseDeletableGroupResult(Struct):
     """DeletableGroupResult of DeleteGroupsResponse."""
 
     __slots__ = ('group_id', 'error_code', 'error_message')

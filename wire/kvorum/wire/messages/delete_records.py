@@ -4,51 +4,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_read_iq = Struct(">iq").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_read_iqh = Struct(">iqh").unpack_from
-_read_iqhB = Struct(">iqhB").unpack_from
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
-_pack_iq = Struct(">iq").pack
-_pack_iqh = Struct(">iqh").pack
-_pack_iqhx = Struct(">iqhx").pack
-_pack_iqx = Struct(">iqx").pack
-_pack_ix = Struct(">ix").pack
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ii = unpacker("ii")
+_read_iq = unpacker("iq")
+_read_iqB = unpacker("iqB")
+_read_iqh = unpacker("iqh")
+_read_iqhB = unpacker("iqhB")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
+_pack_iq = packer("iq")
+_pack_iqh = packer("iqh")
+_pack_iqhx = packer("iqhx")
+_pack_iqx = packer("iqx")
+_pack_ix = packer("ix")
 __all__ = ["DeleteRecordsRequest", "DeleteRecordsResponse"]
 
 
-class DeleteRecordsRequestDeleteRecordsPartition(Fields):
+class DeleteRecordsRequestDeleteRecordsPartition(Struct):
     """DeleteRecordsPartition of DeleteRecordsRequest."""
 
     __slots__ = ('partition_index', 'offset')
@@ -68,7 +48,7 @@ class DeleteRecordsRequestDeleteRecordsPartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DeleteRecordsRequestDeleteRecordsTopic(Fields):
+class DeleteRecordsRequestDeleteRecordsTopic(Struct):
     """DeleteRecordsTopic of DeleteRecordsRequest."""
 
     __slots__ = ('name', 'partitions')
@@ -115,7 +95,7 @@ class DeleteRecordsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DeleteRecordsResponseDeleteRecordsPartitionResult(Fields):
+class DeleteRecordsResponseDeleteRecordsPartitionResult(Struct):
     """DeleteRecordsPartitionResult of DeleteRecordsResponse."""
 
     __slots__ = ('partition_index', 'low_watermark', 'error_code')
@@ -138,7 +118,7 @@ class DeleteRecordsResponseDeleteRecordsPartitionResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DeleteRecordsResponseDeleteRecordsTopicResult(Fields):
+class DeleteRecordsResponseDeleteRecordsTopicResult(Struct):
     """DeleteRecordsTopicResult of DeleteRecordsResponse."""
 
     __slots__ = ('name', 'partitions')

@@ -4,41 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16shB = Struct(">16shB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_16sh = Struct(">16sh").pack
-_pack_16shB = Struct(">16shB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
+_read_16shB = unpacker("16shB")
+_read_ihB = unpacker("ihB")
+_pack_16sh = packer("16sh")
+_pack_16shB = packer("16shB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
 __all__ = ["DeleteShareGroupOffsetsRequest", "DeleteShareGroupOffsetsResponse"]
 
 
-class DeleteShareGroupOffsetsRequestTopic(Fields):
+class DeleteShareGroupOffsetsRequestTopic(Struct):
     """DeleteShareGroupOffsetsRequestTopic of DeleteShareGroupOffsetsRequest."""
 
     __slots__ = ('topic_name',)
@@ -84,7 +64,7 @@ class DeleteShareGroupOffsetsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DeleteShareGroupOffsetsResponseTopic(Fields):
+class DeleteShareGroupOffsetsResponseTopic(Struct):
     """DeleteShareGroupOffsetsResponseTopic of DeleteShareGroupOffsetsResponse."""
 
     __slots__ = ('topic_name', 'topic_id', 'error_code', 'error_message')

@@ -4,43 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ix = Struct(">ix").pack
+_read_16sB = unpacker("16sB")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ix = packer("ix")
 __all__ = ["DeleteShareGroupStateRequest", "DeleteShareGroupStateResponse"]
 
 
-class DeleteShareGroupStateRequestPartitionData(Fields):
+class DeleteShareGroupStateRequestPartitionData(Struct):
     """PartitionData of DeleteShareGroupStateRequest."""
 
     __slots__ = ('partition',)
@@ -57,7 +37,7 @@ class DeleteShareGroupStateRequestPartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DeleteShareGroupStateRequestDeleteStateData(Fields):
+class DeleteShareGroupStateRequestDeleteStateData(Struct):
     """DeleteStateData of DeleteShareGroupStateRequest."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -104,7 +84,7 @@ class DeleteShareGroupStateRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DeleteShareGroupStateResponsePartitionResult(Fields):
+class DeleteShareGroupStateResponsePartitionResult(Struct):
     """PartitionResult of DeleteShareGroupStateResponse."""
 
     __slots__ = ('partition', 'error_code', 'error_message')
@@ -127,7 +107,7 @@ class DeleteShareGroupStateResponsePartitionResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DeleteShareGroupStateResponseDeleteStateResult(Fields):
+class DeleteShareGroupStateResponseDeleteStateResult(Struct):
     """DeleteStateResult of DeleteShareGroupStateResponse."""
 
     __slots__ = ('topic_id', 'partitions')

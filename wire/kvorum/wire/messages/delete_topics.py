@@ -4,55 +4,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    not_a_uuid,
-    null_field,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_16shB = Struct(">16shB").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_16sh = Struct(">16sh").pack
-_pack_16shB = Struct(">16shB").pack
-_pack_16sx = Struct(">16sx").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hx = Struct(">hx").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
-_pack_ix = Struct(">ix").pack
+_read_16sB = unpacker("16sB")
+_read_16shB = unpacker("16shB")
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ii = unpacker("ii")
+_pack_16sh = packer("16sh")
+_pack_16shB = packer("16shB")
+_pack_16sx = packer("16sx")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hx = packer("hx")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
+_pack_ix = packer("ix")
 __all__ = ["DeleteTopicsRequest", "DeleteTopicsResponse"]
 
 
-class DeleteTopicsRequestDeleteTopicState(Fields):
+class DeleteTopicsRequestDeleteTopicState(Struct):
     """DeleteTopicState of DeleteTopicsRequest."""
 
     __slots__ = ('name', 'topic_id')
@@ -101,7 +78,7 @@ class DeleteTopicsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DeleteTopicsResponseDeletableTopicResult(Fields):
+class DeleteTopicsResponseDeletableTopicResult(Struct):
     """DeletableTopicResult of DeleteTopicsResponse."""
 
     __slots__ = ('name', 'topic_id', 'error_code', 'error_message')

@@ -4,50 +4,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_bB = Struct(">bB").unpack_from
-_read_bb = Struct(">bb").unpack_from
-_read_bbB = Struct(">bbB").unpack_from
-_read_bh = Struct(">bh").unpack_from
-_read_bi = Struct(">bi").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ihh = Struct(">ihh").unpack_from
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_bb = Struct(">bb").pack
-_pack_bbx = Struct(">bbx").pack
-_pack_bh = Struct(">bh").pack
-_pack_bi = Struct(">bi").pack
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ihh = Struct(">ihh").pack
+_read_bB = unpacker("bB")
+_read_bb = unpacker("bb")
+_read_bbB = unpacker("bbB")
+_read_bh = unpacker("bh")
+_read_bi = unpacker("bi")
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_ihB = unpacker("ihB")
+_read_ihh = unpacker("ihh")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_bb = packer("bb")
+_pack_bbx = packer("bbx")
+_pack_bh = packer("bh")
+_pack_bi = packer("bi")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ihh = packer("ihh")
 __all__ = ["DescribeAclsRequest", "DescribeAclsResponse"]
 
 
@@ -91,7 +71,7 @@ class DescribeAclsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeAclsResponseAclDescription(Fields):
+class DescribeAclsResponseAclDescription(Struct):
     """AclDescription of DescribeAclsResponse."""
 
     __slots__ = ('principal', 'host', 'operation', 'permission_type')
@@ -117,7 +97,7 @@ class DescribeAclsResponseAclDescription(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeAclsResponseDescribeAclsResource(Fields):
+class DescribeAclsResponseDescribeAclsResource(Struct):
     """DescribeAclsResource of DescribeAclsResponse."""
 
     __slots__ = ('resource_type', 'resource_name', 'pattern_type', 'acls')

@@ -4,56 +4,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_t = Struct(">?").unpack_from
-_read_tB = Struct(">?B").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_bh = Struct(">bh").unpack_from
-_read_d = Struct(">d").unpack_from
-_read_dB = Struct(">dB").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ihh = Struct(">ihh").unpack_from
-_pack_t = Struct(">?").pack
-_pack_tx = Struct(">?x").pack
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_bh = Struct(">bh").pack
-_pack_d = Struct(">d").pack
-_pack_dx = Struct(">dx").pack
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ihh = Struct(">ihh").pack
+_read_t = unpacker("?")
+_read_tB = unpacker("?B")
+_read_bB = unpacker("bB")
+_read_bh = unpacker("bh")
+_read_d = unpacker("d")
+_read_dB = unpacker("dB")
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_ihB = unpacker("ihB")
+_read_ihh = unpacker("ihh")
+_pack_t = packer("?")
+_pack_tx = packer("?x")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_bh = packer("bh")
+_pack_d = packer("d")
+_pack_dx = packer("dx")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ihh = packer("ihh")
 __all__ = ["DescribeClientQuotasRequest", "DescribeClientQuotasResponse"]
 
 
-class DescribeClientQuotasRequestComponentData(Fields):
+class DescribeClientQuotasRequestComponentData(Struct):
     """ComponentData of DescribeClientQuotasRequest."""
 
     __slots__ = ('entity_type', 'match_type', 'match')
@@ -102,7 +82,7 @@ class DescribeClientQuotasRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeClientQuotasResponseValueData(Fields):
+class DescribeClientQuotasResponseValueData(Struct):
     """ValueData of DescribeClientQuotasResponse."""
 
     __slots__ = ('key', 'value')
@@ -122,7 +102,7 @@ class DescribeClientQuotasResponseValueData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeClientQuotasResponseEntityData(Fields):
+class DescribeClientQuotasResponseEntityData(Struct):
     """EntityData of DescribeClientQuotasResponse."""
 
     __slots__ = ('entity_type', 'entity_name')
@@ -142,7 +122,7 @@ class DescribeClientQuotasResponseEntityData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeClientQuotasResponseEntryData(Fields):
+class DescribeClientQuotasResponseEntryData(Struct):
     """EntryData of DescribeClientQuotasResponse."""
 
     __slots__ = ('entity', 'values')

@@ -4,46 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_tB = Struct(">?B").unpack_from
-_read_tbtB = Struct(">?b?B").unpack_from
-_read_tbB = Struct(">?bB").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_tbtx = Struct(">?b?x").pack
-_pack_tbx = Struct(">?bx").pack
-_pack_tx = Struct(">?x").pack
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ix = Struct(">ix").pack
+_read_tB = unpacker("?B")
+_read_tbtB = unpacker("?b?B")
+_read_tbB = unpacker("?bB")
+_read_bB = unpacker("bB")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_pack_tbtx = packer("?b?x")
+_pack_tbx = packer("?bx")
+_pack_tx = packer("?x")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ix = packer("ix")
 __all__ = ["DescribeClusterRequest", "DescribeClusterResponse"]
 
 
@@ -75,7 +55,7 @@ class DescribeClusterRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeClusterResponseDescribeClusterBroker(Fields):
+class DescribeClusterResponseDescribeClusterBroker(Struct):
     """DescribeClusterBroker of DescribeClusterResponse."""
 
     __slots__ = ('broker_id', 'host', 'port', 'rack', 'is_fenced')

@@ -4,65 +4,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_t = Struct(">?").unpack_from
-_read_tt = Struct(">??").unpack_from
-_read_ttB = Struct(">??B").unpack_from
-_read_tbtB = Struct(">?b?B").unpack_from
-_read_tbti = Struct(">?b?i").unpack_from
-_read_b = Struct(">b").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_bh = Struct(">bh").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hh = Struct(">hh").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_t = Struct(">?").pack
-_pack_tt = Struct(">??").pack
-_pack_ttx = Struct(">??x").pack
-_pack_tbt = Struct(">?b?").pack
-_pack_tbtB = Struct(">?b?B").pack
-_pack_tbti = Struct(">?b?i").pack
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_bh = Struct(">bh").pack
-_pack_bx = Struct(">bx").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
+_read_t = unpacker("?")
+_read_tt = unpacker("??")
+_read_ttB = unpacker("??B")
+_read_tbtB = unpacker("?b?B")
+_read_tbti = unpacker("?b?i")
+_read_b = unpacker("b")
+_read_bB = unpacker("bB")
+_read_bh = unpacker("bh")
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hh = unpacker("hh")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ii = unpacker("ii")
+_pack_t = packer("?")
+_pack_tt = packer("??")
+_pack_ttx = packer("??x")
+_pack_tbt = packer("?b?")
+_pack_tbtB = packer("?b?B")
+_pack_tbti = packer("?b?i")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_bh = packer("bh")
+_pack_bx = packer("bx")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hh = packer("hh")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
 __all__ = ["DescribeConfigsRequest", "DescribeConfigsResponse"]
 
 
-class DescribeConfigsRequestDescribeConfigsResource(Fields):
+class DescribeConfigsRequestDescribeConfigsResource(Struct):
     """DescribeConfigsResource of DescribeConfigsRequest."""
 
     __slots__ = ('resource_type', 'resource_name', 'configuration_keys')
@@ -114,7 +93,7 @@ class DescribeConfigsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeConfigsResponseDescribeConfigsSynonym(Fields):
+class DescribeConfigsResponseDescribeConfigsSynonym(Struct):
     """DescribeConfigsSynonym of DescribeConfigsResponse."""
 
     __slots__ = ('name', 'value', 'source')
@@ -137,7 +116,7 @@ class DescribeConfigsResponseDescribeConfigsSynonym(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeConfigsResponseDescribeConfigsResourceResult(Fields):
+class DescribeConfigsResponseDescribeConfigsResourceResult(Struct):
     """DescribeConfigsResourceResult of DescribeConfigsResponse."""
 
     __slots__ = ('name', 'value', 'read_only', 'config_source', 'is_sensitive', 'synonyms', 'config_type', 'documentation')
@@ -175,7 +154,7 @@ class DescribeConfigsResponseDescribeConfigsResourceResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeConfigsResponseDescribeConfigsResult(Fields):
+class DescribeConfigsResponseDescribeConfigsResult(Struct):
     """DescribeConfigsResult of DescribeConfigsResponse."""
 
     __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name', 'configs')

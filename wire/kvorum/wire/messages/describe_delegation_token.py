@@ -4,50 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hi = Struct(">hi").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_qqqB = Struct(">qqqB").unpack_from
-_read_qqqh = Struct(">qqqh").unpack_from
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hi = Struct(">hi").pack
-_pack_i = Struct(">i").pack
-_pack_ix = Struct(">ix").pack
-_pack_qqq = Struct(">qqq").pack
-_pack_qqqB = Struct(">qqqB").pack
-_pack_qqqh = Struct(">qqqh").pack
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hi = unpacker("hi")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_qqqB = unpacker("qqqB")
+_read_qqqh = unpacker("qqqh")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hi = packer("hi")
+_pack_i = packer("i")
+_pack_ix = packer("ix")
+_pack_qqq = packer("qqq")
+_pack_qqqB = packer("qqqB")
+_pack_qqqh = packer("qqqh")
 __all__ = ["DescribeDelegationTokenRequest", "DescribeDelegationTokenResponse"]
 
 
-class DescribeDelegationTokenRequestDescribeDelegationTokenOwner(Fields):
+class DescribeDelegationTokenRequestDescribeDelegationTokenOwner(Struct):
     """DescribeDelegationTokenOwner of DescribeDelegationTokenRequest."""
 
     __slots__ = ('principal_type', 'principal_name')
@@ -90,7 +69,7 @@ class DescribeDelegationTokenRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeDelegationTokenResponseDescribedDelegationTokenRenewer(Fields):
+class DescribeDelegationTokenResponseDescribedDelegationTokenRenewer(Struct):
     """DescribedDelegationTokenRenewer of DescribeDelegationTokenResponse."""
 
     __slots__ = ('principal_type', 'principal_name')
@@ -110,7 +89,7 @@ class DescribeDelegationTokenResponseDescribedDelegationTokenRenewer(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeDelegationTokenResponseDescribedDelegationToken(Fields):
+class DescribeDelegationTokenResponseDescribedDelegationToken(Struct):
     """DescribedDelegationToken of DescribeDelegationTokenResponse."""
 
     __slots__ = ('principal_type', 'principal_name', 'token_requester_principal_type', 'token_requester_principal_name', 'issue_timestamp', 'expiry_timestamp', 'max_timestamp', 'token_id', 'hmac', 'renewers')

@@ -4,48 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_t = Struct(">?").unpack_from
-_read_tB = Struct(">?B").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hh = Struct(">hh").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_t = Struct(">?").pack
-_pack_tx = Struct(">?x").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
-_pack_ix = Struct(">ix").pack
+_read_t = unpacker("?")
+_read_tB = unpacker("?B")
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hh = unpacker("hh")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ii = unpacker("ii")
+_pack_t = packer("?")
+_pack_tx = packer("?x")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hh = packer("hh")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
+_pack_ix = packer("ix")
 __all__ = ["DescribeGroupsRequest", "DescribeGroupsResponse"]
 
 
@@ -74,7 +53,7 @@ class DescribeGroupsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeGroupsResponseDescribedGroupMember(Fields):
+class DescribeGroupsResponseDescribedGroupMember(Struct):
     """DescribedGroupMember of DescribeGroupsResponse."""
 
     __slots__ = ('member_id', 'group_instance_id', 'client_id', 'client_host', 'member_metadata', 'member_assignment')
@@ -106,7 +85,7 @@ class DescribeGroupsResponseDescribedGroupMember(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeGroupsResponseDescribedGroup(Fields):
+class DescribeGroupsResponseDescribedGroup(Struct):
     """DescribedGroup of DescribeGroupsResponse."""
 
     __slots__ = ('error_code', 'error_message', 'group_id', 'group_state', 'protocol_type', 'protocol_data', 'members', 'authorized_operations')

@@ -5,64 +5,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COUNTED,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hh = Struct(">hh").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_read_iqqt = Struct(">iqq?").unpack_from
-_read_iqqtB = Struct(">iqq?B").unpack_from
-_read_qqtB = Struct(">qq?B").unpack_from
-_read_qqB = Struct(">qqB").unpack_from
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ii = Struct(">ii").pack
-_pack_iqqt = Struct(">iqq?").pack
-_pack_iqqtx = Struct(">iqq?x").pack
-_pack_qqtx = Struct(">qq?x").pack
-_pack_qqx = Struct(">qqx").pack
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hh = unpacker("hh")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_read_ii = unpacker("ii")
+_read_iqqt = unpacker("iqq?")
+_read_iqqtB = unpacker("iqq?B")
+_read_qqtB = unpacker("qq?B")
+_read_qqB = unpacker("qqB")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hh = packer("hh")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ii = packer("ii")
+_pack_iqqt = packer("iqq?")
+_pack_iqqtx = packer("iqq?x")
+_pack_qqtx = packer("qq?x")
+_pack_qqx = packer("qqx")
 __all__ = ["DescribeLogDirsRequest", "DescribeLogDirsResponse"]
 
 
-class DescribeLogDirsRequestDescribableLogDirTopic(Fields):
+class DescribeLogDirsRequestDescribableLogDirTopic(Struct):
     """DescribableLogDirTopic of DescribeLogDirsRequest."""
 
     __slots__ = ('topic', 'partitions')
@@ -105,7 +78,7 @@ class DescribeLogDirsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeLogDirsResponseDescribeLogDirsPartition(Fields):
+class DescribeLogDirsResponseDescribeLogDirsPartition(Struct):
     """DescribeLogDirsPartition of DescribeLogDirsResponse."""
 
     __slots__ = ('partition_index', 'partition_size', 'offset_lag', 'is_future_key')
@@ -131,7 +104,7 @@ class DescribeLogDirsResponseDescribeLogDirsPartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeLogDirsResponseDescribeLogDirsTopic(Fields):
+class DescribeLogDirsResponseDescribeLogDirsTopic(Struct):
     """DescribeLogDirsTopic of DescribeLogDirsResponse."""
 
     __slots__ = ('name', 'partitions')
@@ -151,7 +124,7 @@ class DescribeLogDirsResponseDescribeLogDirsTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeLogDirsResponseDescribeLogDirsResult(Fields):
+class DescribeLogDirsResponseDescribeLogDirsResult(Struct):
     """DescribeLogDirsResult of DescribeLogDirsResponse."""
 
     __slots__ = ('error_code', 'log_dir', 'topics', 'total_bytes', 'usable_bytes', 'is_cordoned')

@@ -5,45 +5,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_qiiqiqB = Struct(">qiiqiqB").unpack_from
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_qiiqiqx = Struct(">qiiqiqx").pack
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_read_qiiqiqB = unpacker("qiiqiqB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_qiiqiqx = packer("qiiqiqx")
 __all__ = ["DescribeProducersRequest", "DescribeProducersResponse"]
 
 
-class DescribeProducersRequestTopicRequest(Fields):
+class DescribeProducersRequestTopicRequest(Struct):
     """TopicRequest of DescribeProducersRequest."""
 
     __slots__ = ('name', 'partition_indexes')
@@ -86,7 +63,7 @@ class DescribeProducersRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeProducersResponseProducerState(Fields):
+class DescribeProducersResponseProducerState(Struct):
     """ProducerState of DescribeProducersResponse."""
 
     __slots__ = ('producer_id', 'producer_epoch', 'last_sequence', 'last_timestamp', 'coordinator_epoch', 'current_txn_start_offset')
@@ -118,7 +95,7 @@ class DescribeProducersResponseProducerState(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeProducersResponsePartitionResponse(Fields):
+class DescribeProducersResponsePartitionResponse(Struct):
     """PartitionResponse of DescribeProducersResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'error_message', 'active_producers')
@@ -144,7 +121,7 @@ class DescribeProducersResponsePartitionResponse(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeProducersResponseTopicResponse(Fields):
+class DescribeProducersResponseTopicResponse(Struct):
     """TopicResponse of DescribeProducersResponse."""
 
     __slots__ = ('name', 'partitions')

@@ -4,60 +4,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_HB = Struct(">HB").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_i16sqqqB = Struct(">i16sqqqB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ihiiqB = Struct(">ihiiqB").unpack_from
-_read_iiqB = Struct(">iiqB").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_read_iqqqB = Struct(">iqqqB").unpack_from
-_pack_Hx = Struct(">Hx").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_i = Struct(">i").pack
-_pack_i16sqqqx = Struct(">i16sqqqx").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ihiiq = Struct(">ihiiq").pack
-_pack_ihiiqB = Struct(">ihiiqB").pack
-_pack_iiq = Struct(">iiq").pack
-_pack_iiqB = Struct(">iiqB").pack
-_pack_iqqqx = Struct(">iqqqx").pack
-_pack_iqx = Struct(">iqx").pack
-_pack_ix = Struct(">ix").pack
+_read_HB = unpacker("HB")
+_read_hB = unpacker("hB")
+_read_i16sqqqB = unpacker("i16sqqqB")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_read_ihiiqB = unpacker("ihiiqB")
+_read_iiqB = unpacker("iiqB")
+_read_iqB = unpacker("iqB")
+_read_iqqqB = unpacker("iqqqB")
+_pack_Hx = packer("Hx")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_i = packer("i")
+_pack_i16sqqqx = packer("i16sqqqx")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ihiiq = packer("ihiiq")
+_pack_ihiiqB = packer("ihiiqB")
+_pack_iiq = packer("iiq")
+_pack_iiqB = packer("iiqB")
+_pack_iqqqx = packer("iqqqx")
+_pack_iqx = packer("iqx")
+_pack_ix = packer("ix")
 __all__ = ["DescribeQuorumRequest", "DescribeQuorumResponse"]
 
 
-class DescribeQuorumRequestPartitionData(Fields):
+class DescribeQuorumRequestPartitionData(Struct):
     """PartitionData of DescribeQuorumRequest."""
 
     __slots__ = ('partition_index',)
@@ -74,7 +53,7 @@ class DescribeQuorumRequestPartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeQuorumRequestTopicData(Fields):
+class DescribeQuorumRequestTopicData(Struct):
     """TopicData of DescribeQuorumRequest."""
 
     __slots__ = ('topic_name', 'partitions')
@@ -118,7 +97,7 @@ class DescribeQuorumRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeQuorumResponseReplicaState(Fields):
+class DescribeQuorumResponseReplicaState(Struct):
     """ReplicaState of DescribeQuorumResponse."""
 
     __slots__ = ('replica_id', 'replica_directory_id', 'log_end_offset', 'last_fetch_timestamp', 'last_caught_up_timestamp')
@@ -147,7 +126,7 @@ class DescribeQuorumResponseReplicaState(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeQuorumResponseListener(Fields):
+class DescribeQuorumResponseListener(Struct):
     """Listener of DescribeQuorumResponse."""
 
     __slots__ = ('name', 'host', 'port')
@@ -170,7 +149,7 @@ class DescribeQuorumResponseListener(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeQuorumResponsePartitionData(Fields):
+class DescribeQuorumResponsePartitionData(Struct):
     """PartitionData of DescribeQuorumResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'error_message', 'leader_id', 'leader_epoch', 'high_watermark', 'current_voters', 'observers')
@@ -208,7 +187,7 @@ class DescribeQuorumResponsePartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeQuorumResponseNode(Fields):
+class DescribeQuorumResponseNode(Struct):
     """Node of DescribeQuorumResponse."""
 
     __slots__ = ('node_id', 'listeners')
@@ -228,7 +207,7 @@ class DescribeQuorumResponseNode(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeQuorumResponseTopicData(Fields):
+class DescribeQuorumResponseTopicData(Struct):
     """TopicData of DescribeQuorumResponse."""
 
     __slots__ = ('topic_name', 'partitions')

@@ -5,54 +5,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_iqihB = Struct(">iqihB").unpack_from
-_read_iqiqhB = Struct(">iqiqhB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_iqih = Struct(">iqih").pack
-_pack_iqihB = Struct(">iqihB").pack
-_pack_iqiqh = Struct(">iqiqh").pack
-_pack_iqiqhB = Struct(">iqiqhB").pack
+_read_16sB = unpacker("16sB")
+_read_hB = unpacker("hB")
+_read_iB = unpacker("iB")
+_read_iqihB = unpacker("iqihB")
+_read_iqiqhB = unpacker("iqiqhB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_iqih = packer("iqih")
+_pack_iqihB = packer("iqihB")
+_pack_iqiqh = packer("iqiqh")
+_pack_iqiqhB = packer("iqiqhB")
 __all__ = ["DescribeShareGroupOffsetsRequest", "DescribeShareGroupOffsetsResponse"]
 
 
-class DescribeShareGroupOffsetsRequestTopic(Fields):
+class DescribeShareGroupOffsetsRequestTopic(Struct):
     """DescribeShareGroupOffsetsRequestTopic of DescribeShareGroupOffsetsRequest."""
 
     __slots__ = ('topic_name', 'partitions')
@@ -75,7 +51,7 @@ class DescribeShareGroupOffsetsRequestTopic(Fields):
 _DescribeShareGroupOffsetsRequestTopic = DescribeShareGroupOffsetsRequestTopic
 
 
-class DescribeShareGroupOffsetsRequestGroup(Fields):
+class DescribeShareGroupOffsetsRequestGroup(Struct):
     """DescribeShareGroupOffsetsRequestGroup of DescribeShareGroupOffsetsRequest."""
 
     __slots__ = ('group_id', 'topics')
@@ -122,7 +98,7 @@ class DescribeShareGroupOffsetsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeShareGroupOffsetsResponsePartition(Fields):
+class DescribeShareGroupOffsetsResponsePartition(Struct):
     """DescribeShareGroupOffsetsResponsePartition of DescribeShareGroupOffsetsResponse."""
 
     __slots__ = ('partition_index', 'start_offset', 'leader_epoch', 'lag', 'error_code', 'error_message')
@@ -157,7 +133,7 @@ class DescribeShareGroupOffsetsResponsePartition(Fields):
 _DescribeShareGroupOffsetsResponsePartition = DescribeShareGroupOffsetsResponsePartition
 
 
-class DescribeShareGroupOffsetsResponseTopic(Fields):
+class DescribeShareGroupOffsetsResponseTopic(Struct):
     """DescribeShareGroupOffsetsResponseTopic of DescribeShareGroupOffsetsResponse."""
 
     __slots__ = ('topic_name', 'topic_id', 'partitions')
@@ -183,7 +159,7 @@ class DescribeShareGroupOffsetsResponseTopic(Fields):
 _DescribeShareGroupOffsetsResponseTopic = DescribeShareGroupOffsetsResponseTopic
 
 
-class DescribeShareGroupOffsetsResponseGroup(Fields):
+class DescribeShareGroupOffsetsResponseGroup(Struct):
     """DescribeShareGroupOffsetsResponseGroup of DescribeShareGroupOffsetsResponse."""
 
     __slots__ = ('group_id', 'topics', 'error_code', 'error_message')

@@ -5,56 +5,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COMPACT,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_int32s_or_null,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16stB = Struct(">16s?B").unpack_from
-_read_b = Struct(">b").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hiiiB = Struct(">hiiiB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ib = Struct(">ib").unpack_from
-_pack_16st = Struct(">16s?").pack
-_pack_16stB = Struct(">16s?B").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hiii = Struct(">hiii").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ix = Struct(">ix").pack
-_packs_hiiiB = tuple(Struct(f">hiiiB{n}i").pack for n in range(17))
+_read_16stB = unpacker("16s?B")
+_read_b = unpacker("b")
+_read_hB = unpacker("hB")
+_read_hiiiB = unpacker("hiiiB")
+_read_iB = unpacker("iB")
+_read_ib = unpacker("ib")
+_pack_16st = packer("16s?")
+_pack_16stB = packer("16s?B")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hiii = packer("hiii")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ix = packer("ix")
+_packs_hiiiB = packers("hiiiB")
 __all__ = ["DescribeTopicPartitionsRequest", "DescribeTopicPartitionsResponse"]
 
 
-class DescribeTopicPartitionsRequestCursor(Fields):
+class DescribeTopicPartitionsRequestCursor(Struct):
     """Cursor of DescribeTopicPartitionsRequest."""
 
     __slots__ = ('topic_name', 'partition_index')
@@ -74,7 +48,7 @@ class DescribeTopicPartitionsRequestCursor(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeTopicPartitionsRequestTopicRequest(Fields):
+class DescribeTopicPartitionsRequestTopicRequest(Struct):
     """TopicRequest of DescribeTopicPartitionsRequest."""
 
     __slots__ = ('name',)
@@ -121,7 +95,7 @@ class DescribeTopicPartitionsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeTopicPartitionsResponsePartition(Fields):
+class DescribeTopicPartitionsResponsePartition(Struct):
     """DescribeTopicPartitionsResponsePartition of DescribeTopicPartitionsResponse."""
 
     __slots__ = ('error_code', 'partition_index', 'leader_id', 'leader_epoch', 'replica_nodes', 'isr_nodes', 'eligible_leader_replicas', 'last_known_elr', 'offline_replicas')
@@ -165,7 +139,7 @@ class DescribeTopicPartitionsResponsePartition(Fields):
 _DescribeTopicPartitionsResponsePartition = DescribeTopicPartitionsResponsePartition
 
 
-class DescribeTopicPartitionsResponseCursor(Fields):
+class DescribeTopicPartitionsResponseCursor(Struct):
     """Cursor of DescribeTopicPartitionsResponse."""
 
     __slots__ = ('topic_name', 'partition_index')
@@ -185,7 +159,7 @@ class DescribeTopicPartitionsResponseCursor(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeTopicPartitionsResponseTopic(Fields):
+class DescribeTopicPartitionsResponseTopic(Struct):
     """DescribeTopicPartitionsResponseTopic of DescribeTopicPartitionsResponse."""
 
     __slots__ = ('error_code', 'name', 'topic_id', 'is_internal', 'partitions', 'topic_authorized_operations')

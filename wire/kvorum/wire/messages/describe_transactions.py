@@ -5,42 +5,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_hB = Struct(">hB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_iqqhB = Struct(">iqqhB").unpack_from
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_iqqh = Struct(">iqqh").pack
-_pack_iqqhB = Struct(">iqqhB").pack
+_read_hB = unpacker("hB")
+_read_iB = unpacker("iB")
+_read_iqqhB = unpacker("iqqhB")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_iqqh = packer("iqqh")
+_pack_iqqhB = packer("iqqhB")
 __all__ = ["DescribeTransactionsRequest", "DescribeTransactionsResponse"]
 
 
@@ -66,7 +43,7 @@ class DescribeTransactionsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeTransactionsResponseTopicData(Fields):
+class DescribeTransactionsResponseTopicData(Struct):
     """TopicData of DescribeTransactionsResponse."""
 
     __slots__ = ('topic', 'partitions')
@@ -86,7 +63,7 @@ class DescribeTransactionsResponseTopicData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeTransactionsResponseTransactionState(Fields):
+class DescribeTransactionsResponseTransactionState(Struct):
     """TransactionState of DescribeTransactionsResponse."""
 
     __slots__ = ('error_code', 'transactional_id', 'transaction_state', 'transaction_timeout_ms', 'transaction_start_time_ms', 'producer_id', 'producer_epoch', 'topics')

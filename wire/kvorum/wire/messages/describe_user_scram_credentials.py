@@ -4,41 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_biB = Struct(">biB").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_bix = Struct(">bix").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
+_read_biB = unpacker("biB")
+_read_hB = unpacker("hB")
+_read_ihB = unpacker("ihB")
+_pack_bix = packer("bix")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
 __all__ = ["DescribeUserScramCredentialsRequest", "DescribeUserScramCredentialsResponse"]
 
 
-class DescribeUserScramCredentialsRequestUserName(Fields):
+class DescribeUserScramCredentialsRequestUserName(Struct):
     """UserName of DescribeUserScramCredentialsRequest."""
 
     __slots__ = ('name',)
@@ -78,7 +59,7 @@ class DescribeUserScramCredentialsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeUserScramCredentialsResponseCredentialInfo(Fields):
+class DescribeUserScramCredentialsResponseCredentialInfo(Struct):
     """CredentialInfo of DescribeUserScramCredentialsResponse."""
 
     __slots__ = ('mechanism', 'iterations')
@@ -98,7 +79,7 @@ class DescribeUserScramCredentialsResponseCredentialInfo(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(Fields):
+class DescribeUserScramCredentialsResponseDescribeUserScramCredentialsResult(Struct):
     """DescribeUserScramCredentialsResult of DescribeUserScramCredentialsResponse."""
 
     __slots__ = ('user', 'error_code', 'error_message', 'credential_infos')

@@ -5,62 +5,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COUNTED,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_bB = Struct(">bB").unpack_from
-_read_bi = Struct(">bi").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ihh = Struct(">ihh").unpack_from
-_read_ihi = Struct(">ihi").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_bi = Struct(">bi").pack
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ihh = Struct(">ihh").pack
-_pack_ihi = Struct(">ihi").pack
-_pack_ii = Struct(">ii").pack
-_pack_ix = Struct(">ix").pack
+_read_bB = unpacker("bB")
+_read_bi = unpacker("bi")
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_read_ihh = unpacker("ihh")
+_read_ihi = unpacker("ihi")
+_read_ii = unpacker("ii")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_bi = packer("bi")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ihh = packer("ihh")
+_pack_ihi = packer("ihi")
+_pack_ii = packer("ii")
+_pack_ix = packer("ix")
 __all__ = ["ElectLeadersRequest", "ElectLeadersResponse"]
 
 
-class ElectLeadersRequestTopicPartitions(Fields):
+class ElectLeadersRequestTopicPartitions(Struct):
     """TopicPartitions of ElectLeadersRequest."""
 
     __slots__ = ('topic', 'partitions')
@@ -109,7 +81,7 @@ class ElectLeadersRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ElectLeadersResponsePartitionResult(Fields):
+class ElectLeadersResponsePartitionResult(Struct):
     """PartitionResult of ElectLeadersResponse."""
 
     __slots__ = ('partition_id', 'error_code', 'error_message')
@@ -132,7 +104,7 @@ class ElectLeadersResponsePartitionResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ElectLeadersResponseReplicaElectionResult(Fields):
+class ElectLeadersResponseReplicaElectionResult(Struct):
     """ReplicaElectionResult of ElectLeadersResponse."""
 
     __slots__ = ('topic', 'partition_result')

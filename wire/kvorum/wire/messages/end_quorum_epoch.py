@@ -5,65 +5,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    not_a_uuid,
-    read_numbers,
-    read_tag,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_HB = Struct(">HB").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hi = Struct(">hi").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_i16sB = Struct(">i16sB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihii = Struct(">ihii").unpack_from
-_read_ihiiB = Struct(">ihiiB").unpack_from
-_read_iiiB = Struct(">iiiB").unpack_from
-_read_iiii = Struct(">iiii").unpack_from
-_pack_Hx = Struct(">Hx").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hi = Struct(">hi").pack
-_pack_i = Struct(">i").pack
-_pack_i16sx = Struct(">i16sx").pack
-_pack_iB = Struct(">iB").pack
-_pack_ihii = Struct(">ihii").pack
-_pack_ihiix = Struct(">ihiix").pack
-_pack_iii = Struct(">iii").pack
-_pack_iiiB = Struct(">iiiB").pack
-_packs_iiii = tuple(Struct(f">iiii{n}i").pack for n in range(17))
+_read_HB = unpacker("HB")
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hi = unpacker("hi")
+_read_i = unpacker("i")
+_read_i16sB = unpacker("i16sB")
+_read_iB = unpacker("iB")
+_read_ihii = unpacker("ihii")
+_read_ihiiB = unpacker("ihiiB")
+_read_iiiB = unpacker("iiiB")
+_read_iiii = unpacker("iiii")
+_pack_Hx = packer("Hx")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hi = packer("hi")
+_pack_i = packer("i")
+_pack_i16sx = packer("i16sx")
+_pack_iB = packer("iB")
+_pack_ihii = packer("ihii")
+_pack_ihiix = packer("ihiix")
+_pack_iii = packer("iii")
+_pack_iiiB = packer("iiiB")
+_packs_iiii = packers("iiii")
 __all__ = ["EndQuorumEpochRequest", "EndQuorumEpochResponse"]
 
 
-class EndQuorumEpochRequestReplicaInfo(Fields):
+class EndQuorumEpochRequestReplicaInfo(Struct):
     """ReplicaInfo of EndQuorumEpochRequest."""
 
     __slots__ = ('candidate_id', 'candidate_directory_id')
@@ -83,7 +56,7 @@ class EndQuorumEpochRequestReplicaInfo(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class EndQuorumEpochRequestPartitionData(Fields):
+class EndQuorumEpochRequestPartitionData(Struct):
     """PartitionData of EndQuorumEpochRequest."""
 
     __slots__ = ('partition_index', 'leader_id', 'leader_epoch', 'preferred_successors', 'preferred_candidates')
@@ -112,7 +85,7 @@ class EndQuorumEpochRequestPartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class EndQuorumEpochRequestLeaderEndpoint(Fields):
+class EndQuorumEpochRequestLeaderEndpoint(Struct):
     """LeaderEndpoint of EndQuorumEpochRequest."""
 
     __slots__ = ('name', 'host', 'port')
@@ -135,7 +108,7 @@ class EndQuorumEpochRequestLeaderEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class EndQuorumEpochRequestTopicData(Fields):
+class EndQuorumEpochRequestTopicData(Struct):
     """TopicData of EndQuorumEpochRequest."""
 
     __slots__ = ('topic_name', 'partitions')
@@ -187,7 +160,7 @@ class EndQuorumEpochRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class EndQuorumEpochResponsePartitionData(Fields):
+class EndQuorumEpochResponsePartitionData(Struct):
     """PartitionData of EndQuorumEpochResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'leader_id', 'leader_epoch')
@@ -213,7 +186,7 @@ class EndQuorumEpochResponsePartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class EndQuorumEpochResponseNodeEndpoint(Fields):
+class EndQuorumEpochResponseNodeEndpoint(Struct):
     """NodeEndpoint of EndQuorumEpochResponse."""
 
     __slots__ = ('node_id', 'host', 'port')
@@ -236,7 +209,7 @@ class EndQuorumEpochResponseNodeEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class EndQuorumEpochResponseTopicData(Fields):
+class EndQuorumEpochResponseTopicData(Struct):
     """TopicData of EndQuorumEpochResponse."""
 
     __slots__ = ('topic_name', 'partitions')

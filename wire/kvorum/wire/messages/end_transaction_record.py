@@ -4,15 +4,7 @@
 from __future__ import annotations
 
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
 __all__ = ["EndTransactionRecord"]
 

@@ -3,36 +3,21 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    new,
-    no_tags,
-    read_tags,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ihqhB = Struct(">ihqhB").unpack_from
-_read_qht = Struct(">qh?").unpack_from
-_read_qhtB = Struct(">qh?B").unpack_from
-_pack_h = Struct(">h").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihqhx = Struct(">ihqhx").pack
-_pack_ihx = Struct(">ihx").pack
-_pack_qht = Struct(">qh?").pack
-_pack_qhtx = Struct(">qh?x").pack
+_read_h = unpacker("h")
+_read_ih = unpacker("ih")
+_read_ihB = unpacker("ihB")
+_read_ihqhB = unpacker("ihqhB")
+_read_qht = unpacker("qh?")
+_read_qhtB = unpacker("qh?B")
+_pack_h = packer("h")
+_pack_ih = packer("ih")
+_pack_ihqhx = packer("ihqhx")
+_pack_ihx = packer("ihx")
+_pack_qht = packer("qh?")
+_pack_qhtx = packer("qh?x")
 __all__ = ["EndTxnRequest", "EndTxnResponse"]
 
 

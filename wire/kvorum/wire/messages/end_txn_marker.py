@@ -3,19 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    no_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_i = Struct(">i").unpack_from
-_pack_i = Struct(">i").pack
+_read_i = unpacker("i")
+_pack_i = packer("i")
 __all__ = ["EndTxnMarker"]
 
 

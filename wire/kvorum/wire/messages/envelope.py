@@ -3,24 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    long_uvarint,
-    new,
-    read_tags,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_hB = Struct(">hB").unpack_from
-_pack_hx = Struct(">hx").pack
+_read_hB = unpacker("hB")
+_pack_hx = packer("hx")
 __all__ = ["EnvelopeRequest", "EnvelopeResponse"]
 
 

@@ -3,33 +3,19 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_tags,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_hqi = Struct(">hqi").unpack_from
-_read_hqiB = Struct(">hqiB").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_q = Struct(">q").unpack_from
-_read_qB = Struct(">qB").unpack_from
-_pack_hqi = Struct(">hqi").pack
-_pack_hqix = Struct(">hqix").pack
-_pack_i = Struct(">i").pack
-_pack_q = Struct(">q").pack
-_pack_qx = Struct(">qx").pack
+_read_hqi = unpacker("hqi")
+_read_hqiB = unpacker("hqiB")
+_read_i = unpacker("i")
+_read_q = unpacker("q")
+_read_qB = unpacker("qB")
+_pack_hqi = packer("hqi")
+_pack_hqix = packer("hqix")
+_pack_i = packer("i")
+_pack_q = packer("q")
+_pack_qx = packer("qx")
 __all__ = ["ExpireDelegationTokenRequest", "ExpireDelegationTokenResponse"]
 
 

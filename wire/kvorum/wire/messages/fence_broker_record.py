@@ -3,20 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_iqB = Struct(">iqB").unpack_from
-_pack_iqx = Struct(">iqx").pack
+_read_iqB = unpacker("iqB")
+_pack_iqx = packer("iqx")
 __all__ = ["FenceBrokerRecord"]
 
 

@@ -5,101 +5,69 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COUNTED,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    fail,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    not_a_uuid,
-    read_numbers,
-    read_tag,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16s = Struct(">16s").unpack_from
-_read_16sB = Struct(">16sB").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihiB = Struct(">ihiB").unpack_from
-_read_ihii = Struct(">ihii").unpack_from
-_read_ihqqi = Struct(">ihqqi").unpack_from
-_read_ihqqqB = Struct(">ihqqqB").unpack_from
-_read_ihqqqi = Struct(">ihqqqi").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_read_iiibiiB = Struct(">iiibiiB").unpack_from
-_read_iiiibi = Struct(">iiiibi").unpack_from
-_read_iiiibiiB = Struct(">iiiibiiB").unpack_from
-_read_iiiibiii = Struct(">iiiibiii").unpack_from
-_read_iiqiqiB = Struct(">iiqiqiB").unpack_from
-_read_iiqqi = Struct(">iiqqi").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_read_iqi = Struct(">iqi").unpack_from
-_read_iqqi = Struct(">iqqi").unpack_from
-_read_q = Struct(">q").unpack_from
-_read_qiB = Struct(">qiB").unpack_from
-_read_qq = Struct(">qq").unpack_from
-_read_qqB = Struct(">qqB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ihi = Struct(">ihi").pack
-_pack_ihiB = Struct(">ihiB").pack
-_pack_ihii = Struct(">ihii").pack
-_pack_ihqqi = Struct(">ihqqi").pack
-_pack_ihqqq = Struct(">ihqqq").pack
-_pack_ihqqqB = Struct(">ihqqqB").pack
-_pack_ihqqqi = Struct(">ihqqqi").pack
-_pack_ii = Struct(">ii").pack
-_pack_iiibii = Struct(">iiibii").pack
-_pack_iiibiiB = Struct(">iiibiiB").pack
-_pack_iiiibi = Struct(">iiiibi").pack
-_pack_iiiibii = Struct(">iiiibii").pack
-_pack_iiiibiiB = Struct(">iiiibiiB").pack
-_pack_iiiibiii = Struct(">iiiibiii").pack
-_pack_iiqiqix = Struct(">iiqiqix").pack
-_pack_iiqqi = Struct(">iiqqi").pack
-_pack_iix = Struct(">iix").pack
-_pack_iqi = Struct(">iqi").pack
-_pack_iqqi = Struct(">iqqi").pack
-_pack_iqx = Struct(">iqx").pack
-_pack_q = Struct(">q").pack
-_pack_qix = Struct(">qix").pack
-_pack_qq = Struct(">qq").pack
-_pack_qqx = Struct(">qqx").pack
+_read_16s = unpacker("16s")
+_read_16sB = unpacker("16sB")
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ihiB = unpacker("ihiB")
+_read_ihii = unpacker("ihii")
+_read_ihqqi = unpacker("ihqqi")
+_read_ihqqqB = unpacker("ihqqqB")
+_read_ihqqqi = unpacker("ihqqqi")
+_read_ii = unpacker("ii")
+_read_iiB = unpacker("iiB")
+_read_iiibiiB = unpacker("iiibiiB")
+_read_iiiibi = unpacker("iiiibi")
+_read_iiiibiiB = unpacker("iiiibiiB")
+_read_iiiibiii = unpacker("iiiibiii")
+_read_iiqiqiB = unpacker("iiqiqiB")
+_read_iiqqi = unpacker("iiqqi")
+_read_iqB = unpacker("iqB")
+_read_iqi = unpacker("iqi")
+_read_iqqi = unpacker("iqqi")
+_read_q = unpacker("q")
+_read_qiB = unpacker("qiB")
+_read_qq = unpacker("qq")
+_read_qqB = unpacker("qqB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ihi = packer("ihi")
+_pack_ihiB = packer("ihiB")
+_pack_ihii = packer("ihii")
+_pack_ihqqi = packer("ihqqi")
+_pack_ihqqq = packer("ihqqq")
+_pack_ihqqqB = packer("ihqqqB")
+_pack_ihqqqi = packer("ihqqqi")
+_pack_ii = packer("ii")
+_pack_iiibii = packer("iiibii")
+_pack_iiibiiB = packer("iiibiiB")
+_pack_iiiibi = packer("iiiibi")
+_pack_iiiibii = packer("iiiibii")
+_pack_iiiibiiB = packer("iiiibiiB")
+_pack_iiiibiii = packer("iiiibiii")
+_pack_iiqiqix = packer("iiqiqix")
+_pack_iiqqi = packer("iiqqi")
+_pack_iix = packer("iix")
+_pack_iqi = packer("iqi")
+_pack_iqqi = packer("iqqi")
+_pack_iqx = packer("iqx")
+_pack_q = packer("q")
+_pack_qix = packer("qix")
+_pack_qq = packer("qq")
+_pack_qqx = packer("qqx")
 __all__ = ["FetchRequest", "FetchResponse"]
 
 
-class FetchRequestFetchPartition(Fields):
+class FetchRequestFetchPartition(Struct):
     """FetchPartition of FetchRequest."""
 
     __slots__ = ('partition', 'current_leader_epoch', 'fetch_offset', 'last_fetched_epoch', 'log_start_offset', 'partition_max_bytes', 'replica_directory_id', 'high_watermark')
@@ -137,7 +105,7 @@ class FetchRequestFetchPartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchRequestForgottenTopic(Fields):
+class FetchRequestForgottenTopic(Struct):
     """ForgottenTopic of FetchRequest."""
 
     __slots__ = ('topic', 'topic_id', 'partitions')
@@ -160,7 +128,7 @@ class FetchRequestForgottenTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchRequestFetchTopic(Fields):
+class FetchRequestFetchTopic(Struct):
     """FetchTopic of FetchRequest."""
 
     __slots__ = ('topic', 'topic_id', 'partitions')
@@ -183,7 +151,7 @@ class FetchRequestFetchTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchRequestReplicaState(Fields):
+class FetchRequestReplicaState(Struct):
     """ReplicaState of FetchRequest."""
 
     __slots__ = ('replica_id', 'replica_epoch')
@@ -273,7 +241,7 @@ class FetchRequest(Message):
         self.maybe_replica_state = value
 
 
-class FetchResponseAbortedTransaction(Fields):
+class FetchResponseAbortedTransaction(Struct):
     """AbortedTransaction of FetchResponse."""
 
     __slots__ = ('producer_id', 'first_offset')
@@ -293,7 +261,7 @@ class FetchResponseAbortedTransaction(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchResponseSnapshotId(Fields):
+class FetchResponseSnapshotId(Struct):
     """SnapshotId of FetchResponse."""
 
     __slots__ = ('end_offset', 'epoch')
@@ -313,7 +281,7 @@ class FetchResponseSnapshotId(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchResponseLeaderIdAndEpoch(Fields):
+class FetchResponseLeaderIdAndEpoch(Struct):
     """LeaderIdAndEpoch of FetchResponse."""
 
     __slots__ = ('leader_id', 'leader_epoch')
@@ -333,7 +301,7 @@ class FetchResponseLeaderIdAndEpoch(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchResponseEpochEndOffset(Fields):
+class FetchResponseEpochEndOffset(Struct):
     """EpochEndOffset of FetchResponse."""
 
     __slots__ = ('epoch', 'end_offset')
@@ -353,7 +321,7 @@ class FetchResponseEpochEndOffset(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchResponsePartitionData(Fields):
+class FetchResponsePartitionData(Struct):
     """PartitionData of FetchResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'high_watermark', 'last_stable_offset', 'log_start_offset', 'maybe_diverging_epoch', 'maybe_current_leader', 'maybe_snapshot_id', 'aborted_transactions', 'preferred_read_replica', 'records')
@@ -433,7 +401,7 @@ class FetchResponsePartitionData(Fields):
         self.maybe_snapshot_id = value
 
 
-class FetchResponseNodeEndpoint(Fields):
+class FetchResponseNodeEndpoint(Struct):
     """NodeEndpoint of FetchResponse."""
 
     __slots__ = ('node_id', 'host', 'port', 'rack')
@@ -459,7 +427,7 @@ class FetchResponseNodeEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchResponseFetchableTopicResponse(Fields):
+class FetchResponseFetchableTopicResponse(Struct):
     """FetchableTopicResponse of FetchResponse."""
 
     __slots__ = ('topic', 'topic_id', 'partitions')

@@ -4,62 +4,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    null_field,
-    read_tag,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16s = Struct(">16s").unpack_from
-_read_HB = Struct(">HB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_read_qB = Struct(">qB").unpack_from
-_read_qiB = Struct(">qiB").unpack_from
-_read_qqB = Struct(">qqB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_Hx = Struct(">Hx").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ii = Struct(">ii").pack
-_pack_iiB = Struct(">iiB").pack
-_pack_iix = Struct(">iix").pack
-_pack_qix = Struct(">qix").pack
-_pack_qq = Struct(">qq").pack
-_pack_qqB = Struct(">qqB").pack
-_pack_qx = Struct(">qx").pack
+_read_16s = unpacker("16s")
+_read_HB = unpacker("HB")
+_read_iB = unpacker("iB")
+_read_ih = unpacker("ih")
+_read_ihB = unpacker("ihB")
+_read_ii = unpacker("ii")
+_read_iiB = unpacker("iiB")
+_read_qB = unpacker("qB")
+_read_qiB = unpacker("qiB")
+_read_qqB = unpacker("qqB")
+_pack_16s = packer("16s")
+_pack_Hx = packer("Hx")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ii = packer("ii")
+_pack_iiB = packer("iiB")
+_pack_iix = packer("iix")
+_pack_qix = packer("qix")
+_pack_qq = packer("qq")
+_pack_qqB = packer("qqB")
+_pack_qx = packer("qx")
 __all__ = ["FetchSnapshotRequest", "FetchSnapshotResponse"]
 
 
-class FetchSnapshotRequestSnapshotId(Fields):
+class FetchSnapshotRequestSnapshotId(Struct):
     """SnapshotId of FetchSnapshotRequest."""
 
     __slots__ = ('end_offset', 'epoch')
@@ -79,7 +55,7 @@ class FetchSnapshotRequestSnapshotId(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchSnapshotRequestPartitionSnapshot(Fields):
+class FetchSnapshotRequestPartitionSnapshot(Struct):
     """PartitionSnapshot of FetchSnapshotRequest."""
 
     __slots__ = ('partition', 'current_leader_epoch', 'snapshot_id', 'position', 'replica_directory_id')
@@ -108,7 +84,7 @@ class FetchSnapshotRequestPartitionSnapshot(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchSnapshotRequestTopicSnapshot(Fields):
+class FetchSnapshotRequestTopicSnapshot(Struct):
     """TopicSnapshot of FetchSnapshotRequest."""
 
     __slots__ = ('name', 'partitions')
@@ -162,7 +138,7 @@ class FetchSnapshotRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchSnapshotResponseLeaderIdAndEpoch(Fields):
+class FetchSnapshotResponseLeaderIdAndEpoch(Struct):
     """LeaderIdAndEpoch of FetchSnapshotResponse."""
 
     __slots__ = ('leader_id', 'leader_epoch')
@@ -182,7 +158,7 @@ class FetchSnapshotResponseLeaderIdAndEpoch(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchSnapshotResponseSnapshotId(Fields):
+class FetchSnapshotResponseSnapshotId(Struct):
     """SnapshotId of FetchSnapshotResponse."""
 
     __slots__ = ('end_offset', 'epoch')
@@ -202,7 +178,7 @@ class FetchSnapshotResponseSnapshotId(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchSnapshotResponsePartitionSnapshot(Fields):
+class FetchSnapshotResponsePartitionSnapshot(Struct):
     """PartitionSnapshot of FetchSnapshotResponse."""
 
     __slots__ = ('index', 'error_code', 'snapshot_id', 'maybe_current_leader', 'size', 'position', 'unaligned_records')
@@ -248,7 +224,7 @@ class FetchSnapshotResponsePartitionSnapshot(Fields):
         self.maybe_current_leader = value
 
 
-class FetchSnapshotResponseNodeEndpoint(Fields):
+class FetchSnapshotResponseNodeEndpoint(Struct):
     """NodeEndpoint of FetchSnapshotResponse."""
 
     __slots__ = ('node_id', 'host', 'port')
@@ -271,7 +247,7 @@ class FetchSnapshotResponseNodeEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FetchSnapshotResponseTopicSnapshot(Fields):
+class FetchSnapshotResponseTopicSnapshot(Struct):
     """TopicSnapshot of FetchSnapshotResponse."""
 
     __slots__ = ('name', 'partitions')

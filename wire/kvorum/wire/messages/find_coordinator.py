@@ -4,51 +4,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_b = Struct(">b").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hih = Struct(">hih").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ihh = Struct(">ihh").unpack_from
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_bx = Struct(">bx").pack
-_pack_h = Struct(">h").pack
-_pack_hih = Struct(">hih").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ihh = Struct(">ihh").pack
-_pack_ix = Struct(">ix").pack
+_read_b = unpacker("b")
+_read_bB = unpacker("bB")
+_read_h = unpacker("h")
+_read_hih = unpacker("hih")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ih = unpacker("ih")
+_read_ihB = unpacker("ihB")
+_read_ihh = unpacker("ihh")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_bx = packer("bx")
+_pack_h = packer("h")
+_pack_hih = packer("hih")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ihh = packer("ihh")
+_pack_ix = packer("ix")
 __all__ = ["FindCoordinatorRequest", "FindCoordinatorResponse"]
 
 
@@ -80,7 +59,7 @@ class FindCoordinatorRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class FindCoordinatorResponseCoordinator(Fields):
+class FindCoordinatorResponseCoordinator(Struct):
     """Coordinator of FindCoordinatorResponse."""
 
     __slots__ = ('key', 'node_id', 'host', 'port', 'error_code', 'error_message')

@@ -3,39 +3,18 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_ih16siB = Struct(">ih16siB").unpack_from
-_read_iitB = Struct(">ii?B").unpack_from
-_pack_16sx = Struct(">16sx").pack
-_pack_ih16si = Struct(">ih16si").pack
-_pack_ih16siB = Struct(">ih16siB").pack
-_pack_iit = Struct(">ii?").pack
-_pack_iitB = Struct(">ii?B").pack
+_read_16sB = unpacker("16sB")
+_read_ih16siB = unpacker("ih16siB")
+_read_iitB = unpacker("ii?B")
+_pack_16sx = packer("16sx")
+_pack_ih16si = packer("ih16si")
+_pack_ih16siB = packer("ih16siB")
+_pack_iit = packer("ii?")
+_pack_iitB = packer("ii?B")
 __all__ = ["GetTelemetrySubscriptionsRequest", "GetTelemetrySubscriptionsResponse"]
 
 

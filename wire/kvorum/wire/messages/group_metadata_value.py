@@ -4,53 +4,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_read_iii = Struct(">iii").unpack_from
-_read_qB = Struct(">qB").unpack_from
-_read_qi = Struct(">qi").unpack_from
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ii = Struct(">ii").pack
-_pack_iiB = Struct(">iiB").pack
-_pack_iii = Struct(">iii").pack
-_pack_q = Struct(">q").pack
-_pack_qB = Struct(">qB").pack
-_pack_qi = Struct(">qi").pack
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ih = unpacker("ih")
+_read_ii = unpacker("ii")
+_read_iiB = unpacker("iiB")
+_read_iii = unpacker("iii")
+_read_qB = unpacker("qB")
+_read_qi = unpacker("qi")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ii = packer("ii")
+_pack_iiB = packer("iiB")
+_pack_iii = packer("iii")
+_pack_q = packer("q")
+_pack_qB = packer("qB")
+_pack_qi = packer("qi")
 __all__ = ["GroupMetadataValue"]
 
 
-class GroupMetadataValueMemberMetadata(Fields):
+class GroupMetadataValueMemberMetadata(Struct):
     """MemberMetadata of GroupMetadataValue."""
 
     __slots__ = ('member_id', 'group_instance_id', 'client_id', 'client_host', 'rebalance_timeout', 'session_timeout', 'subscription', 'assignment')

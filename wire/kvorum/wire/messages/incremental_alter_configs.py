@@ -4,55 +4,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_t = Struct(">?").unpack_from
-_read_tB = Struct(">?B").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_bh = Struct(">bh").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hh = Struct(">hh").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_t = Struct(">?").pack
-_pack_tx = Struct(">?x").pack
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_bh = Struct(">bh").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
+_read_t = unpacker("?")
+_read_tB = unpacker("?B")
+_read_bB = unpacker("bB")
+_read_bh = unpacker("bh")
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hh = unpacker("hh")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ii = unpacker("ii")
+_pack_t = packer("?")
+_pack_tx = packer("?x")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_bh = packer("bh")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hh = packer("hh")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
 __all__ = ["IncrementalAlterConfigsRequest", "IncrementalAlterConfigsResponse"]
 
 
-class IncrementalAlterConfigsRequestAlterableConfig(Fields):
+class IncrementalAlterConfigsRequestAlterableConfig(Struct):
     """AlterableConfig of IncrementalAlterConfigsRequest."""
 
     __slots__ = ('name', 'config_operation', 'value')
@@ -75,7 +55,7 @@ class IncrementalAlterConfigsRequestAlterableConfig(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class IncrementalAlterConfigsRequestAlterConfigsResource(Fields):
+class IncrementalAlterConfigsRequestAlterConfigsResource(Struct):
     """AlterConfigsResource of IncrementalAlterConfigsRequest."""
 
     __slots__ = ('resource_type', 'resource_name', 'configs')
@@ -125,7 +105,7 @@ class IncrementalAlterConfigsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class IncrementalAlterConfigsResponseAlterConfigsResourceResponse(Fields):
+class IncrementalAlterConfigsResponseAlterConfigsResourceResponse(Struct):
     """AlterConfigsResourceResponse of IncrementalAlterConfigsResponse."""
 
     __slots__ = ('error_code', 'error_message', 'resource_type', 'resource_name')

@@ -3,41 +3,25 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    new,
-    no_tags,
-    non_default,
-    read_tags,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihqh = Struct(">ihqh").unpack_from
-_read_ihqhB = Struct(">ihqhB").unpack_from
-_read_ihqhqhB = Struct(">ihqhqhB").unpack_from
-_read_iqhttB = Struct(">iqh??B").unpack_from
-_read_iqhB = Struct(">iqhB").unpack_from
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_ihqh = Struct(">ihqh").pack
-_pack_ihqhqhx = Struct(">ihqhqhx").pack
-_pack_ihqhx = Struct(">ihqhx").pack
-_pack_iqhttx = Struct(">iqh??x").pack
-_pack_iqhx = Struct(">iqhx").pack
-_pack_ix = Struct(">ix").pack
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ihqh = unpacker("ihqh")
+_read_ihqhB = unpacker("ihqhB")
+_read_ihqhqhB = unpacker("ihqhqhB")
+_read_iqhttB = unpacker("iqh??B")
+_read_iqhB = unpacker("iqhB")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_ihqh = packer("ihqh")
+_pack_ihqhqhx = packer("ihqhqhx")
+_pack_ihqhx = packer("ihqhx")
+_pack_iqhttx = packer("iqh??x")
+_pack_iqhx = packer("iqhx")
+_pack_ix = packer("ix")
 __all__ = ["InitProducerIdRequest", "InitProducerIdResponse"]
 
 

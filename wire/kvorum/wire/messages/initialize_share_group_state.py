@@ -4,43 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_iiqB = Struct(">iiqB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_iiqx = Struct(">iiqx").pack
+_read_16sB = unpacker("16sB")
+_read_ihB = unpacker("ihB")
+_read_iiqB = unpacker("iiqB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_iiqx = packer("iiqx")
 __all__ = ["InitializeShareGroupStateRequest", "InitializeShareGroupStateResponse"]
 
 
-class InitializeShareGroupStateRequestPartitionData(Fields):
+class InitializeShareGroupStateRequestPartitionData(Struct):
     """PartitionData of InitializeShareGroupStateRequest."""
 
     __slots__ = ('partition', 'state_epoch', 'start_offset')
@@ -63,7 +43,7 @@ class InitializeShareGroupStateRequestPartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class InitializeShareGroupStateRequestInitializeStateData(Fields):
+class InitializeShareGroupStateRequestInitializeStateData(Struct):
     """InitializeStateData of InitializeShareGroupStateRequest."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -110,7 +90,7 @@ class InitializeShareGroupStateRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class InitializeShareGroupStateResponsePartitionResult(Fields):
+class InitializeShareGroupStateResponsePartitionResult(Struct):
     """PartitionResult of InitializeShareGroupStateResponse."""
 
     __slots__ = ('partition', 'error_code', 'error_message')
@@ -133,7 +113,7 @@ class InitializeShareGroupStateResponsePartitionResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class InitializeShareGroupStateResponseInitializeStateResult(Fields):
+class InitializeShareGroupStateResponseInitializeStateResult(Struct):
     """InitializeStateResult of InitializeShareGroupStateResponse."""
 
     __slots__ = ('topic_id', 'partitions')

@@ -4,57 +4,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    null_field,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_tB = Struct(">?B").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hih = Struct(">hih").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ihiB = Struct(">ihiB").unpack_from
-_read_ihih = Struct(">ihih").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_read_iih = Struct(">iih").unpack_from
-_pack_t = Struct(">?").pack
-_pack_tB = Struct(">?B").pack
-_pack_h = Struct(">h").pack
-_pack_hih = Struct(">hih").pack
-_pack_i = Struct(">i").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihi = Struct(">ihi").pack
-_pack_ihiB = Struct(">ihiB").pack
-_pack_ihih = Struct(">ihih").pack
-_pack_ii = Struct(">ii").pack
-_pack_iiB = Struct(">iiB").pack
-_pack_iih = Struct(">iih").pack
+_read_tB = unpacker("?B")
+_read_h = unpacker("h")
+_read_hih = unpacker("hih")
+_read_i = unpacker("i")
+_read_ih = unpacker("ih")
+_read_ihiB = unpacker("ihiB")
+_read_ihih = unpacker("ihih")
+_read_iiB = unpacker("iiB")
+_read_iih = unpacker("iih")
+_pack_t = packer("?")
+_pack_tB = packer("?B")
+_pack_h = packer("h")
+_pack_hih = packer("hih")
+_pack_i = packer("i")
+_pack_ih = packer("ih")
+_pack_ihi = packer("ihi")
+_pack_ihiB = packer("ihiB")
+_pack_ihih = packer("ihih")
+_pack_ii = packer("ii")
+_pack_iiB = packer("iiB")
+_pack_iih = packer("iih")
 __all__ = ["JoinGroupRequest", "JoinGroupResponse"]
 
 
-class JoinGroupRequestProtocol(Fields):
+class JoinGroupRequestProtocol(Struct):
     """JoinGroupRequestProtocol of JoinGroupRequest."""
 
     __slots__ = ('name', 'metadata')
@@ -121,7 +99,7 @@ class JoinGroupRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class JoinGroupResponseMember(Fields):
+class JoinGroupResponseMember(Struct):
     """JoinGroupResponseMember of JoinGroupResponse."""
 
     __slots__ = ('member_id', 'group_instance_id', 'metadata')

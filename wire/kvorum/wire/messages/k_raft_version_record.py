@@ -3,20 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_hhB = Struct(">hhB").unpack_from
-_pack_hhx = Struct(">hhx").pack
+_read_hhB = unpacker("hhB")
+_pack_hhx = packer("hhx")
 __all__ = ["KRaftVersionRecord"]
 
 

@@ -4,39 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_tags,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_hiB = Struct(">hiB").unpack_from
-_read_i16sB = Struct(">i16sB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_pack_hi = Struct(">hi").pack
-_pack_hiB = Struct(">hiB").pack
-_pack_i16sx = Struct(">i16sx").pack
-_pack_ix = Struct(">ix").pack
+_read_hiB = unpacker("hiB")
+_read_i16sB = unpacker("i16sB")
+_read_iB = unpacker("iB")
+_pack_hi = packer("hi")
+_pack_hiB = packer("hiB")
+_pack_i16sx = packer("i16sx")
+_pack_ix = packer("ix")
 __all__ = ["LeaderChangeMessage"]
 
 
-class LeaderChangeMessageVoter(Fields):
+class LeaderChangeMessageVoter(Struct):
     """Voter of LeaderChangeMessage."""
 
     __slots__ = ('voter_id', 'voter_directory_id')

@@ -4,47 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ihi = Struct(">ihi").unpack_from
-_pack_h = Struct(">h").pack
-_pack_hx = Struct(">hx").pack
-_pack_i = Struct(">i").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ihi = Struct(">ihi").pack
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_i = unpacker("i")
+_read_ih = unpacker("ih")
+_read_ihB = unpacker("ihB")
+_read_ihi = unpacker("ihi")
+_pack_h = packer("h")
+_pack_hx = packer("hx")
+_pack_i = packer("i")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ihi = packer("ihi")
 __all__ = ["LeaveGroupRequest", "LeaveGroupResponse"]
 
 
-class LeaveGroupRequestMemberIdentity(Fields):
+class LeaveGroupRequestMemberIdentity(Struct):
     """MemberIdentity of LeaveGroupRequest."""
 
     __slots__ = ('member_id', 'group_instance_id', 'reason')
@@ -96,7 +75,7 @@ class LeaveGroupRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class LeaveGroupResponseMemberResponse(Fields):
+class LeaveGroupResponseMemberResponse(Struct):
     """MemberResponse of LeaveGroupResponse."""
 
     __slots__ = ('member_id', 'group_instance_id', 'error_code')

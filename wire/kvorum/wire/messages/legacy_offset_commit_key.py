@@ -3,23 +3,13 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    check_length,
-    decode_with_replacement,
-    new,
-    no_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_pack_h = packer("h")
+_pack_i = packer("i")
 __all__ = ["LegacyOffsetCommitKey"]
 
 

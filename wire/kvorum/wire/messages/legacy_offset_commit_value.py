@@ -3,23 +3,13 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    check_length,
-    decode_with_replacement,
-    new,
-    no_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_q = Struct(">q").unpack_from
-_read_qh = Struct(">qh").unpack_from
-_pack_q = Struct(">q").pack
-_pack_qh = Struct(">qh").pack
+_read_q = unpacker("q")
+_read_qh = unpacker("qh")
+_pack_q = packer("q")
+_pack_qh = packer("qh")
 __all__ = ["LegacyOffsetCommitValue"]
 
 

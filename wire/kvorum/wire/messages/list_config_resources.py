@@ -4,37 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_bB = Struct(">bB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_bx = Struct(">bx").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
+_read_bB = unpacker("bB")
+_read_ihB = unpacker("ihB")
+_pack_bx = packer("bx")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
 __all__ = ["ListConfigResourcesRequest", "ListConfigResourcesResponse"]
 
 
@@ -60,7 +38,7 @@ class ListConfigResourcesRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ListConfigResourcesResponseConfigResource(Fields):
+class ListConfigResourcesResponseConfigResource(Struct):
     """ConfigResource of ListConfigResourcesResponse."""
 
     __slots__ = ('resource_name', 'resource_type')

@@ -4,40 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_hi = Struct(">hi").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ihi = Struct(">ihi").unpack_from
-_pack_h = Struct(">h").pack
-_pack_hi = Struct(">hi").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ihi = Struct(">ihi").pack
+_read_h = unpacker("h")
+_read_hi = unpacker("hi")
+_read_ihB = unpacker("ihB")
+_read_ihi = unpacker("ihi")
+_pack_h = packer("h")
+_pack_hi = packer("hi")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ihi = packer("ihi")
 __all__ = ["ListGroupsRequest", "ListGroupsResponse"]
 
 
@@ -66,7 +45,7 @@ class ListGroupsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ListGroupsResponseListedGroup(Fields):
+class ListGroupsResponseListedGroup(Struct):
     """ListedGroup of ListGroupsResponse."""
 
     __slots__ = ('group_id', 'protocol_type', 'group_state', 'group_type')

@@ -4,61 +4,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ibB = Struct(">ibB").unpack_from
-_read_ibi = Struct(">ibi").unpack_from
-_read_ihqq = Struct(">ihqq").unpack_from
-_read_ihqqi = Struct(">ihqqi").unpack_from
-_read_ihqqiB = Struct(">ihqqiB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_read_iiq = Struct(">iiq").unpack_from
-_read_iiqB = Struct(">iiqB").unpack_from
-_read_iq = Struct(">iq").unpack_from
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ib = Struct(">ib").pack
-_pack_ibB = Struct(">ibB").pack
-_pack_ibi = Struct(">ibi").pack
-_pack_ihqq = Struct(">ihqq").pack
-_pack_ihqqi = Struct(">ihqqi").pack
-_pack_ihqqix = Struct(">ihqqix").pack
-_pack_ii = Struct(">ii").pack
-_pack_iiq = Struct(">iiq").pack
-_pack_iiqx = Struct(">iiqx").pack
-_pack_iq = Struct(">iq").pack
-_pack_ix = Struct(">ix").pack
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ibB = unpacker("ibB")
+_read_ibi = unpacker("ibi")
+_read_ihqq = unpacker("ihqq")
+_read_ihqqi = unpacker("ihqqi")
+_read_ihqqiB = unpacker("ihqqiB")
+_read_ii = unpacker("ii")
+_read_iiq = unpacker("iiq")
+_read_iiqB = unpacker("iiqB")
+_read_iq = unpacker("iq")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ib = packer("ib")
+_pack_ibB = packer("ibB")
+_pack_ibi = packer("ibi")
+_pack_ihqq = packer("ihqq")
+_pack_ihqqi = packer("ihqqi")
+_pack_ihqqix = packer("ihqqix")
+_pack_ii = packer("ii")
+_pack_iiq = packer("iiq")
+_pack_iiqx = packer("iiqx")
+_pack_iq = packer("iq")
+_pack_ix = packer("ix")
 __all__ = ["ListOffsetsRequest", "ListOffsetsResponse"]
 
 
-class ListOffsetsRequestListOffsetsPartition(Fields):
+class ListOffsetsRequestListOffsetsPartition(Struct):
     """ListOffsetsPartition of ListOffsetsRequest."""
 
     __slots__ = ('partition_index', 'current_leader_epoch', 'timestamp')
@@ -81,7 +60,7 @@ class ListOffsetsRequestListOffsetsPartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ListOffsetsRequestListOffsetsTopic(Fields):
+class ListOffsetsRequestListOffsetsTopic(Struct):
     """ListOffsetsTopic of ListOffsetsRequest."""
 
     __slots__ = ('name', 'partitions')
@@ -134,7 +113,7 @@ class ListOffsetsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ListOffsetsResponseListOffsetsPartitionResponse(Fields):
+class ListOffsetsResponseListOffsetsPartitionResponse(Struct):
     """ListOffsetsPartitionResponse of ListOffsetsResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'timestamp', 'offset', 'leader_epoch')
@@ -163,7 +142,7 @@ class ListOffsetsResponseListOffsetsPartitionResponse(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ListOffsetsResponseListOffsetsTopicResponse(Fields):
+class ListOffsetsResponseListOffsetsTopicResponse(Struct):
     """ListOffsetsTopicResponse of ListOffsetsResponse."""
 
     __slots__ = ('name', 'partitions')

@@ -5,45 +5,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COMPACT,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_packs_iB = tuple(Struct(f">iB{n}i").pack for n in range(17))
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_packs_iB = packers("iB")
 __all__ = ["ListPartitionReassignmentsRequest", "ListPartitionReassignmentsResponse"]
 
 
-class ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(Fields):
+class ListPartitionReassignmentsRequestListPartitionReassignmentsTopics(Struct):
     """ListPartitionReassignmentsTopics of ListPartitionReassignmentsRequest."""
 
     __slots__ = ('name', 'partition_indexes')
@@ -89,7 +65,7 @@ class ListPartitionReassignmentsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ListPartitionReassignmentsResponseOngoingPartitionReassignment(Fields):
+class ListPartitionReassignmentsResponseOngoingPartitionReassignment(Struct):
     """OngoingPartitionReassignment of ListPartitionReassignmentsResponse."""
 
     __slots__ = ('partition_index', 'replicas', 'adding_replicas', 'removing_replicas')
@@ -115,7 +91,7 @@ class ListPartitionReassignmentsResponseOngoingPartitionReassignment(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ListPartitionReassignmentsResponseOngoingTopicReassignment(Fields):
+class ListPartitionReassignmentsResponseOngoingTopicReassignment(Struct):
     """OngoingTopicReassignment of ListPartitionReassignmentsResponse."""
 
     __slots__ = ('name', 'partitions')

@@ -4,39 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_ihB = Struct(">ihB").unpack_from
-_read_qB = Struct(">qB").unpack_from
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_q = Struct(">q").pack
-_pack_qB = Struct(">qB").pack
-_pack_qx = Struct(">qx").pack
+_read_ihB = unpacker("ihB")
+_read_qB = unpacker("qB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_q = packer("q")
+_pack_qB = packer("qB")
+_pack_qx = packer("qx")
 __all__ = ["ListTransactionsRequest", "ListTransactionsResponse"]
 
 
@@ -71,7 +49,7 @@ class ListTransactionsRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ListTransactionsResponseTransactionState(Fields):
+class ListTransactionsResponseTransactionState(Struct):
     """TransactionState of ListTransactionsResponse."""
 
     __slots__ = ('transactional_id', 'producer_id', 'transaction_state')

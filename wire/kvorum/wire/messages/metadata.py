@@ -5,88 +5,57 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COMPACT,
-    INT32_COUNTED,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    not_a_uuid,
-    null_field,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16stB = Struct(">16s?B").unpack_from
-_read_16sB = Struct(">16sB").unpack_from
-_read_t = Struct(">?").unpack_from
-_read_ttt = Struct(">???").unpack_from
-_read_tttB = Struct(">???B").unpack_from
-_read_ttB = Struct(">??B").unpack_from
-_read_tB = Struct(">?B").unpack_from
-_read_ti = Struct(">?i").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hh = Struct(">hh").unpack_from
-_read_hiii = Struct(">hiii").unpack_from
-_read_hiiiB = Struct(">hiiiB").unpack_from
-_read_hiiii = Struct(">hiiii").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16st = Struct(">16s?").pack
-_pack_16stB = Struct(">16s?B").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_t = Struct(">?").pack
-_pack_ttt = Struct(">???").pack
-_pack_tttx = Struct(">???x").pack
-_pack_ttx = Struct(">??x").pack
-_pack_tB = Struct(">?B").pack
-_pack_ti = Struct(">?i").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hh = Struct(">hh").pack
-_pack_hii = Struct(">hii").pack
-_pack_hiii = Struct(">hiii").pack
-_pack_hx = Struct(">hx").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ii = Struct(">ii").pack
-_pack_ix = Struct(">ix").pack
-_packs_hiii = tuple(Struct(f">hiii{n}i").pack for n in range(17))
-_packs_hiiiB = tuple(Struct(f">hiiiB{n}i").pack for n in range(17))
-_packs_hiiii = tuple(Struct(f">hiiii{n}i").pack for n in range(17))
+_read_16stB = unpacker("16s?B")
+_read_16sB = unpacker("16sB")
+_read_t = unpacker("?")
+_read_ttt = unpacker("???")
+_read_tttB = unpacker("???B")
+_read_ttB = unpacker("??B")
+_read_tB = unpacker("?B")
+_read_ti = unpacker("?i")
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_hh = unpacker("hh")
+_read_hiii = unpacker("hiii")
+_read_hiiiB = unpacker("hiiiB")
+_read_hiiii = unpacker("hiiii")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ih = unpacker("ih")
+_read_ii = unpacker("ii")
+_pack_16s = packer("16s")
+_pack_16st = packer("16s?")
+_pack_16stB = packer("16s?B")
+_pack_16sB = packer("16sB")
+_pack_t = packer("?")
+_pack_ttt = packer("???")
+_pack_tttx = packer("???x")
+_pack_ttx = packer("??x")
+_pack_tB = packer("?B")
+_pack_ti = packer("?i")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hh = packer("hh")
+_pack_hii = packer("hii")
+_pack_hiii = packer("hiii")
+_pack_hx = packer("hx")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ii = packer("ii")
+_pack_ix = packer("ix")
+_packs_hiii = packers("hiii")
+_packs_hiiiB = packers("hiiiB")
+_packs_hiiii = packers("hiiii")
 __all__ = ["MetadataRequest", "MetadataResponse"]
 
 
-class MetadataRequestTopic(Fields):
+class MetadataRequestTopic(Struct):
     """MetadataRequestTopic of MetadataRequest."""
 
     __slots__ = ('topic_id', 'name')
@@ -141,7 +110,7 @@ class MetadataRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class MetadataResponsePartition(Fields):
+class MetadataResponsePartition(Struct):
     """MetadataResponsePartition of MetadataResponse."""
 
     __slots__ = ('error_code', 'partition_index', 'leader_id', 'leader_epoch', 'replica_nodes', 'isr_nodes', 'offline_replicas')
@@ -179,7 +148,7 @@ class MetadataResponsePartition(Fields):
 _MetadataResponsePartition = MetadataResponsePartition
 
 
-class MetadataResponseTopic(Fields):
+class MetadataResponseTopic(Struct):
     """MetadataResponseTopic of MetadataResponse."""
 
     __slots__ = ('error_code', 'name', 'topic_id', 'is_internal', 'partitions', 'topic_authorized_operations')
@@ -214,7 +183,7 @@ class MetadataResponseTopic(Fields):
 _MetadataResponseTopic = MetadataResponseTopic
 
 
-class MetadataResponseBroker(Fields):
+class MetadataResponseBroker(Struct):
     """MetadataResponseBroker of MetadataResponse."""
 
     __slots__ = ('node_id', 'host', 'port', 'rack')

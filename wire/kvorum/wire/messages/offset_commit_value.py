@@ -3,42 +3,25 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    not_a_uuid,
-    read_tag,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16s = Struct(">16s").unpack_from
-_read_q = Struct(">q").unpack_from
-_read_qB = Struct(">qB").unpack_from
-_read_qh = Struct(">qh").unpack_from
-_read_qiB = Struct(">qiB").unpack_from
-_read_qih = Struct(">qih").unpack_from
-_read_qq = Struct(">qq").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_q = Struct(">q").pack
-_pack_qh = Struct(">qh").pack
-_pack_qi = Struct(">qi").pack
-_pack_qiB = Struct(">qiB").pack
-_pack_qih = Struct(">qih").pack
-_pack_qq = Struct(">qq").pack
-_pack_qx = Struct(">qx").pack
+_read_16s = unpacker("16s")
+_read_q = unpacker("q")
+_read_qB = unpacker("qB")
+_read_qh = unpacker("qh")
+_read_qiB = unpacker("qiB")
+_read_qih = unpacker("qih")
+_read_qq = unpacker("qq")
+_pack_16s = packer("16s")
+_pack_q = packer("q")
+_pack_qh = packer("qh")
+_pack_qi = packer("qi")
+_pack_qiB = packer("qiB")
+_pack_qih = packer("qih")
+_pack_qq = packer("qq")
+_pack_qx = packer("qx")
 __all__ = ["OffsetCommitValue"]
 
 

@@ -4,35 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    new,
-    no_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_hii = Struct(">hii").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_pack_h = Struct(">h").pack
-_pack_hii = Struct(">hii").pack
-_pack_i = Struct(">i").pack
-_pack_ih = Struct(">ih").pack
+_read_h = unpacker("h")
+_read_hii = unpacker("hii")
+_read_i = unpacker("i")
+_read_ih = unpacker("ih")
+_pack_h = packer("h")
+_pack_hii = packer("hii")
+_pack_i = packer("i")
+_pack_ih = packer("ih")
 __all__ = ["OffsetDeleteRequest", "OffsetDeleteResponse"]
 
 
-class OffsetDeleteRequestPartition(Fields):
+class OffsetDeleteRequestPartition(Struct):
     """OffsetDeleteRequestPartition of OffsetDeleteRequest."""
 
     __slots__ = ('partition_index',)
@@ -52,7 +39,7 @@ class OffsetDeleteRequestPartition(Fields):
 _OffsetDeleteRequestPartition = OffsetDeleteRequestPartition
 
 
-class OffsetDeleteRequestTopic(Fields):
+class OffsetDeleteRequestTopic(Struct):
     """OffsetDeleteRequestTopic of OffsetDeleteRequest."""
 
     __slots__ = ('name', 'partitions')
@@ -102,7 +89,7 @@ class OffsetDeleteRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class OffsetDeleteResponsePartition(Fields):
+class OffsetDeleteResponsePartition(Struct):
     """OffsetDeleteResponsePartition of OffsetDeleteResponse."""
 
     __slots__ = ('partition_index', 'error_code')
@@ -125,7 +112,7 @@ class OffsetDeleteResponsePartition(Fields):
 _OffsetDeleteResponsePartition = OffsetDeleteResponsePartition
 
 
-class OffsetDeleteResponseTopic(Fields):
+class OffsetDeleteResponseTopic(Struct):
     """OffsetDeleteResponseTopic of OffsetDeleteResponse."""
 
     __slots__ = ('name', 'partitions')

@@ -5,67 +5,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COUNTED,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    not_a_uuid,
-    null_field,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_tB = Struct(">?B").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_read_iqh = Struct(">iqh").unpack_from
-_read_iqiB = Struct(">iqiB").unpack_from
-_read_iqih = Struct(">iqih").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_tx = Struct(">?x").pack
-_pack_h = Struct(">h").pack
-_pack_hx = Struct(">hx").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
-_pack_iqh = Struct(">iqh").pack
-_pack_iqi = Struct(">iqi").pack
-_pack_iqiB = Struct(">iqiB").pack
-_pack_iqih = Struct(">iqih").pack
+_read_16sB = unpacker("16sB")
+_read_tB = unpacker("?B")
+_read_h = unpacker("h")
+_read_hB = unpacker("hB")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ii = unpacker("ii")
+_read_iqh = unpacker("iqh")
+_read_iqiB = unpacker("iqiB")
+_read_iqih = unpacker("iqih")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_tx = packer("?x")
+_pack_h = packer("h")
+_pack_hx = packer("hx")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
+_pack_iqh = packer("iqh")
+_pack_iqi = packer("iqi")
+_pack_iqiB = packer("iqiB")
+_pack_iqih = packer("iqih")
 __all__ = ["OffsetFetchRequest", "OffsetFetchResponse"]
 
 
-class OffsetFetchRequestTopics(Fields):
+class OffsetFetchRequestTopics(Struct):
     """OffsetFetchRequestTopics of OffsetFetchRequest."""
 
     __slots__ = ('name', 'topic_id', 'partition_indexes')
@@ -91,7 +61,7 @@ class OffsetFetchRequestTopics(Fields):
 _OffsetFetchRequestTopics = OffsetFetchRequestTopics
 
 
-class OffsetFetchRequestGroup(Fields):
+class OffsetFetchRequestGroup(Struct):
     """OffsetFetchRequestGroup of OffsetFetchRequest."""
 
     __slots__ = ('group_id', 'member_id', 'member_epoch', 'topics')
@@ -120,7 +90,7 @@ class OffsetFetchRequestGroup(Fields):
 _OffsetFetchRequestGroup = OffsetFetchRequestGroup
 
 
-class OffsetFetchRequestTopic(Fields):
+class OffsetFetchRequestTopic(Struct):
     """OffsetFetchRequestTopic of OffsetFetchRequest."""
 
     __slots__ = ('name', 'partition_indexes')
@@ -177,7 +147,7 @@ class OffsetFetchRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class OffsetFetchResponsePartitions(Fields):
+class OffsetFetchResponsePartitions(Struct):
     """OffsetFetchResponsePartitions of OffsetFetchResponse."""
 
     __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'metadata', 'error_code')
@@ -209,7 +179,7 @@ class OffsetFetchResponsePartitions(Fields):
 _OffsetFetchResponsePartitions = OffsetFetchResponsePartitions
 
 
-class OffsetFetchResponseTopics(Fields):
+class OffsetFetchResponseTopics(Struct):
     """OffsetFetchResponseTopics of OffsetFetchResponse."""
 
     __slots__ = ('name', 'topic_id', 'partitions')
@@ -235,7 +205,7 @@ class OffsetFetchResponseTopics(Fields):
 _OffsetFetchResponseTopics = OffsetFetchResponseTopics
 
 
-class OffsetFetchResponsePartition(Fields):
+class OffsetFetchResponsePartition(Struct):
     """OffsetFetchResponsePartition of OffsetFetchResponse."""
 
     __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'metadata', 'error_code')
@@ -267,7 +237,7 @@ class OffsetFetchResponsePartition(Fields):
 _OffsetFetchResponsePartition = OffsetFetchResponsePartition
 
 
-class OffsetFetchResponseGroup(Fields):
+class OffsetFetchResponseGroup(Struct):
     """OffsetFetchResponseGroup of OffsetFetchResponse."""
 
     __slots__ = ('group_id', 'topics', 'error_code')
@@ -293,7 +263,7 @@ class OffsetFetchResponseGroup(Fields):
 _OffsetFetchResponseGroup = OffsetFetchResponseGroup
 
 
-class OffsetFetchResponseTopic(Fields):
+class OffsetFetchResponseTopic(Struct):
     """OffsetFetchResponseTopic of OffsetFetchResponse."""
 
     __slots__ = ('name', 'partitions')

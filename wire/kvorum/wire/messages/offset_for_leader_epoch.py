@@ -4,50 +4,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_hiiq = Struct(">hiiq").unpack_from
-_read_hiiqB = Struct(">hiiqB").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_read_iii = Struct(">iii").unpack_from
-_read_iiiB = Struct(">iiiB").unpack_from
-_pack_h = Struct(">h").pack
-_pack_hiiq = Struct(">hiiq").pack
-_pack_hiiqx = Struct(">hiiqx").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ii = Struct(">ii").pack
-_pack_iii = Struct(">iii").pack
-_pack_iiix = Struct(">iiix").pack
+_read_h = unpacker("h")
+_read_hiiq = unpacker("hiiq")
+_read_hiiqB = unpacker("hiiqB")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ii = unpacker("ii")
+_read_iii = unpacker("iii")
+_read_iiiB = unpacker("iiiB")
+_pack_h = packer("h")
+_pack_hiiq = packer("hiiq")
+_pack_hiiqx = packer("hiiqx")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ii = packer("ii")
+_pack_iii = packer("iii")
+_pack_iiix = packer("iiix")
 __all__ = ["OffsetForLeaderEpochRequest", "OffsetForLeaderEpochResponse"]
 
 
-class OffsetForLeaderEpochRequestOffsetForLeaderPartition(Fields):
+class OffsetForLeaderEpochRequestOffsetForLeaderPartition(Struct):
     """OffsetForLeaderPartition of OffsetForLeaderEpochRequest."""
 
     __slots__ = ('partition', 'current_leader_epoch', 'leader_epoch')
@@ -70,7 +50,7 @@ class OffsetForLeaderEpochRequestOffsetForLeaderPartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class OffsetForLeaderEpochRequestOffsetForLeaderTopic(Fields):
+class OffsetForLeaderEpochRequestOffsetForLeaderTopic(Struct):
     """OffsetForLeaderTopic of OffsetForLeaderEpochRequest."""
 
     __slots__ = ('topic', 'partitions')
@@ -117,7 +97,7 @@ class OffsetForLeaderEpochRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class OffsetForLeaderEpochResponseEpochEndOffset(Fields):
+class OffsetForLeaderEpochResponseEpochEndOffset(Struct):
     """EpochEndOffset of OffsetForLeaderEpochResponse."""
 
     __slots__ = ('error_code', 'partition', 'leader_epoch', 'end_offset')
@@ -143,7 +123,7 @@ class OffsetForLeaderEpochResponseEpochEndOffset(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(Fields):
+class OffsetForLeaderEpochResponseOffsetForLeaderTopicResult(Struct):
     """OffsetForLeaderTopicResult of OffsetForLeaderEpochResponse."""
 
     __slots__ = ('topic', 'partitions')

@@ -4,37 +4,16 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    INT32_COMPACT,
-    INT32_READERS,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    end_of_tag,
-    fail,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_numbers,
-    read_tag,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_b = Struct(">b").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_i16sB = Struct(">i16sB").unpack_from
-_pack_b = Struct(">b").pack
-_pack_i = Struct(">i").pack
-_pack_i16sx = Struct(">i16sx").pack
+_read_b = unpacker("b")
+_read_i = unpacker("i")
+_read_i16sB = unpacker("i16sB")
+_pack_b = packer("b")
+_pack_i = packer("i")
+_pack_i16sx = packer("i16sx")
 __all__ = ["PartitionChangeRecord"]
 
 

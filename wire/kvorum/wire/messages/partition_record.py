@@ -4,43 +4,19 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COMPACT,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Tags,
-    Write,
-    check_array,
-    check_length,
-    end_of_tag,
-    fail,
-    long_int32s,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_numbers,
-    read_tag,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_b = Struct(">b").unpack_from
-_read_i16sB = Struct(">i16sB").unpack_from
-_read_iiiB = Struct(">iiiB").unpack_from
-_pack_b = Struct(">b").pack
-_pack_i16s = Struct(">i16s").pack
-_pack_iii = Struct(">iii").pack
-_pack_iiiB = Struct(">iiiB").pack
-_pack_iiix = Struct(">iiix").pack
-_packs_i16sB = tuple(Struct(f">i16sB{n}i").pack for n in range(17))
+_read_b = unpacker("b")
+_read_i16sB = unpacker("i16sB")
+_read_iiiB = unpacker("iiiB")
+_pack_b = packer("b")
+_pack_i16s = packer("i16s")
+_pack_iii = packer("iii")
+_pack_iiiB = packer("iiiB")
+_pack_iiix = packer("iiix")
+_packs_i16sB = packers("i16sB")
 __all__ = ["PartitionRecord"]
 
 

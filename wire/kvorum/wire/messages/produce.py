@@ -4,68 +4,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    not_a_uuid,
-    read_tag,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_hiB = Struct(">hiB").unpack_from
-_read_hii = Struct(">hii").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ihqq = Struct(">ihqq").unpack_from
-_read_ihqqq = Struct(">ihqqq").unpack_from
-_read_ihqqqB = Struct(">ihqqqB").unpack_from
-_read_ihqqqi = Struct(">ihqqqi").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_h = Struct(">h").pack
-_pack_hi = Struct(">hi").pack
-_pack_hiB = Struct(">hiB").pack
-_pack_hii = Struct(">hii").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihqq = Struct(">ihqq").pack
-_pack_ihqqq = Struct(">ihqqq").pack
-_pack_ihqqqB = Struct(">ihqqqB").pack
-_pack_ihqqqi = Struct(">ihqqqi").pack
-_pack_ii = Struct(">ii").pack
-_pack_iix = Struct(">iix").pack
-_pack_ix = Struct(">ix").pack
+_read_16sB = unpacker("16sB")
+_read_h = unpacker("h")
+_read_hiB = unpacker("hiB")
+_read_hii = unpacker("hii")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ih = unpacker("ih")
+_read_ihqq = unpacker("ihqq")
+_read_ihqqq = unpacker("ihqqq")
+_read_ihqqqB = unpacker("ihqqqB")
+_read_ihqqqi = unpacker("ihqqqi")
+_read_ii = unpacker("ii")
+_read_iiB = unpacker("iiB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_h = packer("h")
+_pack_hi = packer("hi")
+_pack_hiB = packer("hiB")
+_pack_hii = packer("hii")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihqq = packer("ihqq")
+_pack_ihqqq = packer("ihqqq")
+_pack_ihqqqB = packer("ihqqqB")
+_pack_ihqqqi = packer("ihqqqi")
+_pack_ii = packer("ii")
+_pack_iix = packer("iix")
+_pack_ix = packer("ix")
 __all__ = ["ProduceRequest", "ProduceResponse"]
 
 
-class ProduceRequestPartitionProduceData(Fields):
+class ProduceRequestPartitionProduceData(Struct):
     """PartitionProduceData of ProduceRequest."""
 
     __slots__ = ('index', 'records')
@@ -85,7 +61,7 @@ class ProduceRequestPartitionProduceData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ProduceRequestTopicProduceData(Fields):
+class ProduceRequestTopicProduceData(Struct):
     """TopicProduceData of ProduceRequest."""
 
     __slots__ = ('name', 'topic_id', 'partition_data')
@@ -141,7 +117,7 @@ class ProduceRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ProduceResponseLeaderIdAndEpoch(Fields):
+class ProduceResponseLeaderIdAndEpoch(Struct):
     """LeaderIdAndEpoch of ProduceResponse."""
 
     __slots__ = ('leader_id', 'leader_epoch')
@@ -161,7 +137,7 @@ class ProduceResponseLeaderIdAndEpoch(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ProduceResponseBatchIndexAndErrorMessage(Fields):
+class ProduceResponseBatchIndexAndErrorMessage(Struct):
     """BatchIndexAndErrorMessage of ProduceResponse."""
 
     __slots__ = ('batch_index', 'batch_index_error_message')
@@ -181,7 +157,7 @@ class ProduceResponseBatchIndexAndErrorMessage(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ProduceResponsePartitionProduceResponse(Fields):
+class ProduceResponsePartitionProduceResponse(Struct):
     """PartitionProduceResponse of ProduceResponse."""
 
     __slots__ = ('index', 'error_code', 'base_offset', 'log_append_time_ms', 'log_start_offset', 'record_errors', 'error_message', 'maybe_current_leader')
@@ -230,7 +206,7 @@ class ProduceResponsePartitionProduceResponse(Fields):
         self.maybe_current_leader = value
 
 
-class ProduceResponseNodeEndpoint(Fields):
+class ProduceResponseNodeEndpoint(Struct):
     """NodeEndpoint of ProduceResponse."""
 
     __slots__ = ('node_id', 'host', 'port', 'rack')
@@ -256,7 +232,7 @@ class ProduceResponseNodeEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ProduceResponseTopicProduceResponse(Fields):
+class ProduceResponseTopicProduceResponse(Struct):
     """TopicProduceResponse of ProduceResponse."""
 
     __slots__ = ('name', 'topic_id', 'partition_responses')

@@ -3,20 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_iqqB = Struct(">iqqB").unpack_from
-_pack_iqqx = Struct(">iqqx").pack
+_read_iqqB = unpacker("iqqB")
+_pack_iqqx = packer("iqqx")
 __all__ = ["ProducerIdsRecord"]
 
 

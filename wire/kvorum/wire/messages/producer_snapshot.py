@@ -4,29 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    Write,
-    check_array,
-    new,
-    no_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_Ii = Struct(">Ii").unpack_from
-_read_qhiqiqiq = Struct(">qhiqiqiq").unpack_from
-_pack_Ii = Struct(">Ii").pack
-_pack_qhiqiqiq = Struct(">qhiqiqiq").pack
+_read_Ii = unpacker("Ii")
+_read_qhiqiqiq = unpacker("qhiqiqiq")
+_pack_Ii = packer("Ii")
+_pack_qhiqiqiq = packer("qhiqiqiq")
 __all__ = ["ProducerSnapshot"]
 
 
-class ProducerSnapshotProducerEntry(Fields):
+class ProducerSnapshotProducerEntry(Struct):
     """ProducerEntry of ProducerSnapshot."""
 
     __slots__ = ('producer_id', 'epoch', 'last_sequence', 'last_offset', 'offset_delta', 'timestamp', 'coordinator_epoch', 'current_txn_first_offset')

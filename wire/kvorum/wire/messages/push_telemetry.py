@@ -3,28 +3,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    check_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sitbB = Struct(">16si?bB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_16sitb = Struct(">16si?b").pack
-_pack_16sitbB = Struct(">16si?bB").pack
-_pack_ihx = Struct(">ihx").pack
+_read_16sitbB = unpacker("16si?bB")
+_read_ihB = unpacker("ihB")
+_pack_16sitb = packer("16si?b")
+_pack_16sitbB = packer("16si?bB")
+_pack_ihx = packer("ihx")
 __all__ = ["PushTelemetryRequest", "PushTelemetryResponse"]
 
 

@@ -4,43 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_iB = Struct(">iB").unpack_from
-_read_iii16sB = Struct(">iii16sB").unpack_from
-_read_iiiqB = Struct(">iiiqB").unpack_from
-_pack_iii16sx = Struct(">iii16sx").pack
-_pack_iiiq = Struct(">iiiq").pack
-_pack_iiiqB = Struct(">iiiqB").pack
-_pack_ix = Struct(">ix").pack
+_read_iB = unpacker("iB")
+_read_iii16sB = unpacker("iii16sB")
+_read_iiiqB = unpacker("iiiqB")
+_pack_iii16sx = packer("iii16sx")
+_pack_iiiq = packer("iiiq")
+_pack_iiiqB = packer("iiiqB")
+_pack_ix = packer("ix")
 __all__ = ["QuorumStateData"]
 
 
-class QuorumStateDataVoter(Fields):
+class QuorumStateDataVoter(Struct):
     """Voter of QuorumStateData."""
 
     __slots__ = ('voter_id',)

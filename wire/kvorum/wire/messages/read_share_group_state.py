@@ -4,48 +4,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_read_qqbhB = Struct(">qqbhB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_iix = Struct(">iix").pack
-_pack_iq = Struct(">iq").pack
-_pack_iqB = Struct(">iqB").pack
-_pack_qqbhx = Struct(">qqbhx").pack
+_read_16sB = unpacker("16sB")
+_read_ihB = unpacker("ihB")
+_read_iiB = unpacker("iiB")
+_read_iqB = unpacker("iqB")
+_read_qqbhB = unpacker("qqbhB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_iix = packer("iix")
+_pack_iq = packer("iq")
+_pack_iqB = packer("iqB")
+_pack_qqbhx = packer("qqbhx")
 __all__ = ["ReadShareGroupStateRequest", "ReadShareGroupStateResponse"]
 
 
-class ReadShareGroupStateRequestPartitionData(Fields):
+class ReadShareGroupStateRequestPartitionData(Struct):
     """PartitionData of ReadShareGroupStateRequest."""
 
     __slots__ = ('partition', 'leader_epoch')
@@ -65,7 +45,7 @@ class ReadShareGroupStateRequestPartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ReadShareGroupStateRequestReadStateData(Fields):
+class ReadShareGroupStateRequestReadStateData(Struct):
     """ReadStateData of ReadShareGroupStateRequest."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -112,7 +92,7 @@ class ReadShareGroupStateRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ReadShareGroupStateResponseStateBatch(Fields):
+class ReadShareGroupStateResponseStateBatch(Struct):
     """StateBatch of ReadShareGroupStateResponse."""
 
     __slots__ = ('first_offset', 'last_offset', 'delivery_state', 'delivery_count')
@@ -138,7 +118,7 @@ class ReadShareGroupStateResponseStateBatch(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ReadShareGroupStateResponsePartitionResult(Fields):
+class ReadShareGroupStateResponsePartitionResult(Struct):
     """PartitionResult of ReadShareGroupStateResponse."""
 
     __slots__ = ('partition', 'error_code', 'error_message', 'state_epoch', 'start_offset', 'state_batches')
@@ -170,7 +150,7 @@ class ReadShareGroupStateResponsePartitionResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ReadShareGroupStateResponseReadStateResult(Fields):
+class ReadShareGroupStateResponseReadStateResult(Struct):
     """ReadStateResult of ReadShareGroupStateResponse."""
 
     __slots__ = ('topic_id', 'partitions')

@@ -4,47 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_read_iiqB = Struct(">iiqB").unpack_from
-_read_iiqiB = Struct(">iiqiB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_iiqix = Struct(">iiqix").pack
-_pack_iiqx = Struct(">iiqx").pack
-_pack_iix = Struct(">iix").pack
+_read_16sB = unpacker("16sB")
+_read_ihB = unpacker("ihB")
+_read_iiB = unpacker("iiB")
+_read_iiqB = unpacker("iiqB")
+_read_iiqiB = unpacker("iiqiB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_iiqix = packer("iiqix")
+_pack_iiqx = packer("iiqx")
+_pack_iix = packer("iix")
 __all__ = ["ReadShareGroupStateSummaryRequest", "ReadShareGroupStateSummaryResponse"]
 
 
-class ReadShareGroupStateSummaryRequestPartitionData(Fields):
+class ReadShareGroupStateSummaryRequestPartitionData(Struct):
     """PartitionData of ReadShareGroupStateSummaryRequest."""
 
     __slots__ = ('partition', 'leader_epoch')
@@ -64,7 +44,7 @@ class ReadShareGroupStateSummaryRequestPartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ReadShareGroupStateSummaryRequestReadStateSummaryData(Fields):
+class ReadShareGroupStateSummaryRequestReadStateSummaryData(Struct):
     """ReadStateSummaryData of ReadShareGroupStateSummaryRequest."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -111,7 +91,7 @@ class ReadShareGroupStateSummaryRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ReadShareGroupStateSummaryResponsePartitionResult(Fields):
+class ReadShareGroupStateSummaryResponsePartitionResult(Struct):
     """PartitionResult of ReadShareGroupStateSummaryResponse."""
 
     __slots__ = ('partition', 'error_code', 'error_message', 'state_epoch', 'leader_epoch', 'start_offset', 'delivery_complete_count')
@@ -146,7 +126,7 @@ class ReadShareGroupStateSummaryResponsePartitionResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ReadShareGroupStateSummaryResponseReadStateSummaryResult(Fields):
+class ReadShareGroupStateSummaryResponseReadStateSummaryResult(Struct):
     """ReadStateSummaryResult of ReadShareGroupStateSummaryResponse."""
 
     __slots__ = ('topic_id', 'partitions')

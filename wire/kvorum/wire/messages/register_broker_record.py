@@ -4,53 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    fail,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_tag,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_ttB = Struct(">??B").unpack_from
-_read_tB = Struct(">?B").unpack_from
-_read_HhB = Struct(">HhB").unpack_from
-_read_hhB = Struct(">hhB").unpack_from
-_read_i16sqB = Struct(">i16sqB").unpack_from
-_read_it16sqB = Struct(">i?16sqB").unpack_from
-_pack_ttx = Struct(">??x").pack
-_pack_tx = Struct(">?x").pack
-_pack_Hhx = Struct(">Hhx").pack
-_pack_hhx = Struct(">hhx").pack
-_pack_i16sq = Struct(">i16sq").pack
-_pack_i16sqB = Struct(">i16sqB").pack
-_pack_it16sq = Struct(">i?16sq").pack
-_pack_it16sqB = Struct(">i?16sqB").pack
+_read_ttB = unpacker("??B")
+_read_tB = unpacker("?B")
+_read_HhB = unpacker("HhB")
+_read_hhB = unpacker("hhB")
+_read_i16sqB = unpacker("i16sqB")
+_read_it16sqB = unpacker("i?16sqB")
+_pack_ttx = packer("??x")
+_pack_tx = packer("?x")
+_pack_Hhx = packer("Hhx")
+_pack_hhx = packer("hhx")
+_pack_i16sq = packer("i16sq")
+_pack_i16sqB = packer("i16sqB")
+_pack_it16sq = packer("i?16sq")
+_pack_it16sqB = packer("i?16sqB")
 __all__ = ["RegisterBrokerRecord"]
 
 
-class RegisterBrokerRecordBrokerFeature(Fields):
+class RegisterBrokerRecordBrokerFeature(Struct):
     """BrokerFeature of RegisterBrokerRecord."""
 
     __slots__ = ('name', 'min_supported_version', 'max_supported_version')
@@ -73,7 +49,7 @@ class RegisterBrokerRecordBrokerFeature(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class RegisterBrokerRecordBrokerEndpoint(Fields):
+class RegisterBrokerRecordBrokerEndpoint(Struct):
     """BrokerEndpoint of RegisterBrokerRecord."""
 
     __slots__ = ('name', 'host', 'port', 'security_protocol')

@@ -4,42 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_HhB = Struct(">HhB").unpack_from
-_read_hhB = Struct(">hhB").unpack_from
-_read_i16stB = Struct(">i16s?B").unpack_from
-_pack_Hhx = Struct(">Hhx").pack
-_pack_hhx = Struct(">hhx").pack
-_pack_i16st = Struct(">i16s?").pack
-_pack_i16stB = Struct(">i16s?B").pack
+_read_HhB = unpacker("HhB")
+_read_hhB = unpacker("hhB")
+_read_i16stB = unpacker("i16s?B")
+_pack_Hhx = packer("Hhx")
+_pack_hhx = packer("hhx")
+_pack_i16st = packer("i16s?")
+_pack_i16stB = packer("i16s?B")
 __all__ = ["RegisterControllerRecord"]
 
 
-class RegisterControllerRecordControllerFeature(Fields):
+class RegisterControllerRecordControllerFeature(Struct):
     """ControllerFeature of RegisterControllerRecord."""
 
     __slots__ = ('name', 'min_supported_version', 'max_supported_version')
@@ -62,7 +42,7 @@ class RegisterControllerRecordControllerFeature(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class RegisterControllerRecordControllerEndpoint(Fields):
+class RegisterControllerRecordControllerEndpoint(Struct):
     """ControllerEndpoint of RegisterControllerRecord."""
 
     __slots__ = ('name', 'host', 'port', 'security_protocol')

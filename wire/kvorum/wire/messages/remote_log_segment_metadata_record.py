@@ -4,53 +4,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tag,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_16siB = Struct(">16siB").unpack_from
-_read_t = Struct(">?").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_read_qqiqqB = Struct(">qqiqqB").unpack_from
-_pack_16six = Struct(">16six").pack
-_pack_16sx = Struct(">16sx").pack
-_pack_t = Struct(">?").pack
-_pack_bx = Struct(">bx").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_iqx = Struct(">iqx").pack
-_pack_qqiqq = Struct(">qqiqq").pack
-_pack_qqiqqB = Struct(">qqiqqB").pack
+_read_16sB = unpacker("16sB")
+_read_16siB = unpacker("16siB")
+_read_t = unpacker("?")
+_read_bB = unpacker("bB")
+_read_iB = unpacker("iB")
+_read_iqB = unpacker("iqB")
+_read_qqiqqB = unpacker("qqiqqB")
+_pack_16six = packer("16six")
+_pack_16sx = packer("16sx")
+_pack_t = packer("?")
+_pack_bx = packer("bx")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_iqx = packer("iqx")
+_pack_qqiqq = packer("qqiqq")
+_pack_qqiqqB = packer("qqiqqB")
 __all__ = ["RemoteLogSegmentMetadataRecord"]
 
 
-class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Fields):
+class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Struct):
     """TopicIdPartitionEntry of RemoteLogSegmentMetadataRecord."""
 
     __slots__ = ('name', 'id', 'partition')
@@ -73,7 +51,7 @@ class RemoteLogSegmentMetadataRecordTopicIdPartitionEntry(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry(Fields):
+class RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry(Struct):
     """SegmentLeaderEpochEntry of RemoteLogSegmentMetadataRecord."""
 
     __slots__ = ('leader_epoch', 'offset')
@@ -93,7 +71,7 @@ class RemoteLogSegmentMetadataRecordSegmentLeaderEpochEntry(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry(Fields):
+class RemoteLogSegmentMetadataRecordRemoteLogSegmentIdEntry(Struct):
     """RemoteLogSegmentIdEntry of RemoteLogSegmentMetadataRecord."""
 
     __slots__ = ('topic_id_partition', 'id')

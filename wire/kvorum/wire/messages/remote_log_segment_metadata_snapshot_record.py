@@ -4,45 +4,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    Write,
-    check_array,
-    check_length,
-    end_of_tag,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tag,
-    read_tags,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sqqiqqB = Struct(">16sqqiqqB").unpack_from
-_read_t = Struct(">?").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_pack_16sqqiqq = Struct(">16sqqiqq").pack
-_pack_16sqqiqqB = Struct(">16sqqiqqB").pack
-_pack_t = Struct(">?").pack
-_pack_bx = Struct(">bx").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_iqx = Struct(">iqx").pack
+_read_16sqqiqqB = unpacker("16sqqiqqB")
+_read_t = unpacker("?")
+_read_bB = unpacker("bB")
+_read_iB = unpacker("iB")
+_read_iqB = unpacker("iqB")
+_pack_16sqqiqq = packer("16sqqiqq")
+_pack_16sqqiqqB = packer("16sqqiqqB")
+_pack_t = packer("?")
+_pack_bx = packer("bx")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_iqx = packer("iqx")
 __all__ = ["RemoteLogSegmentMetadataSnapshotRecord"]
 
 
-class RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry(Fields):
+class RemoteLogSegmentMetadataSnapshotRecordSegmentLeaderEpochEntry(Struct):
     """SegmentLeaderEpochEntry of RemoteLogSegmentMetadataSnapshotRecord."""
 
     __slots__ = ('leader_epoch', 'offset')

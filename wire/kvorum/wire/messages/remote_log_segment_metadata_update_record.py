@@ -4,42 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_16siB = Struct(">16siB").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_pack_16six = Struct(">16six").pack
-_pack_16sx = Struct(">16sx").pack
-_pack_bx = Struct(">bx").pack
-_pack_iq = Struct(">iq").pack
-_pack_iqB = Struct(">iqB").pack
+_read_16sB = unpacker("16sB")
+_read_16siB = unpacker("16siB")
+_read_bB = unpacker("bB")
+_read_iqB = unpacker("iqB")
+_pack_16six = packer("16six")
+_pack_16sx = packer("16sx")
+_pack_bx = packer("bx")
+_pack_iq = packer("iq")
+_pack_iqB = packer("iqB")
 __all__ = ["RemoteLogSegmentMetadataUpdateRecord"]
 
 
-class RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry(Fields):
+class RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry(Struct):
     """TopicIdPartitionEntry of RemoteLogSegmentMetadataUpdateRecord."""
 
     __slots__ = ('name', 'id', 'partition')
@@ -62,7 +44,7 @@ class RemoteLogSegmentMetadataUpdateRecordTopicIdPartitionEntry(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry(Fields):
+class RemoteLogSegmentMetadataUpdateRecordRemoteLogSegmentIdEntry(Struct):
     """RemoteLogSegmentIdEntry of RemoteLogSegmentMetadataUpdateRecord."""
 
     __slots__ = ('topic_id_partition', 'id')

@@ -4,35 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16siB = Struct(">16siB").unpack_from
-_read_iqbB = Struct(">iqbB").unpack_from
-_pack_16six = Struct(">16six").pack
-_pack_iqbx = Struct(">iqbx").pack
+_read_16siB = unpacker("16siB")
+_read_iqbB = unpacker("iqbB")
+_pack_16six = packer("16six")
+_pack_iqbx = packer("iqbx")
 __all__ = ["RemotePartitionDeleteMetadataRecord"]
 
 
-class RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry(Fields):
+class RemotePartitionDeleteMetadataRecordTopicIdPartitionEntry(Struct):
     """TopicIdPartitionEntry of RemotePartitionDeleteMetadataRecord."""
 
     __slots__ = ('name', 'id', 'partition')

@@ -3,30 +3,15 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_i16sB = Struct(">i16sB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_i16sx = Struct(">i16sx").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
+_read_i16sB = unpacker("i16sB")
+_read_ihB = unpacker("ihB")
+_pack_i16sx = packer("i16sx")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
 __all__ = ["RemoveRaftVoterRequest", "RemoveRaftVoterResponse"]
 
 

@@ -3,22 +3,12 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    not_a_uuid,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_pack_16sx = Struct(">16sx").pack
+_read_16sB = unpacker("16sB")
+_pack_16sx = packer("16sx")
 __all__ = ["RemoveTopicRecord"]
 
 

@@ -3,25 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_bB = Struct(">bB").unpack_from
-_pack_bx = Struct(">bx").pack
+_read_bB = unpacker("bB")
+_pack_bx = packer("bx")
 __all__ = ["RemoveUserScramCredentialRecord"]
 
 

@@ -3,23 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    check_length,
-    decode_with_replacement,
-    new,
-    no_tags,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_hhih = Struct(">hhih").unpack_from
-_pack_hhih = Struct(">hhih").pack
+_read_hhih = unpacker("hhih")
+_pack_hhih = packer("hhih")
 __all__ = ["RequestHeader"]
 
 

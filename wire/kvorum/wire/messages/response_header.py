@@ -3,23 +3,13 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    no_tags,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_pack_i = Struct(">i").pack
-_pack_ix = Struct(">ix").pack
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_pack_i = packer("i")
+_pack_ix = packer("ix")
 __all__ = ["ResponseHeader"]
 
 

@@ -3,25 +3,13 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Tags,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    new,
-    no_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_hi = Struct(">hi").unpack_from
-_pack_h = Struct(">h").pack
-_pack_hi = Struct(">hi").pack
+_read_h = unpacker("h")
+_read_hi = unpacker("hi")
+_pack_h = packer("h")
+_pack_hi = packer("hi")
 __all__ = ["SaslHandshakeRequest", "SaslHandshakeResponse"]
 
 

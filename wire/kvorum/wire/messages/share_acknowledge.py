@@ -4,55 +4,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_itB = Struct(">i?B").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_read_qqB = Struct(">qqB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_i = Struct(">i").pack
-_pack_it = Struct(">i?").pack
-_pack_itB = Struct(">i?B").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_iix = Struct(">iix").pack
-_pack_qq = Struct(">qq").pack
-_pack_qqB = Struct(">qqB").pack
+_read_16sB = unpacker("16sB")
+_read_itB = unpacker("i?B")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_read_iiB = unpacker("iiB")
+_read_qqB = unpacker("qqB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_i = packer("i")
+_pack_it = packer("i?")
+_pack_itB = packer("i?B")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_iix = packer("iix")
+_pack_qq = packer("qq")
+_pack_qqB = packer("qqB")
 __all__ = ["ShareAcknowledgeRequest", "ShareAcknowledgeResponse"]
 
 
-class ShareAcknowledgeRequestAcknowledgementBatch(Fields):
+class ShareAcknowledgeRequestAcknowledgementBatch(Struct):
     """AcknowledgementBatch of ShareAcknowledgeRequest."""
 
     __slots__ = ('first_offset', 'last_offset', 'acknowledge_types')
@@ -75,7 +52,7 @@ class ShareAcknowledgeRequestAcknowledgementBatch(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareAcknowledgeRequestAcknowledgePartition(Fields):
+class ShareAcknowledgeRequestAcknowledgePartition(Struct):
     """AcknowledgePartition of ShareAcknowledgeRequest."""
 
     __slots__ = ('partition_index', 'acknowledgement_batches')
@@ -95,7 +72,7 @@ class ShareAcknowledgeRequestAcknowledgePartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareAcknowledgeRequestAcknowledgeTopic(Fields):
+class ShareAcknowledgeRequestAcknowledgeTopic(Struct):
     """AcknowledgeTopic of ShareAcknowledgeRequest."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -152,7 +129,7 @@ class ShareAcknowledgeRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareAcknowledgeResponseLeaderIdAndEpoch(Fields):
+class ShareAcknowledgeResponseLeaderIdAndEpoch(Struct):
     """LeaderIdAndEpoch of ShareAcknowledgeResponse."""
 
     __slots__ = ('leader_id', 'leader_epoch')
@@ -172,7 +149,7 @@ class ShareAcknowledgeResponseLeaderIdAndEpoch(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareAcknowledgeResponsePartitionData(Fields):
+class ShareAcknowledgeResponsePartitionData(Struct):
     """PartitionData of ShareAcknowledgeResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'error_message', 'current_leader')
@@ -198,7 +175,7 @@ class ShareAcknowledgeResponsePartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareAcknowledgeResponseNodeEndpoint(Fields):
+class ShareAcknowledgeResponseNodeEndpoint(Struct):
     """NodeEndpoint of ShareAcknowledgeResponse."""
 
     __slots__ = ('node_id', 'host', 'port', 'rack')
@@ -224,7 +201,7 @@ class ShareAcknowledgeResponseNodeEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareAcknowledgeResponseShareAcknowledgeTopicResponse(Fields):
+class ShareAcknowledgeResponseShareAcknowledgeTopicResponse(Struct):
     """ShareAcknowledgeTopicResponse of ShareAcknowledgeResponse."""
 
     __slots__ = ('topic_id', 'partitions')

@@ -5,67 +5,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    null_field,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_read_iiiiiiB = Struct(">iiiiiiB").unpack_from
-_read_iiiiiibtB = Struct(">iiiiiib?B").unpack_from
-_read_qqB = Struct(">qqB").unpack_from
-_read_qqhB = Struct(">qqhB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_iiiiii = Struct(">iiiiii").pack
-_pack_iiiiiiB = Struct(">iiiiiiB").pack
-_pack_iiiiiibt = Struct(">iiiiiib?").pack
-_pack_iiiiiibtB = Struct(">iiiiiib?B").pack
-_pack_iix = Struct(">iix").pack
-_pack_qq = Struct(">qq").pack
-_pack_qqB = Struct(">qqB").pack
-_pack_qqhx = Struct(">qqhx").pack
+_read_16sB = unpacker("16sB")
+_read_hB = unpacker("hB")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_read_iiB = unpacker("iiB")
+_read_iiiiiiB = unpacker("iiiiiiB")
+_read_iiiiiibtB = unpacker("iiiiiib?B")
+_read_qqB = unpacker("qqB")
+_read_qqhB = unpacker("qqhB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_iiiiii = packer("iiiiii")
+_pack_iiiiiiB = packer("iiiiiiB")
+_pack_iiiiiibt = packer("iiiiiib?")
+_pack_iiiiiibtB = packer("iiiiiib?B")
+_pack_iix = packer("iix")
+_pack_qq = packer("qq")
+_pack_qqB = packer("qqB")
+_pack_qqhx = packer("qqhx")
 __all__ = ["ShareFetchRequest", "ShareFetchResponse"]
 
 
-class ShareFetchRequestAcknowledgementBatch(Fields):
+class ShareFetchRequestAcknowledgementBatch(Struct):
     """AcknowledgementBatch of ShareFetchRequest."""
 
     __slots__ = ('first_offset', 'last_offset', 'acknowledge_types')
@@ -88,7 +61,7 @@ class ShareFetchRequestAcknowledgementBatch(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareFetchRequestFetchPartition(Fields):
+class ShareFetchRequestFetchPartition(Struct):
     """FetchPartition of ShareFetchRequest."""
 
     __slots__ = ('partition_index', 'partition_max_bytes', 'acknowledgement_batches')
@@ -111,7 +84,7 @@ class ShareFetchRequestFetchPartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareFetchRequestForgottenTopic(Fields):
+class ShareFetchRequestForgottenTopic(Struct):
     """ForgottenTopic of ShareFetchRequest."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -131,7 +104,7 @@ class ShareFetchRequestForgottenTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareFetchRequestFetchTopic(Fields):
+class ShareFetchRequestFetchTopic(Struct):
     """FetchTopic of ShareFetchRequest."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -210,7 +183,7 @@ class ShareFetchRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareFetchResponseAcquiredRecords(Fields):
+class ShareFetchResponseAcquiredRecords(Struct):
     """AcquiredRecords of ShareFetchResponse."""
 
     __slots__ = ('first_offset', 'last_offset', 'delivery_count')
@@ -233,7 +206,7 @@ class ShareFetchResponseAcquiredRecords(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareFetchResponseLeaderIdAndEpoch(Fields):
+class ShareFetchResponseLeaderIdAndEpoch(Struct):
     """LeaderIdAndEpoch of ShareFetchResponse."""
 
     __slots__ = ('leader_id', 'leader_epoch')
@@ -253,7 +226,7 @@ class ShareFetchResponseLeaderIdAndEpoch(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareFetchResponsePartitionData(Fields):
+class ShareFetchResponsePartitionData(Struct):
     """PartitionData of ShareFetchResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'error_message', 'acknowledge_error_code', 'acknowledge_error_message', 'current_leader', 'records', 'acquired_records')
@@ -291,7 +264,7 @@ class ShareFetchResponsePartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareFetchResponseNodeEndpoint(Fields):
+class ShareFetchResponseNodeEndpoint(Struct):
     """NodeEndpoint of ShareFetchResponse."""
 
     __slots__ = ('node_id', 'host', 'port', 'rack')
@@ -317,7 +290,7 @@ class ShareFetchResponseNodeEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareFetchResponseShareFetchableTopicResponse(Fields):
+class ShareFetchResponseShareFetchableTopicResponse(Struct):
     """ShareFetchableTopicResponse of ShareFetchResponse."""
 
     __slots__ = ('topic_id', 'partitions')

@@ -4,24 +4,7 @@
 from __future__ import annotations
 
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
 __all__ = ["ShareGroupMemberMetadataValue"]
 

@@ -5,42 +5,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
+_read_16sB = unpacker("16sB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
 __all__ = ["ShareGroupStatePartitionMetadataValue"]
 
 
-class ShareGroupStatePartitionMetadataValueTopicInfo(Fields):
+class ShareGroupStatePartitionMetadataValueTopicInfo(Struct):
     """TopicInfo of ShareGroupStatePartitionMetadataValue."""
 
     __slots__ = ('topic_id', 'topic_name')
@@ -60,7 +36,7 @@ class ShareGroupStatePartitionMetadataValueTopicInfo(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class ShareGroupStatePartitionMetadataValueTopicPartitionsInfo(Fields):
+class ShareGroupStatePartitionMetadataValueTopicPartitionsInfo(Struct):
     """TopicPartitionsInfo of ShareGroupStatePartitionMetadataValue."""
 
     __slots__ = ('topic_id', 'topic_name', 'partitions')

@@ -3,25 +3,14 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    check_length,
-    decode_with_replacement,
-    new,
-    no_tags,
-    not_a_uuid,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16si = Struct(">16si").unpack_from
-_read_h = Struct(">h").unpack_from
-_pack_16si = Struct(">16si").pack
-_pack_h = Struct(">h").pack
+_read_16si = unpacker("16si")
+_read_h = unpacker("h")
+_pack_16si = packer("16si")
+_pack_h = packer("h")
 __all__ = ["ShareSnapshotKey"]
 
 

@@ -4,37 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    Write,
-    check_array,
-    end_of_tag,
-    long_uvarint,
-    new,
-    read_tag,
-    read_tags,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_i = Struct(">i").unpack_from
-_read_iiiqqqB = Struct(">iiiqqqB").unpack_from
-_read_qqbhB = Struct(">qqbhB").unpack_from
-_pack_i = Struct(">i").pack
-_pack_iiiqqq = Struct(">iiiqqq").pack
-_pack_iiiqqqB = Struct(">iiiqqqB").pack
-_pack_qqbhx = Struct(">qqbhx").pack
+_read_i = unpacker("i")
+_read_iiiqqqB = unpacker("iiiqqqB")
+_read_qqbhB = unpacker("qqbhB")
+_pack_i = packer("i")
+_pack_iiiqqq = packer("iiiqqq")
+_pack_iiiqqqB = packer("iiiqqqB")
+_pack_qqbhx = packer("qqbhx")
 __all__ = ["ShareSnapshotValue"]
 
 
-class ShareSnapshotValueStateBatch(Fields):
+class ShareSnapshotValueStateBatch(Struct):
     """StateBatch of ShareSnapshotValue."""
 
     __slots__ = ('first_offset', 'last_offset', 'delivery_state', 'delivery_count')

@@ -3,20 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_hB = Struct(">hB").unpack_from
-_pack_hx = Struct(">hx").pack
+_read_hB = unpacker("hB")
+_pack_hx = packer("hx")
 __all__ = ["SnapshotFooterRecord"]
 
 

@@ -3,20 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_hqB = Struct(">hqB").unpack_from
-_pack_hqx = Struct(">hqx").pack
+_read_hqB = unpacker("hqB")
+_pack_hqx = packer("hqx")
 __all__ = ["SnapshotHeaderRecord"]
 
 

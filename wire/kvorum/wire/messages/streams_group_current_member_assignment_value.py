@@ -5,44 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COMPACT,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_numbers,
-    read_tag,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_iibB = Struct(">iibB").unpack_from
-_pack_iib = Struct(">iib").pack
-_pack_iibB = Struct(">iibB").pack
+_read_iibB = unpacker("iibB")
+_pack_iib = packer("iib")
+_pack_iibB = packer("iibB")
 __all__ = ["StreamsGroupCurrentMemberAssignmentValue"]
 
 
-class StreamsGroupCurrentMemberAssignmentValueTaskIds(Fields):
+class StreamsGroupCurrentMemberAssignmentValueTaskIds(Struct):
     """TaskIds of StreamsGroupCurrentMemberAssignmentValue."""
 
     __slots__ = ('subtopology_id', 'partitions', 'assignment_epochs')

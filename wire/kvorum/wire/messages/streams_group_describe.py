@@ -5,59 +5,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_ttB = Struct(">??B").unpack_from
-_read_tB = Struct(">?B").unpack_from
-_read_HB = Struct(">HB").unpack_from
-_read_b = Struct(">b").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ib = Struct(">ib").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_iib = Struct(">iib").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_pack_ttx = Struct(">??x").pack
-_pack_tx = Struct(">?x").pack
-_pack_Hx = Struct(">Hx").pack
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ii = Struct(">ii").pack
-_pack_iqx = Struct(">iqx").pack
-_pack_ix = Struct(">ix").pack
+_read_ttB = unpacker("??B")
+_read_tB = unpacker("?B")
+_read_HB = unpacker("HB")
+_read_b = unpacker("b")
+_read_bB = unpacker("bB")
+_read_hB = unpacker("hB")
+_read_iB = unpacker("iB")
+_read_ib = unpacker("ib")
+_read_ihB = unpacker("ihB")
+_read_iib = unpacker("iib")
+_read_iqB = unpacker("iqB")
+_pack_ttx = packer("??x")
+_pack_tx = packer("?x")
+_pack_Hx = packer("Hx")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ii = packer("ii")
+_pack_iqx = packer("iqx")
+_pack_ix = packer("ix")
 __all__ = ["StreamsGroupDescribeRequest", "StreamsGroupDescribeResponse"]
 
 
@@ -89,7 +65,7 @@ class StreamsGroupDescribeRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseTopologyDescriptionNode(Fields):
+class StreamsGroupDescribeResponseTopologyDescriptionNode(Struct):
     """TopologyDescriptionNode of StreamsGroupDescribeResponse."""
 
     __slots__ = ('name', 'node_type', 'source_topics', 'sink_topic', 'stores', 'successors')
@@ -121,7 +97,7 @@ class StreamsGroupDescribeResponseTopologyDescriptionNode(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseTaskIds(Fields):
+class StreamsGroupDescribeResponseTaskIds(Struct):
     """TaskIds of StreamsGroupDescribeResponse."""
 
     __slots__ = ('subtopology_id', 'partitions')
@@ -141,7 +117,7 @@ class StreamsGroupDescribeResponseTaskIds(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseTopicInfo(Fields):
+class StreamsGroupDescribeResponseTopicInfo(Struct):
     """TopicInfo of StreamsGroupDescribeResponse."""
 
     __slots__ = ('name', 'partitions', 'replication_factor', 'topic_configs')
@@ -167,7 +143,7 @@ class StreamsGroupDescribeResponseTopicInfo(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Fields):
+class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Struct):
     """TopologyDescriptionGlobalStore of StreamsGroupDescribeResponse."""
 
     __slots__ = ('source', 'processor')
@@ -187,7 +163,7 @@ class StreamsGroupDescribeResponseTopologyDescriptionGlobalStore(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Fields):
+class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Struct):
     """TopologyDescriptionSubtopology of StreamsGroupDescribeResponse."""
 
     __slots__ = ('subtopology_id', 'nodes')
@@ -207,7 +183,7 @@ class StreamsGroupDescribeResponseTopologyDescriptionSubtopology(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseAssignment(Fields):
+class StreamsGroupDescribeResponseAssignment(Struct):
     """Assignment of StreamsGroupDescribeResponse."""
 
     __slots__ = ('active_tasks', 'standby_tasks', 'warmup_tasks')
@@ -230,7 +206,7 @@ class StreamsGroupDescribeResponseAssignment(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseTaskOffset(Fields):
+class StreamsGroupDescribeResponseTaskOffset(Struct):
     """TaskOffset of StreamsGroupDescribeResponse."""
 
     __slots__ = ('subtopology_id', 'partition', 'offset')
@@ -253,7 +229,7 @@ class StreamsGroupDescribeResponseTaskOffset(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseKeyValue(Fields):
+class StreamsGroupDescribeResponseKeyValue(Struct):
     """KeyValue of StreamsGroupDescribeResponse."""
 
     __slots__ = ('key', 'value')
@@ -273,7 +249,7 @@ class StreamsGroupDescribeResponseKeyValue(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseEndpoint(Fields):
+class StreamsGroupDescribeResponseEndpoint(Struct):
     """Endpoint of StreamsGroupDescribeResponse."""
 
     __slots__ = ('host', 'port')
@@ -293,7 +269,7 @@ class StreamsGroupDescribeResponseEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseSubtopology(Fields):
+class StreamsGroupDescribeResponseSubtopology(Struct):
     """Subtopology of StreamsGroupDescribeResponse."""
 
     __slots__ = ('subtopology_id', 'source_topics', 'repartition_sink_topics', 'state_changelog_topics', 'repartition_source_topics')
@@ -322,7 +298,7 @@ class StreamsGroupDescribeResponseSubtopology(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseTopologyDescription(Fields):
+class StreamsGroupDescribeResponseTopologyDescription(Struct):
     """TopologyDescription of StreamsGroupDescribeResponse."""
 
     __slots__ = ('subtopologies', 'global_stores')
@@ -342,7 +318,7 @@ class StreamsGroupDescribeResponseTopologyDescription(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseMember(Fields):
+class StreamsGroupDescribeResponseMember(Struct):
     """Member of StreamsGroupDescribeResponse."""
 
     __slots__ = ('member_id', 'member_epoch', 'instance_id', 'rack_id', 'client_id', 'client_host', 'topology_epoch', 'process_id', 'user_endpoint', 'client_tags', 'task_offsets', 'task_end_offsets', 'assignment', 'target_assignment', 'is_classic')
@@ -401,7 +377,7 @@ class StreamsGroupDescribeResponseMember(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseTopology(Fields):
+class StreamsGroupDescribeResponseTopology(Struct):
     """Topology of StreamsGroupDescribeResponse."""
 
     __slots__ = ('epoch', 'subtopologies')
@@ -421,7 +397,7 @@ class StreamsGroupDescribeResponseTopology(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupDescribeResponseDescribedGroup(Fields):
+class StreamsGroupDescribeResponseDescribedGroup(Struct):
     """DescribedGroup of StreamsGroupDescribeResponse."""
 
     __slots__ = ('error_code', 'error_message', 'group_id', 'group_state', 'group_epoch', 'assignment_epoch', 'topology', 'members', 'authorized_operations', 'topology_description', 'topology_description_status', 'assignor_name')

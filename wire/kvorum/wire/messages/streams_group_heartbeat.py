@@ -5,68 +5,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_tB = Struct(">?B").unpack_from
-_read_tiB = Struct(">?iB").unpack_from
-_read_HB = Struct(">HB").unpack_from
-_read_b = Struct(">b").unpack_from
-_read_bB = Struct(">bB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ib = Struct(">ib").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_read_iiiiB = Struct(">iiiiB").unpack_from
-_read_iiiqB = Struct(">iiiqB").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_pack_ti = Struct(">?i").pack
-_pack_tiB = Struct(">?iB").pack
-_pack_tx = Struct(">?x").pack
-_pack_Hx = Struct(">Hx").pack
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ii = Struct(">ii").pack
-_pack_iiB = Struct(">iiB").pack
-_pack_iiii = Struct(">iiii").pack
-_pack_iiiiB = Struct(">iiiiB").pack
-_pack_iiiq = Struct(">iiiq").pack
-_pack_iiiqB = Struct(">iiiqB").pack
-_pack_iqx = Struct(">iqx").pack
+_read_tB = unpacker("?B")
+_read_tiB = unpacker("?iB")
+_read_HB = unpacker("HB")
+_read_b = unpacker("b")
+_read_bB = unpacker("bB")
+_read_iB = unpacker("iB")
+_read_ib = unpacker("ib")
+_read_ihB = unpacker("ihB")
+_read_iiB = unpacker("iiB")
+_read_iiiiB = unpacker("iiiiB")
+_read_iiiqB = unpacker("iiiqB")
+_read_iqB = unpacker("iqB")
+_pack_ti = packer("?i")
+_pack_tiB = packer("?iB")
+_pack_tx = packer("?x")
+_pack_Hx = packer("Hx")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ii = packer("ii")
+_pack_iiB = packer("iiB")
+_pack_iiii = packer("iiii")
+_pack_iiiiB = packer("iiiiB")
+_pack_iiiq = packer("iiiq")
+_pack_iiiqB = packer("iiiqB")
+_pack_iqx = packer("iqx")
 __all__ = ["StreamsGroupHeartbeatRequest", "StreamsGroupHeartbeatResponse"]
 
 
-class StreamsGroupHeartbeatRequestCopartitionGroup(Fields):
+class StreamsGroupHeartbeatRequestCopartitionGroup(Struct):
     """CopartitionGroup of StreamsGroupHeartbeatRequest."""
 
     __slots__ = ('source_topics', 'source_topic_regex', 'repartition_source_topics')
@@ -89,7 +64,7 @@ class StreamsGroupHeartbeatRequestCopartitionGroup(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatRequestTopicInfo(Fields):
+class StreamsGroupHeartbeatRequestTopicInfo(Struct):
     """TopicInfo of StreamsGroupHeartbeatRequest."""
 
     __slots__ = ('name', 'partitions', 'replication_factor', 'topic_configs')
@@ -115,7 +90,7 @@ class StreamsGroupHeartbeatRequestTopicInfo(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatRequestSubtopology(Fields):
+class StreamsGroupHeartbeatRequestSubtopology(Struct):
     """Subtopology of StreamsGroupHeartbeatRequest."""
 
     __slots__ = ('subtopology_id', 'source_topics', 'source_topic_regex', 'state_changelog_topics', 'repartition_sink_topics', 'repartition_source_topics', 'copartition_groups')
@@ -150,7 +125,7 @@ class StreamsGroupHeartbeatRequestSubtopology(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatRequestTaskOffset(Fields):
+class StreamsGroupHeartbeatRequestTaskOffset(Struct):
     """TaskOffset of StreamsGroupHeartbeatRequest."""
 
     __slots__ = ('subtopology_id', 'partition', 'offset')
@@ -173,7 +148,7 @@ class StreamsGroupHeartbeatRequestTaskOffset(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatRequestKeyValue(Fields):
+class StreamsGroupHeartbeatRequestKeyValue(Struct):
     """KeyValue of StreamsGroupHeartbeatRequest."""
 
     __slots__ = ('key', 'value')
@@ -193,7 +168,7 @@ class StreamsGroupHeartbeatRequestKeyValue(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatRequestEndpoint(Fields):
+class StreamsGroupHeartbeatRequestEndpoint(Struct):
     """Endpoint of StreamsGroupHeartbeatRequest."""
 
     __slots__ = ('host', 'port')
@@ -213,7 +188,7 @@ class StreamsGroupHeartbeatRequestEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatRequestTaskIds(Fields):
+class StreamsGroupHeartbeatRequestTaskIds(Struct):
     """TaskIds of StreamsGroupHeartbeatRequest."""
 
     __slots__ = ('subtopology_id', 'partitions')
@@ -233,7 +208,7 @@ class StreamsGroupHeartbeatRequestTaskIds(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatRequestTopology(Fields):
+class StreamsGroupHeartbeatRequestTopology(Struct):
     """Topology of StreamsGroupHeartbeatRequest."""
 
     __slots__ = ('epoch', 'subtopologies')
@@ -331,7 +306,7 @@ class StreamsGroupHeartbeatRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatResponseTopicPartition(Fields):
+class StreamsGroupHeartbeatResponseTopicPartition(Struct):
     """TopicPartition of StreamsGroupHeartbeatResponse."""
 
     __slots__ = ('topic', 'partitions')
@@ -351,7 +326,7 @@ class StreamsGroupHeartbeatResponseTopicPartition(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatResponseEndpoint(Fields):
+class StreamsGroupHeartbeatResponseEndpoint(Struct):
     """Endpoint of StreamsGroupHeartbeatResponse."""
 
     __slots__ = ('host', 'port')
@@ -371,7 +346,7 @@ class StreamsGroupHeartbeatResponseEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatResponseEndpointToPartitions(Fields):
+class StreamsGroupHeartbeatResponseEndpointToPartitions(Struct):
     """EndpointToPartitions of StreamsGroupHeartbeatResponse."""
 
     __slots__ = ('user_endpoint', 'active_partitions', 'standby_partitions')
@@ -394,7 +369,7 @@ class StreamsGroupHeartbeatResponseEndpointToPartitions(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatResponseTaskIds(Fields):
+class StreamsGroupHeartbeatResponseTaskIds(Struct):
     """TaskIds of StreamsGroupHeartbeatResponse."""
 
     __slots__ = ('subtopology_id', 'partitions')
@@ -414,7 +389,7 @@ class StreamsGroupHeartbeatResponseTaskIds(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupHeartbeatResponseStatus(Fields):
+class StreamsGroupHeartbeatResponseStatus(Struct):
     """Status of StreamsGroupHeartbeatResponse."""
 
     __slots__ = ('status_code', 'status_detail')

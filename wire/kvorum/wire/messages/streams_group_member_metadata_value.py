@@ -4,39 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_HB = Struct(">HB").unpack_from
-_read_b = Struct(">b").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_pack_Hx = Struct(">Hx").pack
-_pack_ii = Struct(">ii").pack
-_pack_iiB = Struct(">iiB").pack
+_read_HB = unpacker("HB")
+_read_b = unpacker("b")
+_read_iiB = unpacker("iiB")
+_pack_Hx = packer("Hx")
+_pack_ii = packer("ii")
+_pack_iiB = packer("iiB")
 __all__ = ["StreamsGroupMemberMetadataValue"]
 
 
-class StreamsGroupMemberMetadataValueKeyValue(Fields):
+class StreamsGroupMemberMetadataValueKeyValue(Struct):
     """KeyValue of StreamsGroupMemberMetadataValue."""
 
     __slots__ = ('key', 'value')
@@ -56,7 +37,7 @@ class StreamsGroupMemberMetadataValueKeyValue(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupMemberMetadataValueEndpoint(Fields):
+class StreamsGroupMemberMetadataValueEndpoint(Struct):
     """Endpoint of StreamsGroupMemberMetadataValue."""
 
     __slots__ = ('host', 'port')

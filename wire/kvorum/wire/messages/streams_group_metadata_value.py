@@ -4,39 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tag,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_i = Struct(">i").unpack_from
-_read_iqB = Struct(">iqB").unpack_from
-_pack_i = Struct(">i").pack
-_pack_iqx = Struct(">iqx").pack
+_read_i = unpacker("i")
+_read_iqB = unpacker("iqB")
+_pack_i = packer("i")
+_pack_iqx = packer("iqx")
 __all__ = ["StreamsGroupMetadataValue"]
 
 
-class StreamsGroupMetadataValueLastAssignmentConfig(Fields):
+class StreamsGroupMetadataValueLastAssignmentConfig(Struct):
     """LastAssignmentConfig of StreamsGroupMetadataValue."""
 
     __slots__ = ('key', 'value')

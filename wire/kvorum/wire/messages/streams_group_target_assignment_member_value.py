@@ -7,34 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
 __all__ = ["StreamsGroupTargetAssignmentMemberValue"]
 
 
-class StreamsGroupTargetAssignmentMemberValueTaskIds(Fields):
+class StreamsGroupTargetAssignmentMemberValueTaskIds(Struct):
     """TaskIds of StreamsGroupTargetAssignmentMemberValue."""
 
     __slots__ = ('subtopology_id', 'partitions')

@@ -4,41 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_bB = Struct(">bB").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_i = Struct(">i").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
+_read_bB = unpacker("bB")
+_read_i = unpacker("i")
+_read_ihB = unpacker("ihB")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_i = packer("i")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
 __all__ = ["StreamsGroupTopologyDescriptionUpdateRequest", "StreamsGroupTopologyDescriptionUpdateResponse"]
 
 
-class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode(Fields):
+class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode(Struct):
     """TopologyDescriptionNode of StreamsGroupTopologyDescriptionUpdateRequest."""
 
     __slots__ = ('name', 'node_type', 'source_topics', 'sink_topic', 'stores', 'successors')
@@ -70,7 +51,7 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionNode(Fields
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore(Fields):
+class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore(Struct):
     """TopologyDescriptionGlobalStore of StreamsGroupTopologyDescriptionUpdateRequest."""
 
     __slots__ = ('source', 'processor')
@@ -90,7 +71,7 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionGlobalStore
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology(Fields):
+class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology(Struct):
     """TopologyDescriptionSubtopology of StreamsGroupTopologyDescriptionUpdateRequest."""
 
     __slots__ = ('subtopology_id', 'nodes')
@@ -110,7 +91,7 @@ class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescriptionSubtopology
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription(Fields):
+class StreamsGroupTopologyDescriptionUpdateRequestTopologyDescription(Struct):
     """TopologyDescription of StreamsGroupTopologyDescriptionUpdateRequest."""
 
     __slots__ = ('subtopologies', 'global_stores')

@@ -4,41 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_numbers,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
 __all__ = ["StreamsGroupTopologyValue"]
 
 
-class StreamsGroupTopologyValueTopicConfig(Fields):
+class StreamsGroupTopologyValueTopicConfig(Struct):
     """TopicConfig of StreamsGroupTopologyValue."""
 
     __slots__ = ('key', 'value')
@@ -58,7 +37,7 @@ class StreamsGroupTopologyValueTopicConfig(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupTopologyValueCopartitionGroup(Fields):
+class StreamsGroupTopologyValueCopartitionGroup(Struct):
     """CopartitionGroup of StreamsGroupTopologyValue."""
 
     __slots__ = ('source_topics', 'source_topic_regex', 'repartition_source_topics')
@@ -81,7 +60,7 @@ class StreamsGroupTopologyValueCopartitionGroup(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupTopologyValueTopicInfo(Fields):
+class StreamsGroupTopologyValueTopicInfo(Struct):
     """TopicInfo of StreamsGroupTopologyValue."""
 
     __slots__ = ('name', 'partitions', 'replication_factor', 'topic_configs')
@@ -107,7 +86,7 @@ class StreamsGroupTopologyValueTopicInfo(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class StreamsGroupTopologyValueSubtopology(Fields):
+class StreamsGroupTopologyValueSubtopology(Struct):
     """Subtopology of StreamsGroupTopologyValue."""
 
     __slots__ = ('subtopology_id', 'source_topics', 'source_topic_regex', 'state_changelog_topics', 'repartition_sink_topics', 'repartition_source_topics', 'copartition_groups')

@@ -5,59 +5,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_COUNTED,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    INT32_READERS,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    read_numbers,
-    read_tag,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_q = Struct(">q").unpack_from
-_read_qhibB = Struct(">qhibB").unpack_from
-_read_qhibi = Struct(">qhibi").unpack_from
-_read_qq = Struct(">qq").unpack_from
-_read_qqB = Struct(">qqB").unpack_from
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_q = Struct(">q").pack
-_pack_qhib = Struct(">qhib").pack
-_pack_qhibB = Struct(">qhibB").pack
-_pack_qhibi = Struct(">qhibi").pack
-_pack_qq = Struct(">qq").pack
-_pack_qqx = Struct(">qqx").pack
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_q = unpacker("q")
+_read_qhibB = unpacker("qhibB")
+_read_qhibi = unpacker("qhibi")
+_read_qq = unpacker("qq")
+_read_qqB = unpacker("qqB")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_q = packer("q")
+_pack_qhib = packer("qhib")
+_pack_qhibB = packer("qhibB")
+_pack_qhibi = packer("qhibi")
+_pack_qq = packer("qq")
+_pack_qqx = packer("qqx")
 __all__ = ["TransactionLogValue"]
 
 
-class TransactionLogValuePartitionsSchema(Fields):
+class TransactionLogValuePartitionsSchema(Struct):
     """PartitionsSchema of TransactionLogValue."""
 
     __slots__ = ('topic', 'partition_ids')

@@ -4,63 +4,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    no_tags,
-    non_default,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_h = Struct(">h").unpack_from
-_read_i = Struct(">i").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ih = Struct(">ih").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ii = Struct(">ii").unpack_from
-_read_iqh = Struct(">iqh").unpack_from
-_read_iqiB = Struct(">iqiB").unpack_from
-_read_iqih = Struct(">iqih").unpack_from
-_read_qhi = Struct(">qhi").unpack_from
-_read_qhiB = Struct(">qhiB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_h = Struct(">h").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihx = Struct(">ihx").pack
-_pack_ii = Struct(">ii").pack
-_pack_iqh = Struct(">iqh").pack
-_pack_iqi = Struct(">iqi").pack
-_pack_iqiB = Struct(">iqiB").pack
-_pack_iqih = Struct(">iqih").pack
-_pack_qhi = Struct(">qhi").pack
-_pack_qhiB = Struct(">qhiB").pack
+_read_16sB = unpacker("16sB")
+_read_h = unpacker("h")
+_read_i = unpacker("i")
+_read_iB = unpacker("iB")
+_read_ih = unpacker("ih")
+_read_ihB = unpacker("ihB")
+_read_ii = unpacker("ii")
+_read_iqh = unpacker("iqh")
+_read_iqiB = unpacker("iqiB")
+_read_iqih = unpacker("iqih")
+_read_qhi = unpacker("qhi")
+_read_qhiB = unpacker("qhiB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_h = packer("h")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihx = packer("ihx")
+_pack_ii = packer("ii")
+_pack_iqh = packer("iqh")
+_pack_iqi = packer("iqi")
+_pack_iqiB = packer("iqiB")
+_pack_iqih = packer("iqih")
+_pack_qhi = packer("qhi")
+_pack_qhiB = packer("qhiB")
 __all__ = ["TxnOffsetCommitRequest", "TxnOffsetCommitResponse"]
 
 
-class TxnOffsetCommitRequestPartition(Fields):
+class TxnOffsetCommitRequestPartition(Struct):
     """TxnOffsetCommitRequestPartition of TxnOffsetCommitRequest."""
 
     __slots__ = ('partition_index', 'committed_offset', 'committed_leader_epoch', 'committed_metadata')
@@ -89,7 +67,7 @@ class TxnOffsetCommitRequestPartition(Fields):
 _TxnOffsetCommitRequestPartition = TxnOffsetCommitRequestPartition
 
 
-class TxnOffsetCommitRequestTopic(Fields):
+class TxnOffsetCommitRequestTopic(Struct):
     """TxnOffsetCommitRequestTopic of TxnOffsetCommitRequest."""
 
     __slots__ = ('name', 'topic_id', 'partitions')
@@ -160,7 +138,7 @@ class TxnOffsetCommitRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class TxnOffsetCommitResponsePartition(Fields):
+class TxnOffsetCommitResponsePartition(Struct):
     """TxnOffsetCommitResponsePartition of TxnOffsetCommitResponse."""
 
     __slots__ = ('partition_index', 'error_code')
@@ -183,7 +161,7 @@ class TxnOffsetCommitResponsePartition(Fields):
 _TxnOffsetCommitResponsePartition = TxnOffsetCommitResponsePartition
 
 
-class TxnOffsetCommitResponseTopic(Fields):
+class TxnOffsetCommitResponseTopic(Struct):
     """TxnOffsetCommitResponseTopic of TxnOffsetCommitResponse."""
 
     __slots__ = ('name', 'topic_id', 'partitions')

@@ -3,27 +3,14 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_ix = Struct(">ix").pack
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_ix = packer("ix")
 __all__ = ["UnregisterControllerRequest", "UnregisterControllerResponse"]
 
 

@@ -3,20 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_iB = Struct(">iB").unpack_from
-_pack_ix = Struct(">ix").pack
+_read_iB = unpacker("iB")
+_pack_ix = packer("ix")
 __all__ = ["UnregisterControllerRecord"]
 
 

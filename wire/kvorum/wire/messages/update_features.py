@@ -4,49 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_tB = Struct(">?B").unpack_from
-_read_htB = Struct(">h?B").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hbB = Struct(">hbB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_pack_tx = Struct(">?x").pack
-_pack_h = Struct(">h").pack
-_pack_htx = Struct(">h?x").pack
-_pack_hB = Struct(">hB").pack
-_pack_hbx = Struct(">hbx").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
+_read_tB = unpacker("?B")
+_read_htB = unpacker("h?B")
+_read_hB = unpacker("hB")
+_read_hbB = unpacker("hbB")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_pack_tx = packer("?x")
+_pack_h = packer("h")
+_pack_htx = packer("h?x")
+_pack_hB = packer("hB")
+_pack_hbx = packer("hbx")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
 __all__ = ["UpdateFeaturesRequest", "UpdateFeaturesResponse"]
 
 
-class UpdateFeaturesRequestFeatureUpdateKey(Fields):
+class UpdateFeaturesRequestFeatureUpdateKey(Struct):
     """FeatureUpdateKey of UpdateFeaturesRequest."""
 
     __slots__ = ('feature', 'max_version_level', 'allow_downgrade', 'upgrade_type')
@@ -101,7 +81,7 @@ class UpdateFeaturesRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class UpdateFeaturesResponseUpdatableFeatureResult(Fields):
+class UpdateFeaturesResponseUpdatableFeatureResult(Struct):
     """UpdatableFeatureResult of UpdateFeaturesResponse."""
 
     __slots__ = ('feature', 'error_code', 'error_message')

@@ -4,51 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tag,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_HB = Struct(">HB").unpack_from
-_read_hhB = Struct(">hhB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_ii16sB = Struct(">ii16sB").unpack_from
-_read_iiB = Struct(">iiB").unpack_from
-_pack_Hx = Struct(">Hx").pack
-_pack_hhx = Struct(">hhx").pack
-_pack_ihx = Struct(">ihx").pack
-_pack_ii = Struct(">ii").pack
-_pack_ii16s = Struct(">ii16s").pack
-_pack_ii16sB = Struct(">ii16sB").pack
-_pack_iiB = Struct(">iiB").pack
-_pack_ix = Struct(">ix").pack
+_read_HB = unpacker("HB")
+_read_hhB = unpacker("hhB")
+_read_iB = unpacker("iB")
+_read_ihB = unpacker("ihB")
+_read_ii16sB = unpacker("ii16sB")
+_read_iiB = unpacker("iiB")
+_pack_Hx = packer("Hx")
+_pack_hhx = packer("hhx")
+_pack_ihx = packer("ihx")
+_pack_ii = packer("ii")
+_pack_ii16s = packer("ii16s")
+_pack_ii16sB = packer("ii16sB")
+_pack_iiB = packer("iiB")
+_pack_ix = packer("ix")
 __all__ = ["UpdateRaftVoterRequest", "UpdateRaftVoterResponse"]
 
 
-class UpdateRaftVoterRequestKRaftVersionFeature(Fields):
+class UpdateRaftVoterRequestKRaftVersionFeature(Struct):
     """KRaftVersionFeature of UpdateRaftVoterRequest."""
 
     __slots__ = ('min_supported_version', 'max_supported_version')
@@ -68,7 +46,7 @@ class UpdateRaftVoterRequestKRaftVersionFeature(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class UpdateRaftVoterRequestListener(Fields):
+class UpdateRaftVoterRequestListener(Struct):
     """Listener of UpdateRaftVoterRequest."""
 
     __slots__ = ('name', 'host', 'port')
@@ -130,7 +108,7 @@ class UpdateRaftVoterRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class UpdateRaftVoterResponseCurrentLeader(Fields):
+class UpdateRaftVoterResponseCurrentLeader(Struct):
     """CurrentLeader of UpdateRaftVoterResponse."""
 
     __slots__ = ('leader_id', 'leader_epoch', 'host', 'port')

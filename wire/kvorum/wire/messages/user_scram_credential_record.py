@@ -3,30 +3,14 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_bB = Struct(">bB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_ix = Struct(">ix").pack
+_read_bB = unpacker("bB")
+_read_iB = unpacker("iB")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_ix = packer("ix")
 __all__ = ["UserScramCredentialRecord"]
 
 

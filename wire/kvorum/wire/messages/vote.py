@@ -4,54 +4,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    end_of_tag,
-    long_string_length,
-    long_uvarint,
-    new,
-    non_default,
-    not_a_uuid,
-    read_tag,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_HB = Struct(">HB").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_iB = Struct(">iB").unpack_from
-_read_ihiitB = Struct(">ihii?B").unpack_from
-_read_iii16s16siqtB = Struct(">iii16s16siq?B").unpack_from
-_read_iii16s16siqB = Struct(">iii16s16siqB").unpack_from
-_read_iiiiqB = Struct(">iiiiqB").unpack_from
-_pack_Hx = Struct(">Hx").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_i = Struct(">i").pack
-_pack_iB = Struct(">iB").pack
-_pack_ihiitx = Struct(">ihii?x").pack
-_pack_iii16s16siqtx = Struct(">iii16s16siq?x").pack
-_pack_iii16s16siqx = Struct(">iii16s16siqx").pack
-_pack_iiiiqx = Struct(">iiiiqx").pack
+_read_HB = unpacker("HB")
+_read_hB = unpacker("hB")
+_read_iB = unpacker("iB")
+_read_ihiitB = unpacker("ihii?B")
+_read_iii16s16siqtB = unpacker("iii16s16siq?B")
+_read_iii16s16siqB = unpacker("iii16s16siqB")
+_read_iiiiqB = unpacker("iiiiqB")
+_pack_Hx = packer("Hx")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_i = packer("i")
+_pack_iB = packer("iB")
+_pack_ihiitx = packer("ihii?x")
+_pack_iii16s16siqtx = packer("iii16s16siq?x")
+_pack_iii16s16siqx = packer("iii16s16siqx")
+_pack_iiiiqx = packer("iiiiqx")
 __all__ = ["VoteRequest", "VoteResponse"]
 
 
-class VoteRequestPartitionData(Fields):
+class VoteRequestPartitionData(Struct):
     """PartitionData of VoteRequest."""
 
     __slots__ = ('partition_index', 'replica_epoch', 'replica_id', 'replica_directory_id', 'voter_directory_id', 'last_offset_epoch', 'last_offset', 'pre_vote')
@@ -89,7 +66,7 @@ class VoteRequestPartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class VoteRequestTopicData(Fields):
+class VoteRequestTopicData(Struct):
     """TopicData of VoteRequest."""
 
     __slots__ = ('topic_name', 'partitions')
@@ -139,7 +116,7 @@ class VoteRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class VoteResponsePartitionData(Fields):
+class VoteResponsePartitionData(Struct):
     """PartitionData of VoteResponse."""
 
     __slots__ = ('partition_index', 'error_code', 'leader_id', 'leader_epoch', 'vote_granted')
@@ -168,7 +145,7 @@ class VoteResponsePartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class VoteResponseNodeEndpoint(Fields):
+class VoteResponseNodeEndpoint(Struct):
     """NodeEndpoint of VoteResponse."""
 
     __slots__ = ('node_id', 'host', 'port')
@@ -191,7 +168,7 @@ class VoteResponseNodeEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class VoteResponseTopicData(Fields):
+class VoteResponseTopicData(Struct):
     """TopicData of VoteResponse."""
 
     __slots__ = ('topic_name', 'partitions')

@@ -4,45 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_HB = Struct(">HB").unpack_from
-_read_hB = Struct(">hB").unpack_from
-_read_hhB = Struct(">hhB").unpack_from
-_read_i16sB = Struct(">i16sB").unpack_from
-_pack_Hx = Struct(">Hx").pack
-_pack_h = Struct(">h").pack
-_pack_hB = Struct(">hB").pack
-_pack_hhx = Struct(">hhx").pack
-_pack_i16s = Struct(">i16s").pack
-_pack_i16sB = Struct(">i16sB").pack
+_read_HB = unpacker("HB")
+_read_hB = unpacker("hB")
+_read_hhB = unpacker("hhB")
+_read_i16sB = unpacker("i16sB")
+_pack_Hx = packer("Hx")
+_pack_h = packer("h")
+_pack_hB = packer("hB")
+_pack_hhx = packer("hhx")
+_pack_i16s = packer("i16s")
+_pack_i16sB = packer("i16sB")
 __all__ = ["VotersRecord"]
 
 
-class VotersRecordKRaftVersionFeature(Fields):
+class VotersRecordKRaftVersionFeature(Struct):
     """KRaftVersionFeature of VotersRecord."""
 
     __slots__ = ('min_supported_version', 'max_supported_version')
@@ -62,7 +42,7 @@ class VotersRecordKRaftVersionFeature(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class VotersRecordEndpoint(Fields):
+class VotersRecordEndpoint(Struct):
     """Endpoint of VotersRecord."""
 
     __slots__ = ('name', 'host', 'port')
@@ -85,7 +65,7 @@ class VotersRecordEndpoint(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class VotersRecordVoter(Fields):
+class VotersRecordVoter(Struct):
     """Voter of VotersRecord."""
 
     __slots__ = ('voter_id', 'voter_directory_id', 'endpoints', 'k_raft_version_feature')

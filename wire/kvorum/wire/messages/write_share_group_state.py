@@ -4,49 +4,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_16sB = Struct(">16sB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_iiiqB = Struct(">iiiqB").unpack_from
-_read_iiiqiB = Struct(">iiiqiB").unpack_from
-_read_qqbhB = Struct(">qqbhB").unpack_from
-_pack_16s = Struct(">16s").pack
-_pack_16sB = Struct(">16sB").pack
-_pack_ih = Struct(">ih").pack
-_pack_ihB = Struct(">ihB").pack
-_pack_iiiq = Struct(">iiiq").pack
-_pack_iiiqB = Struct(">iiiqB").pack
-_pack_iiiqi = Struct(">iiiqi").pack
-_pack_iiiqiB = Struct(">iiiqiB").pack
-_pack_qqbhx = Struct(">qqbhx").pack
+_read_16sB = unpacker("16sB")
+_read_ihB = unpacker("ihB")
+_read_iiiqB = unpacker("iiiqB")
+_read_iiiqiB = unpacker("iiiqiB")
+_read_qqbhB = unpacker("qqbhB")
+_pack_16s = packer("16s")
+_pack_16sB = packer("16sB")
+_pack_ih = packer("ih")
+_pack_ihB = packer("ihB")
+_pack_iiiq = packer("iiiq")
+_pack_iiiqB = packer("iiiqB")
+_pack_iiiqi = packer("iiiqi")
+_pack_iiiqiB = packer("iiiqiB")
+_pack_qqbhx = packer("qqbhx")
 __all__ = ["WriteShareGroupStateRequest", "WriteShareGroupStateResponse"]
 
 
-class WriteShareGroupStateRequestStateBatch(Fields):
+class WriteShareGroupStateRequestStateBatch(Struct):
     """StateBatch of WriteShareGroupStateRequest."""
 
     __slots__ = ('first_offset', 'last_offset', 'delivery_state', 'delivery_count')
@@ -72,7 +52,7 @@ class WriteShareGroupStateRequestStateBatch(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class WriteShareGroupStateRequestPartitionData(Fields):
+class WriteShareGroupStateRequestPartitionData(Struct):
     """PartitionData of WriteShareGroupStateRequest."""
 
     __slots__ = ('partition', 'state_epoch', 'leader_epoch', 'start_offset', 'delivery_complete_count', 'state_batches')
@@ -104,7 +84,7 @@ class WriteShareGroupStateRequestPartitionData(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class WriteShareGroupStateRequestWriteStateData(Fields):
+class WriteShareGroupStateRequestWriteStateData(Struct):
     """WriteStateData of WriteShareGroupStateRequest."""
 
     __slots__ = ('topic_id', 'partitions')
@@ -152,7 +132,7 @@ class WriteShareGroupStateRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class WriteShareGroupStateResponsePartitionResult(Fields):
+class WriteShareGroupStateResponsePartitionResult(Struct):
     """PartitionResult of WriteShareGroupStateResponse."""
 
     __slots__ = ('partition', 'error_code', 'error_message')
@@ -175,7 +155,7 @@ class WriteShareGroupStateResponsePartitionResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class WriteShareGroupStateResponseWriteStateResult(Fields):
+class WriteShareGroupStateResponseWriteStateResult(Struct):
     """WriteStateResult of WriteShareGroupStateResponse."""
 
     __slots__ = ('topic_id', 'partitions')

@@ -5,49 +5,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    INT32_LAST,
-    INT32S_AND_BYTE,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_int32s,
-    long_string_length,
-    long_uvarint,
-    new,
-    read_tags,
-    string_length,
-    write_numbers,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 
-_read_iB = Struct(">iB").unpack_from
-_read_ibB = Struct(">ibB").unpack_from
-_read_ihB = Struct(">ihB").unpack_from
-_read_qB = Struct(">qB").unpack_from
-_read_qhtB = Struct(">qh?B").unpack_from
-_pack_ibx = Struct(">ibx").pack
-_pack_ihx = Struct(">ihx").pack
-_pack_ix = Struct(">ix").pack
-_pack_q = Struct(">q").pack
-_pack_qB = Struct(">qB").pack
-_pack_qht = Struct(">qh?").pack
-_pack_qhtB = Struct(">qh?B").pack
+_read_iB = unpacker("iB")
+_read_ibB = unpacker("ibB")
+_read_ihB = unpacker("ihB")
+_read_qB = unpacker("qB")
+_read_qhtB = unpacker("qh?B")
+_pack_ibx = packer("ibx")
+_pack_ihx = packer("ihx")
+_pack_ix = packer("ix")
+_pack_q = packer("q")
+_pack_qB = packer("qB")
+_pack_qht = packer("qh?")
+_pack_qhtB = packer("qh?B")
 __all__ = ["WriteTxnMarkersRequest", "WriteTxnMarkersResponse"]
 
 
-class WriteTxnMarkersRequestWritableTxnMarkerTopic(Fields):
+class WriteTxnMarkersRequestWritableTxnMarkerTopic(Struct):
     """WritableTxnMarkerTopic of WriteTxnMarkersRequest."""
 
     __slots__ = ('name', 'partition_indexes')
@@ -67,7 +44,7 @@ class WriteTxnMarkersRequestWritableTxnMarkerTopic(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class WriteTxnMarkersRequestWritableTxnMarker(Fields):
+class WriteTxnMarkersRequestWritableTxnMarker(Struct):
     """WritableTxnMarker of WriteTxnMarkersRequest."""
 
     __slots__ = ('producer_id', 'producer_epoch', 'transaction_result', 'topics', 'coordinator_epoch', 'transaction_version')
@@ -123,7 +100,7 @@ class WriteTxnMarkersRequest(Message):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(Fields):
+class WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(Struct):
     """WritableTxnMarkerPartitionResult of WriteTxnMarkersResponse."""
 
     __slots__ = ('partition_index', 'error_code')
@@ -143,7 +120,7 @@ class WriteTxnMarkersResponseWritableTxnMarkerPartitionResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class WriteTxnMarkersResponseWritableTxnMarkerTopicResult(Fields):
+class WriteTxnMarkersResponseWritableTxnMarkerTopicResult(Struct):
     """WritableTxnMarkerTopicResult of WriteTxnMarkersResponse."""
 
     __slots__ = ('name', 'partitions')
@@ -163,7 +140,7 @@ class WriteTxnMarkersResponseWritableTxnMarkerTopicResult(Fields):
         self.unknown_tagged_fields = unknown_tagged_fields
 
 
-class WriteTxnMarkersResponseWritableTxnMarkerResult(Fields):
+class WriteTxnMarkersResponseWritableTxnMarkerResult(Struct):
     """WritableTxnMarkerResult of WriteTxnMarkersResponse."""
 
     __slots__ = ('producer_id', 'topics')

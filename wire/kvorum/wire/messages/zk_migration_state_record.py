@@ -3,20 +3,11 @@
 
 from __future__ import annotations
 
-from struct import Struct
 
-from kvorum.wire.primitives import (
-    Budget,
-    Message,
-    Tags,
-    Write,
-    new,
-    read_tags,
-    write_tags,
-)
+from kvorum.wire.primitives import *
 
-_read_bB = Struct(">bB").unpack_from
-_pack_bx = Struct(">bx").pack
+_read_bB = unpacker("bB")
+_pack_bx = packer("bx")
 __all__ = ["ZkMigrationStateRecord"]
 
 

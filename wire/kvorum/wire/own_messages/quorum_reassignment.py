@@ -4,40 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from struct import Struct
 from typing import TypeAlias
 
-from kvorum.wire.primitives import (
-    Budget,
-    EMPTY,
-    Message,
-    Struct as Fields,
-    Tags,
-    UVARINT_1,
-    Write,
-    check_array,
-    check_length,
-    decode_with_replacement,
-    long_string_length,
-    long_uvarint,
-    new,
-    not_a_uuid,
-    read_tags,
-    string_length,
-    write_tags,
-    write_uvarint,
-)
+from kvorum.wire.primitives import *
 from kvorum.wire.uuid_text import ZERO_UUID
 
-_read_bB = Struct(">bB").unpack_from
-_read_i16sqqB = Struct(">i16sqqB").unpack_from
-_pack_b = Struct(">b").pack
-_pack_bB = Struct(">bB").pack
-_pack_i16sqqx = Struct(">i16sqqx").pack
+_read_bB = unpacker("bB")
+_read_i16sqqB = unpacker("i16sqqB")
+_pack_b = packer("b")
+_pack_bB = packer("bB")
+_pack_i16sqqx = packer("i16sqqx")
 __all__ = ["QuorumReassignment"]
 
 
-class QuorumReassignmentTarget(Fields):
+class QuorumReassignmentTarget(Struct):
     """Target of QuorumReassignment."""
 
     __slots__ = ('replica_id', 'replica_directory_id', 'log_end_offset', 'last_fetch_timestamp')
