@@ -22,7 +22,7 @@ The exception, Produce, is one of the protocol too and stands in `kvorum.wire.ap
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
@@ -32,7 +32,8 @@ from kvorum.controller.requests import controller_apis as decided_apis
 from kvorum.metadata.api_modules import find_apis
 from kvorum.node import handlers
 from kvorum.node.handlers import adapters, forwarded
-from kvorum.node.handlers.raft import RAFT_APIS
+from kvorum.node.raft import translation
+from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.services import (
     BrokerApi,
     BrokerServices,
@@ -50,6 +51,7 @@ CONTROLLER: Final = "controller"
 _Load: TypeAlias = Callable[[], ListenerApi[Services, Message]]
 _BROKER_API: Final[type[BrokerApi[Message]]] = BrokerApi
 _CONTROLLER_LISTENER_API: Final[type[ControllerListenerApi[Message]]] = ControllerListenerApi
+_RAFT_API: Final[type[RaftApi[Message]]] = RaftApi
 _VIEW_API: Final[type[ViewApi[Message]]] = ViewApi
 
 
@@ -68,7 +70,7 @@ def controller_apis() -> ServedApis[ControllerServices]:
             **_adapted(find_apis(views, _VIEW_API), adapters.viewed_by_controller),
             **find_apis(handlers, _CONTROLLER_LISTENER_API),
             **_adapted(decided_apis(), adapters.decided),
-            **{key: cache(partial(adapters.of_replica, api)) for key, api in RAFT_APIS.items()},
+            **_adapted(find_apis(translation, _RAFT_API), adapters.of_replica),
         },
     )
 
@@ -83,10 +85,10 @@ def forwardable_keys() -> frozenset[ApiKey]:
 
 def _forwarded() -> dict[ApiKey, _Load[BrokerServices]]:
     """Return the APIs that a broker forwards without a check of its own."""
-    by_replica = {
-        key: cache(partial(adapters.forwarded_to_replica, api)) for key, api in RAFT_APIS.items()
+    return {
+        **_adapted(decided_apis(), adapters.forwarded),
+        **_adapted(find_apis(translation, _RAFT_API), adapters.forwarded_to_replica),
     }
-    return {**_adapted(decided_apis(), adapters.forwarded), **by_replica}
 
 
 def _viewed() -> dict[ApiKey, _Load[BrokerServices]]:
