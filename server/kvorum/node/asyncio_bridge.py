@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kvorum.node.coroutines import GiveUp, Take, Task, Wait
+from kvorum.node.tasks import settle
 
 Result = TypeVar("Result")
 
@@ -13,16 +14,7 @@ Result = TypeVar("Result")
 async def run(coroutine: Coroutine[Wait[Any], Any, Result]) -> Result:
     """Return the result of a coroutine of `coroutines`; it ends where its caller is cancelled."""
     future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
-
-    def then(result: Result | Exception) -> None:
-        if future.done():
-            return
-        if isinstance(result, Exception):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
-
-    task = Task(coroutine, then)
+    task = Task(coroutine, partial(settle, future))
     try:
         return await future
     finally:

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 
 async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
@@ -25,11 +27,11 @@ async def wait_for_end(tasks: Sequence[asyncio.Future[Any]]) -> None:
             task.result()
 
 
-def end(future: asyncio.Future[None], error: Exception | None) -> None:
-    """End a future unless its caller has given up."""
+def settle(future: asyncio.Future[Result], result: Result | Exception) -> None:
+    """Give a future its result, or the error in place of one, unless its caller has given up."""
     if future.done():
         return
-    if error is None:
-        future.set_result(None)
+    if isinstance(result, Exception):
+        future.set_exception(result)
     else:
-        future.set_exception(error)
+        future.set_result(result)

@@ -38,7 +38,7 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import ProposalTooLargeError, RaftNode, RaftStoppedError
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.node.tasks import end
+from kvorum.node.tasks import settle
 from kvorum.raft import NotLeaderError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -242,7 +242,7 @@ class QuorumController:
     def _committed_at(self, offset: int) -> asyncio.Future[None]:
         """Return a future that is done once the loader has applied `offset`."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._deferred.add(offset, partial(end, future))
+        self._deferred.add(offset, partial(settle, future))
         return future
 
     async def _decide(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar, TypeVarTuple, Unpack
 
 from kvorum.groups.settings import RequestContext
@@ -9,6 +10,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import host_text
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.tasks import settle
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
 
@@ -22,17 +24,7 @@ async def asked(
 ) -> Response:
     """Return what a method of the group coordinator calls back with; raises a RequestError."""
     future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-
-    def then(result: Response | RequestError) -> None:
-        # A client that has gone need not be answered.
-        if future.done():
-            return
-        if isinstance(result, RequestError):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
-
-    method(*arguments, then)
+    method(*arguments, partial(settle, future))
     return await future
 
 

@@ -16,13 +16,12 @@ from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.directory import OpenedDirectory, open_directory
-from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import RaftClient, WhenDone
 from kvorum.node.raft.settings import RaftSettings
-from kvorum.node.tasks import end
+from kvorum.node.tasks import settle
 from kvorum.raft import OffsetAndEpoch
 from kvorum.storage.files import FileSystem
 from kvorum.wire.primitives import Message
@@ -153,10 +152,7 @@ class RaftNode(RaftClient):
         """
         response: asyncio.Future[Message] = self._loop.create_future()
         token = self.receive(
-            request,
-            version=version,
-            listener_name=listener_name,
-            respond=lambda outcome: _settle(response, outcome),
+            request, version=version, listener_name=listener_name, respond=partial(settle, response)
         )
         try:
             return await response
@@ -191,17 +187,7 @@ class RaftNode(RaftClient):
     def _awaited(self) -> tuple[asyncio.Future[None], WhenDone]:
         """Return a future, and the callback that ends it."""
         future: asyncio.Future[None] = self._loop.create_future()
-        return future, partial(end, future)
-
-
-def _settle(response: asyncio.Future[Message], outcome: Message | RaftStoppedError) -> None:
-    """Set the result of a response unless its caller has given up."""
-    if response.done():
-        return
-    if isinstance(outcome, RaftStoppedError):
-        response.set_exception(outcome)
-    else:
-        response.set_result(outcome)
+        return future, partial(settle, future)
 
 
 class StallWatch:
