@@ -9,7 +9,7 @@ from tests.node.raft.cluster import Lab
 from tests.support.golden_data import metadata_directories
 
 from kvorum.node.raft.control_records import (
-    epoch_start_batch,
+    control_batch,
     quorum_controls,
     voter_set_of,
     voters_record_of,
@@ -51,7 +51,7 @@ def test_every_epoch_of_real_kafka_begins_with_the_batch_we_would_write(golden_s
             for batch in read_batches(segment.read_bytes(), is_cut_allowed=True):
                 start = epoch_start_of(batch) if batch.is_control else None
                 if start is not None:
-                    ours = epoch_start_batch(start, timestamp_ms=batch.base_timestamp)
+                    ours = control_batch(start, timestamp_ms=batch.base_timestamp)
                     assert ours == bytes(batch.data), (segment, batch.base_offset)
                     count += 1
     assert count >= 20
@@ -86,7 +86,7 @@ async def test_the_first_leader_copies_the_voters_into_the_log(lab: Lab, golden_
     ours = first_batch(log_directory)
     start = epoch_start_of(golden)
     assert start is not None
-    assert bytes(ours.data) == epoch_start_batch(start, timestamp_ms=ours.base_timestamp)
+    assert bytes(ours.data) == control_batch(start, timestamp_ms=ours.base_timestamp)
     state = json.loads((log_directory / "quorum-state").read_text())
     assert state.pop("kvorumChecksum")
     golden_state = json.loads((golden_sets / STANDALONE / "quorum-state").read_text())

@@ -15,7 +15,7 @@ makes: it removes marked and partial files, and rebuilds indexes.
 from kvorum.inspection.recovery.plan import RecoveryPlan
 from kvorum.inspection.recovery.record import Operator, RecoveryRecord, find_records, new_record
 from kvorum.inspection.recovery.survivor import Survivor
-from kvorum.node.raft.control_records import epoch_start_batch
+from kvorum.node.raft.control_records import control_batch
 from kvorum.raft.effects import AppendEpochStart
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import FileSystem, disk_errors
@@ -120,7 +120,7 @@ def _append_voters(plan: RecoveryPlan, files: FileSystem, *, now_ms: int) -> Non
             kraft_version=plan.chosen.kraft_version,
             voters=plan.voters,
         )
-        log.local_log.append(epoch_start_batch(start, timestamp_ms=now_ms))
+        log.local_log.append(control_batch(start, timestamp_ms=now_ms))
         log.local_log.flush()
     finally:
         log.local_log.close()

@@ -1,10 +1,8 @@
 """Conversion between control records of the metadata log and the core's values."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from kvorum.node.raft.translation.common import directory_id_of, replica_key
-from kvorum.raft.basics import Endpoint
+from kvorum.node.raft.translation.common import directory_id_of, read_endpoints, replica_key
 from kvorum.raft.effects import AppendEpochStart, AppendVoters
 from kvorum.raft.messages import BatchSummary
 from kvorum.raft.voter_set import Voter, VoterSet
@@ -80,36 +78,30 @@ def quorum_controls(batch: RecordBatch) -> QuorumControls:
 
 
 def control_batch(effect: AppendEpochStart | AppendVoters, *, timestamp_ms: int) -> bytes:
-    """Return the control batch of an effect."""
-    if isinstance(effect, AppendVoters):
-        return voters_batch(effect, timestamp_ms=timestamp_ms)
-    return epoch_start_batch(effect, timestamp_ms=timestamp_ms)
+    """Return the batch that begins a leader's epoch, or that changes the voters.
+
+    With the voters, it may change kraft.version.
+    """
+    if isinstance(effect, AppendEpochStart):
+        controls = [ControlRecord(ControlRecordType.LEADER_CHANGE, _leader_change(effect))]
+        if effect.voters is not None:
+            controls += quorum_control_records(effect.kraft_version, effect.voters)
+    elif effect.kraft_version is not None:
+        controls = quorum_control_records(effect.kraft_version, effect.voters)
+    else:
+        voters = voters_record_of(effect.voters)
+        controls = [ControlRecord(ControlRecordType.KRAFT_VOTERS, voters)]
+    return build_control_batch(
+        controls, base_offset=effect.base_offset, epoch=effect.epoch, timestamp_ms=timestamp_ms
+    )
 
 
-def epoch_start_batch(start: AppendEpochStart, *, timestamp_ms: int) -> bytes:
-    """Return the control batch that begins a leader's epoch."""
-    leader_change = LeaderChangeMessage(
+def _leader_change(start: AppendEpochStart) -> LeaderChangeMessage:
+    return LeaderChangeMessage(
         version=0,
         leader_id=start.leader_id,
         voters=[LeaderChangeMessage.Voter(voter_id) for voter_id in start.voter_ids],
         granting_voters=[LeaderChangeMessage.Voter(voter_id) for voter_id in start.granting_ids],
-    )
-    controls = [ControlRecord(ControlRecordType.LEADER_CHANGE, leader_change)]
-    if start.voters is not None:
-        controls += quorum_control_records(start.kraft_version, start.voters)
-    return build_control_batch(
-        controls, base_offset=start.base_offset, epoch=start.epoch, timestamp_ms=timestamp_ms
-    )
-
-
-def voters_batch(change: AppendVoters, *, timestamp_ms: int) -> bytes:
-    """Return the control batch that changes the voters, or kraft.version with them."""
-    voters = ControlRecord(ControlRecordType.KRAFT_VOTERS, voters_record_of(change.voters))
-    controls = [voters]
-    if change.kraft_version is not None:
-        controls = quorum_control_records(change.kraft_version, change.voters)
-    return build_control_batch(
-        controls, base_offset=change.base_offset, epoch=change.epoch, timestamp_ms=timestamp_ms
     )
 
 
@@ -150,7 +142,7 @@ def voter_set_of(record: VotersRecord) -> VoterSet:
         return VoterSet.of(
             Voter(
                 key=replica_key(one.voter_id, one.voter_directory_id),
-                endpoints=_endpoints(one.endpoints),
+                endpoints=read_endpoints(one.endpoints),
                 kraft_version_min=one.k_raft_version_feature.min_supported_version,
                 kraft_version_max=one.k_raft_version_feature.max_supported_version,
             )
@@ -158,7 +150,3 @@ def voter_set_of(record: VotersRecord) -> VoterSet:
         )
     except ValueError as error:
         raise CorruptBatchError("VotersRecord", str(error)) from error
-
-
-def _endpoints(endpoints: Sequence[VotersRecord.Endpoint]) -> tuple[Endpoint, ...]:
-    return tuple(Endpoint(one.name.upper(), one.host, one.port) for one in endpoints)

@@ -36,7 +36,7 @@ class OpenedDirectory(NamedTuple):
 
 
 class SnapshotControls(NamedTuple):
-    """The voters and kraft.version in a snapshot, and the append time of its last record."""
+    """The voters and the kraft.version in a snapshot."""
 
     voters: VoterSet | None
     kraft_version: int

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.applier import Applier, SnapshotReady
-from kvorum.node.raft.control_records import FetchedRecords, control_batch
+from kvorum.node.raft.control_records import control_batch
 from kvorum.node.raft.directory import OpenedDirectory, snapshot_controls, write_election
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import InboundRequests
@@ -274,12 +274,6 @@ class Driver:
             )
         )
 
-    def _fetched(self, number: int) -> FetchedRecords:
-        records = self._results.pop(number).records
-        if records is None:
-            raise TypeError("there are no fetched records to append")
-        return records
-
     def _append_own(self, batch: bytes) -> None:
         before = self.log.local_log.log_end_offset
         self._append(batch)
@@ -287,8 +281,11 @@ class Driver:
         self.measures.appended(end_offset - before, end_offset=end_offset, now_ms=self.now())
 
     def _append_fetched(self, effect: AppendFetched) -> None:
+        records = self._results.pop(effect.number).records
+        if records is None:
+            raise TypeError("there are no fetched records to append")
         before = self.log.local_log.log_end_offset
-        self._append(self._fetched(effect.number).first(effect.batch_count))
+        self._append(records.first(effect.batch_count))
         self.measures.fetched(self.log.local_log.log_end_offset - before, now_ms=self.now())
 
     def _append(self, batches: bytes | memoryview) -> None:

@@ -1,6 +1,6 @@
 """Functions that the translations of several APIs share."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
@@ -76,19 +76,15 @@ class _Listener(Protocol):
     port: int
 
 
-_Written_co = TypeVar("_Written_co", covariant=True)
-
-
-class _NewListener(Protocol[_Written_co]):
-    def __call__(self, name: str, host: str, port: int, /) -> _Written_co: ...
+Written = TypeVar("Written")
 
 
 def read_endpoints(listeners: Iterable[_Listener]) -> Endpoints:
-    """Return the endpoints that a request names; the names of listeners are in capitals."""
+    """Return endpoints of a request or record; the names of listeners are in capitals."""
     return tuple(Endpoint(one.name.upper(), one.host, one.port) for one in listeners)
 
 
-def write_endpoints(endpoints: Endpoints, new: _NewListener[_Written_co]) -> list[_Written_co]:
+def write_endpoints(endpoints: Endpoints, new: Callable[[str, str, int], Written]) -> list[Written]:
     """Return endpoints as instances of `new`, the class of a request."""
     return [new(one.name, one.host, one.port) for one in endpoints]
 
@@ -133,17 +129,13 @@ def leader_endpoint(leader: KnownLeader, *, listener_name: str) -> Endpoint | No
     return None if leader.leader_id is None else endpoint_named(leader.endpoints, listener_name)
 
 
-class _NewNodeEndpoint(Protocol[_Written_co]):
-    def __call__(self, node_id: int, host: str, port: int, /) -> _Written_co: ...
-
-
 def node_endpoints(
     leader: KnownLeader,
-    new: _NewNodeEndpoint[_Written_co],
+    new: Callable[[int, str, int], Written],
     *,
     listener_name: str,
     is_version_new_enough: bool,
-) -> list[_Written_co]:
+) -> list[Written]:
     """Return the leader's endpoint as the list that a response of that version contains."""
     endpoint = leader_endpoint(leader, listener_name=listener_name)
     if endpoint is None or not is_version_new_enough:
