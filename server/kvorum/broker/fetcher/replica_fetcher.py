@@ -16,7 +16,7 @@ from kvorum.broker.fetcher.partition_fetch_state import (
     truncation_offset,
 )
 from kvorum.broker.partition import EpochEndOffset, Partition
-from kvorum.broker.quota.replication_quota_manager import FollowerQuota
+from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.wire.error_codes import ErrorCode
@@ -46,7 +46,7 @@ class ReplicaFetcher:
         settings: FetcherSettings,
         on_problem: Callable[[Partition, str], None],
         wall_ms: Callable[[], int],
-        quota: FollowerQuota | None = None,
+        quota: ReplicationQuotaManager | None = None,
     ) -> None:
         self._settings = settings
         self._on_problem = on_problem

@@ -7,7 +7,7 @@ throttled and not in sync while the rate is above the bound.
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.quota.rate import SimpleRate
@@ -68,22 +68,6 @@ class ReplicationQuotaManager:
             and self.is_throttled(partition.topic_partition)
             and self.is_quota_exceeded(now_ms)
         )
-
-
-class FollowerQuota(Protocol):
-    """The quota of followers, as a fetcher uses it."""
-
-    def is_throttled(self, topic_partition: TopicPartition) -> bool:
-        """Return whether the replica of a partition on this broker is throttled."""
-        ...
-
-    def is_quota_exceeded(self, now_ms: float) -> bool:
-        """Return whether the rate is above the bound."""
-        ...
-
-    def record(self, byte_count: int, now_ms: float) -> None:
-        """Count bytes that were copied."""
-        ...
 
 
 class ReplicationQuotaManagers(NamedTuple):

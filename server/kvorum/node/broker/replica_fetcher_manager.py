@@ -5,7 +5,7 @@ from collections.abc import Callable
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.replica_fetcher import Key
 from kvorum.broker.partition import Partition
-from kvorum.broker.quota.replication_quota_manager import FollowerQuota
+from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.metadata.java_hash import string_hash
 from kvorum.node.broker.replica_fetcher_thread import LeaderEndpoint, ReplicaFetcherThread
 from kvorum.node.broker.this_broker import ThisBroker
@@ -20,7 +20,7 @@ class ReplicaFetcherManager:
         broker: ThisBroker,
         settings: FetcherSettings,
         leader_endpoint: Callable[[int, int], LeaderEndpoint],
-        quota: FollowerQuota,
+        quota: ReplicationQuotaManager,
         *,
         fetcher_count: int,
     ) -> None:

@@ -7,7 +7,7 @@ from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.out_of_range import OffsetSearch
 from kvorum.broker.fetcher.replica_fetcher import Key, ReplicaFetcher
 from kvorum.broker.partition import Partition
-from kvorum.broker.quota.replication_quota_manager import FollowerQuota
+from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.coroutines import Signal, Wait
 from kvorum.node.events.log_event import LogEvent
@@ -59,7 +59,7 @@ class ReplicaFetcherThread:
         broker: ThisBroker,
         leader: LeaderEndpoint,
         settings: FetcherSettings,
-        quota: FollowerQuota,
+        quota: ReplicationQuotaManager,
     ) -> None:
         self._broker = broker
         self._leader = leader

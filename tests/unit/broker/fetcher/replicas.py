@@ -16,7 +16,7 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
 from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
-from kvorum.broker.quota.replication_quota_manager import FollowerQuota
+from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.errors import OffsetOutOfRangeError
@@ -58,7 +58,7 @@ class Replica:
         self.problems: list[str] = []
         self.throttle(None)
 
-    def throttle(self, quota: FollowerQuota | None) -> None:
+    def throttle(self, quota: ReplicationQuotaManager | None) -> None:
         """Fetch within a quota, if any; before there is anything to fetch."""
         self.fetcher = ReplicaFetcher(
             FetcherSettings(self.id, backoff_ms=BACKOFF_MS),
