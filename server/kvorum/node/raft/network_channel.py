@@ -91,20 +91,18 @@ class NetworkChannel:
 
     def _note(self, send: Send, result: PeerResult) -> None:
         """Log once, not at every try, that a peer is lost or can be reached again."""
-        peer, is_known_lost = send.destination, send.destination.id in self._lost
-        if isinstance(result.response, core.RequestFailed) and result.response.is_denied:
-            self._note_denial(peer)
-        if isinstance(result.response, core.RequestFailed):
+        peer, response = send.destination, result.response
+        where, is_known_lost = f"{peer.host}:{peer.port}", peer.id in self._lost
+        if isinstance(response, core.RequestFailed):
+            if response.is_denied:
+                self._note_denial(peer)
             if not is_known_lost:
                 self._lost.add(peer.id)
-                where = f"{peer.host}:{peer.port}"
-                reason = result.response.reason
+                reason = response.reason
                 _log.info(LogEvent("A peer is lost", peer=peer.id, at=where, reason=reason))
         elif is_known_lost:
             self._lost.discard(peer.id)
-            _log.info(
-                LogEvent("A peer is reachable again", peer=peer.id, at=f"{peer.host}:{peer.port}")
-            )
+            _log.info(LogEvent("A peer is reachable again", peer=peer.id, at=where))
 
     def _note_denial(self, peer: Destination) -> None:
         """Log, repeatedly, that a peer does not permit the requests of this replica.
@@ -136,16 +134,12 @@ class NetworkChannel:
         link = PeerLink(
             address=address,
             client_id=self._client_id,
-            timeout_ms=self._timeout_ms,
+            timeout_ms=self._settings.raft.request_timeout_ms,
             clock=self._clock,
             outgoing=self._outgoing,
         )
         self._links[destination.id, purpose] = link
         return link
-
-    @property
-    def _timeout_ms(self) -> int:
-        return self._settings.raft.request_timeout_ms
 
 
 def _purpose_of(request: core.Request) -> Purpose:

@@ -21,7 +21,6 @@ from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import ProposalTooLargeError, RaftStoppedError
 from kvorum.node.raft.inbound_requests import Respond, read_request
 from kvorum.node.raft.listener import RaftListener
-from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.raft.peer_exchange import Connect
 from kvorum.node.raft.settings import RaftSettings, identity_of
 from kvorum.node.raft.snapshot_files import write_snapshot
@@ -30,7 +29,6 @@ from kvorum.raft.basics import endpoint_named
 from kvorum.raft.metrics import RaftMetrics
 from kvorum.raft.roles import Follower, Leader, LeaderContact
 from kvorum.raft.voter_set import VoterSet
-from kvorum.storage.metadata_log.metadata_log import MetadataLog
 from kvorum.storage.metadata_log.retention import clean
 from kvorum.wire.primitives import Message
 
@@ -81,23 +79,14 @@ class RaftClient:
         self._driver = Driver(
             core=core, opened=opened, listener=listener, runtime=runtime, connect=connect
         )
+        self.core = core
+        """The core, for observers."""
+        self.log = opened.log
+        """The log, for observers."""
+        self.measures = self._driver.measures
+        """The measurements of the running replica."""
 
     # --- state ---
-
-    @property
-    def core(self) -> RaftCore:
-        """The core, for observers."""
-        return self._driver.core
-
-    @property
-    def log(self) -> MetadataLog:
-        """The log, for observers."""
-        return self._driver.log
-
-    @property
-    def measures(self) -> RaftMeasures:
-        """The measurements of the running replica."""
-        return self._driver.measures
 
     @property
     def metrics(self) -> RaftMetrics:
@@ -257,20 +246,19 @@ class RaftClient:
         Raises NotLeaderError.
         """
         try:
-            self._upgrade(kraft_version, epoch=self.epoch, validate_only=True)
+            self.upgrade_kraft_version(kraft_version, epoch=self.epoch, validate_only=True)
         except KRaftVersionUpgradeError as error:
             return str(error)
         return None
 
-    def upgrade_kraft_version(self, kraft_version: int, *, epoch: int) -> bool:
+    def upgrade_kraft_version(
+        self, kraft_version: int, *, epoch: int, validate_only: bool = False
+    ) -> bool:
         """Upgrade the quorum to a kraft.version; return False if it has that version already.
 
         Raises NotLeaderError unless this node leads in `epoch`, KRaftVersionUpgradeError if
         `kraft_upgrade_problem` returns a reason.
         """
-        return self._upgrade(kraft_version, epoch=epoch, validate_only=False)
-
-    def _upgrade(self, kraft_version: int, *, epoch: int, validate_only: bool) -> bool:
         driver = self._running_driver()
         is_new, effects = driver.core.upgrade_kraft_version(
             driver.now(), epoch=epoch, kraft_version=kraft_version, validate_only=validate_only

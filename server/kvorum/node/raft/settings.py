@@ -41,14 +41,10 @@ def identity_of(settings: RaftSettings) -> Identity:
         Destination(_FIRST_BOOTSTRAP_ID - index, address.host, address.port)
         for index, address in enumerate(settings.bootstrap_servers)
     )
-    static = tuple(
-        Destination(one.id, one.host, one.port)
-        for one in settings.static_voters
-        if one.id != settings.node_id
-    )
+    static = tuple(one for one in settings.static_voters if one.id != settings.node_id)
     return Identity(
         key=ReplicaKey(settings.node_id, settings.directory_id),
-        endpoints=tuple(Endpoint(one.name, one.host, one.port) for one in settings.local_listeners),
+        endpoints=settings.local_listeners,
         listener_name=settings.controller_listener,
         can_vote=settings.can_vote,
         bootstrap=servers or static,

@@ -17,7 +17,7 @@ def refusal_of_adding(image: MetadataImage, node_id: int, directory_id: bytes) -
     if targets is None or _are_wanted(targets, node_id, directory_id):
         return None
     return (
-        f"Voter {_key_text(node_id, directory_id)} is none of the target voters "
+        f"Voter {voter_key(node_id, directory_id)} is none of the target voters "
         f"{target_voters_text(targets)}, to which the quorum is being reassigned."
     )
 
@@ -28,7 +28,7 @@ def refusal_of_removing(image: MetadataImage, node_id: int, directory_id: bytes)
     if targets is None or not _are_wanted(targets, node_id, directory_id):
         return None
     return (
-        f"Voter {_key_text(node_id, directory_id)} is one of the target voters "
+        f"Voter {voter_key(node_id, directory_id)} is one of the target voters "
         f"{target_voters_text(targets)}, to which the quorum is being reassigned."
     )
 
@@ -37,7 +37,3 @@ def _are_wanted(targets: TargetVoters, node_id: int, directory_id: bytes) -> boo
     return any(
         target.id == node_id and target.directory_id in (None, directory_id) for target in targets
     )
-
-
-def _key_text(node_id: int, directory_id: bytes) -> str:
-    return str(voter_key(node_id, directory_id))
