@@ -1,8 +1,7 @@
 """Counts of the records that go in and out (Kafka's BrokerTopicStats), and of changes of ISRs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 
 @dataclass(slots=True)
@@ -26,12 +25,8 @@ class BrokerTopicStats:
     failed_fetch_requests: int = 0
     replication_bytes_in: int = 0
     replication_bytes_out: int = 0
-    _topics: dict[str, BrokerTopicMetrics] = field(default_factory=dict[str, BrokerTopicMetrics])
-
-    @property
-    def topics(self) -> Mapping[str, BrokerTopicMetrics]:
-        """The counts of each topic that has some."""
-        return MappingProxyType(self._topics)
+    topics: dict[str, BrokerTopicMetrics] = field(default_factory=dict[str, BrokerTopicMetrics])
+    """The counts of each topic that has some."""
 
     def on_append(self, topic: str, *, size_bytes: int, message_count: int) -> None:
         """Count records that a leader has appended."""
@@ -69,13 +64,13 @@ class BrokerTopicStats:
 
     def retain(self, topics: Iterable[str]) -> None:
         """Forget all topics but these, as this broker hosts nothing of them any more."""
-        for topic in self._topics.keys() - set(topics):
-            del self._topics[topic]
+        for topic in self.topics.keys() - set(topics):
+            del self.topics[topic]
 
     def _of(self, topic: str) -> BrokerTopicMetrics:
-        metrics = self._topics.get(topic)
+        metrics = self.topics.get(topic)
         if metrics is None:
-            metrics = self._topics[topic] = BrokerTopicMetrics()
+            metrics = self.topics[topic] = BrokerTopicMetrics()
         return metrics
 
 

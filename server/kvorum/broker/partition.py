@@ -104,7 +104,8 @@ class Partition:
         self._lag_max_ms = lag_max_ms
         self._stats = stats
         self._leader: PartitionLeader | None = None
-        self._leader_epoch = NO_EPOCH
+        self.leader_epoch = NO_EPOCH
+        """The leader epoch that the metadata log has, -1 before the first."""
         self._is_closed = False
         self.is_offline = False
         """Whether the log directory has failed: the log is not there to be used."""
@@ -120,11 +121,6 @@ class Partition:
     def logs(self) -> tuple[UnifiedLog, ...]:
         """The current log, and the one in the directory that the replica moves to."""
         return (self.log,) if self.future_log is None else (self.log, self.future_log)
-
-    @property
-    def leader_epoch(self) -> int:
-        """The leader epoch that the metadata log has, -1 before the first."""
-        return self._leader_epoch
 
     @property
     def is_leader(self) -> bool:
@@ -168,9 +164,9 @@ class Partition:
                 min_insync_replicas=min_insync_replicas,
                 high_watermark=self.log.high_watermark,
             )
-        if registration.leader_epoch > self._leader_epoch:
+        if registration.leader_epoch > self.leader_epoch:
             self.log.local_log.assign_epoch(registration.leader_epoch)
-            self._leader_epoch = registration.leader_epoch
+            self.leader_epoch = registration.leader_epoch
         self._leader = leader
         leader.lead(registration, log_end_offset=self.log.local_log.log_end_offset, now_ms=now_ms)
         self._follow_high_watermark(leader)
@@ -180,9 +176,9 @@ class Partition:
 
         Requests that wait for this leader are answered.
         """
-        is_new = registration.leader_epoch > self._leader_epoch
+        is_new = registration.leader_epoch > self.leader_epoch
         self._leader = None
-        self._leader_epoch = registration.leader_epoch
+        self.leader_epoch = registration.leader_epoch
         self._changed()
         return is_new
 
@@ -298,7 +294,7 @@ class Partition:
         """
         future = self.future_log
         assert future is not None
-        last = future.append_as_follower(records, leader_epoch=self._leader_epoch, now_ms=wall_ms)
+        last = future.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=wall_ms)
         if future.local_log.has_unflushed_segments:
             self._flush_log(future)
         return last
@@ -357,9 +353,9 @@ class Partition:
 
     def check_current_leader_epoch(self, epoch: int) -> None:
         """Raise LeaderRefusesError for a request of another leader epoch; -1 passes."""
-        if epoch in {NO_EPOCH, self._leader_epoch}:
+        if epoch in {NO_EPOCH, self.leader_epoch}:
             return
-        is_old = epoch < self._leader_epoch
+        is_old = epoch < self.leader_epoch
         raise LeaderRefusesError(
             ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
         )

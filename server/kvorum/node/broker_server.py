@@ -86,15 +86,16 @@ class BrokerServer:
             broker_epoch=lambda: self._lifecycle_manager.epoch,
         )
         apis = broker_apis()
-        self._services = self._broker_services(apis)
+        self.services = self._broker_services(apis)
+        """The parts that handlers use."""
         authorizer = Authorizer(config.security.authorizer, loader=shared.loader, raft=shared.raft)
         dispatcher = RequestHandler(
             apis,
-            self._services,
+            self.services,
             authorizer.access,
             clock=shared.clock,
             metrics=shared.request_metrics,
-            throttle=self._services.throttling.throttle,
+            throttle=self.services.throttling.throttle,
         )
         self._servers = {
             listener.name: shared.server(listener.name, dispatcher)
@@ -105,11 +106,6 @@ class BrokerServer:
     def state(self) -> BrokerState:
         """The state of the broker."""
         return self._lifecycle_manager.state
-
-    @property
-    def services(self) -> BrokerServices:
-        """The parts that handlers use."""
-        return self._services
 
     @property
     def is_unfenced(self) -> bool:

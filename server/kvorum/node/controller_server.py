@@ -31,7 +31,7 @@ class ControllerServer:
     def __init__(self, shared: SharedServer) -> None:
         self._shared = shared
         self._policies = load_policies(shared.config)
-        self._controller = QuorumController(
+        self.controller = QuorumController(
             _settings(shared, self._policies),
             shared.directories.bootstrap,
             raft=shared.raft,
@@ -40,11 +40,11 @@ class ControllerServer:
             random=shared.random,
             mutation_quotas=shared.config.read(MutationQuotas),
         )
-        shared.log_listener.register(self._controller)
+        shared.log_listener.register(self.controller)
         MetadataEvents(shared.loader, shared.raft)
-        self._tasks = controller_tasks(self._controller, shared.config)
-        self._reassignment = QuorumReassignmentManager(
-            self._controller,
+        self._tasks = controller_tasks(self.controller, shared.config)
+        self.reassignment = QuorumReassignmentManager(
+            self.controller,
             raft=shared.raft,
             loader=shared.loader,
             clock=shared.clock,
@@ -61,8 +61,8 @@ class ControllerServer:
             request_metrics=shared.request_metrics,
             raft=shared.raft,
             loader=shared.loader,
-            quorum_controller=self._controller,
-            reassignment=self._reassignment,
+            quorum_controller=self.controller,
+            reassignment=self.reassignment,
             served=MappingProxyType(
                 {key: (api.min_listed, api.max_version) for key, api in apis.items()}
             ),
@@ -85,28 +85,9 @@ class ControllerServer:
         )
         self._warming: asyncio.Task[None] | None = None
 
-    @property
-    def is_active(self) -> bool:
-        """Whether this is the active controller."""
-        return self._controller.is_active
-
-    @property
-    def controller(self) -> QuorumController:
-        """The controller of this node."""
-        return self._controller
-
-    @property
-    def reassignment(self) -> QuorumReassignmentManager:
-        """The task that works towards the target voters."""
-        return self._reassignment
-
     def connection_counts(self) -> Mapping[str, int]:
         """Return how many connections are open, by listener."""
         return {name: server.connection_count for name, server in self._servers.items()}
-
-    async def wait_until_active(self) -> None:
-        """Return once this is the active controller."""
-        await self._controller.wait_until_active()
 
     async def start(self) -> None:
         """Accept requests; the log must be open.
@@ -117,7 +98,7 @@ class ControllerServer:
         for name, server in self._servers.items():
             await server.start(self._shared.sockets[name])
         self._tasks.start()
-        self._reassignment.start()
+        self.reassignment.start()
         if not self._shared.raft.is_leader:
             # One of several voters, which may have to take over; a lone voter leads already.
             from kvorum.node.warm_up import warm_up  # noqa: PLC0415 - not for a lone voter
@@ -126,7 +107,7 @@ class ControllerServer:
         if self._shared.raft.is_leader:
             with suppress(TimeoutError):
                 async with asyncio.timeout(ACTIVATION_SECONDS_MAX):
-                    await self._controller.wait_until_active()
+                    await self.controller.wait_until_active()
         self._registrar.start()
 
     async def begin_stop(self) -> None:
@@ -134,12 +115,12 @@ class ControllerServer:
         if self._warming is not None:
             self._warming.cancel()
         await self._registrar.close()
-        await self._reassignment.close()
+        await self.reassignment.close()
         await self._tasks.close()
 
     async def stop(self) -> None:
         """Refuse the requests that wait and close every connection."""
-        self._controller.close()
+        self.controller.close()
         for server in self._servers.values():
             await server.stop()
         self._policies.close()

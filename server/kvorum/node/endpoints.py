@@ -48,15 +48,15 @@ def advertised_endpoints(listeners: Iterable[Listener], sockets: Sockets) -> tup
         Endpoint(
             listener=listener.name,
             host=listener.host or socket.getfqdn(),
-            port=listener.port or bound_port(sockets, listener.name),
+            port=listener.port or port_of(sockets[listener.name]),
             security_protocol=_PROTOCOL_NUMBERS[listener.protocol.value],
         )
         for listener in listeners
     )
 
 
-def bound_port(sockets: Sockets, name: str) -> int:
-    """Return the port that the listener called `name` is bound to."""
-    port = sockets[name].getsockname()[1]
+def port_of(bound: socket.socket) -> int:
+    """Return the port that a socket is bound to."""
+    port = bound.getsockname()[1]
     assert isinstance(port, int)
     return port

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from types import MappingProxyType
 
-from kvorum.node.clock import Clock, SystemClock
+from kvorum.node.clock import SystemClock
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller_server import ControllerServer
 from kvorum.node.endpoints import Sockets
@@ -39,14 +39,13 @@ class KafkaRaftServer:
         sockets: Sockets = _NO_SOCKETS,
         files: FileSystem | None = None,
         open_files: OpenFiles | None = None,
-        clock: Clock | None = None,
     ) -> None:
         self._environment = ServerEnvironment(
             config=config,
             sockets=sockets,
             files=files or RealFileSystem(),
             open_files=open_files or OpenFiles(log_file_count_max(config.network.connections_max)),
-            clock=clock or SystemClock(),
+            clock=SystemClock(),
             outgoing=Outgoing(),
         )
         self._fault = ServerFault()
@@ -78,7 +77,7 @@ class KafkaRaftServer:
     def is_active_controller(self) -> bool:
         """Whether this node is the active controller."""
         controller = self._controller
-        return controller is not None and controller.is_active
+        return controller is not None and controller.controller.is_active
 
     async def failed(self) -> NodeFailedError:
         """Wait until the server cannot continue, and return the reason."""
@@ -120,7 +119,7 @@ class KafkaRaftServer:
         controller = self._controller
         if controller is None:
             raise RuntimeError("the node is not a controller, or is not started")
-        await controller.wait_until_active()
+        await controller.controller.wait_until_active()
 
     @property
     def _controller(self) -> ControllerServer | None:

@@ -12,7 +12,6 @@ from typing import Annotated
 from kvorum.metadata.config_definitions import Settings, ValueOf, read_settings
 from kvorum.node.config.checks import check_can_be_served, check_node
 from kvorum.node.config.errors import ConfigError
-from kvorum.node.config.listener import Listener
 from kvorum.node.config.listeners import Listeners, parse_node_listeners
 from kvorum.node.config.own_settings import OwnSettings
 from kvorum.node.config.security import SecuritySettings
@@ -85,11 +84,6 @@ class NodeConfig:
     def is_controller(self) -> bool:
         """Whether this node has the controller role."""
         return ProcessRole.CONTROLLER in self.roles
-
-    @property
-    def bound_listeners(self) -> tuple[Listener, ...]:
-        """Every socket this node opens."""
-        return self.listeners.bound
 
     def read(self, settings: type[Settings], **given: object) -> Settings:
         """Return the settings class of a component, with its fields that are no keys `given`."""

@@ -23,6 +23,7 @@ from kvorum.node.embedded.identity import (
     new_identity,
     store_identity,
 )
+from kvorum.node.endpoints import port_of
 from kvorum.node.format import FormatRequest, format_directories
 from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.node.serving.socket_server import bind
@@ -202,7 +203,7 @@ def _store_new_identity(
     folder: Path, places: list[Place], bound: Mapping[int, Mapping[str, socket.socket]]
 ) -> ClusterIdentity:
     addresses = {
-        place.node_id: Address(LOOPBACK, _port(bound[place.node_id][CONTROLLER_LISTENER]))
+        place.node_id: Address(LOOPBACK, port_of(bound[place.node_id][CONTROLLER_LISTENER]))
         for place in places
         if place.is_controller
     }
@@ -220,7 +221,7 @@ def _make(
     files: FileSystem | None,
     open_files: OpenFiles | None,
 ) -> EmbeddedNode:
-    ports = {name: _port(bound) for name, bound in sockets.items()}
+    ports = {name: port_of(bound) for name, bound in sockets.items()}
     before = load_properties(place.properties) if place.properties.exists() else {}
     properties = {**before, **_properties(place, identity, ports), **overrides}
     config = NodeConfig.from_properties(properties)
@@ -275,12 +276,6 @@ def _write_properties(file: Path, properties: Mapping[str, str]) -> None:
         files.make_directory(file.parent)
     text = store_java_properties(properties.items(), comments=[PROPERTIES_COMMENT])
     replace_durably(files, file, text.encode("latin-1"))
-
-
-def _port(bound: socket.socket) -> int:
-    port = bound.getsockname()[1]
-    assert isinstance(port, int)
-    return port
 
 
 def _is_formatted(place: Place) -> bool:

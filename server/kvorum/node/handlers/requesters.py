@@ -30,7 +30,7 @@ def may_ask_about_tokens(request: IncomingRequest[Message], config: NodeConfig) 
         return False
     if request.is_forwarded:
         return True
-    listeners = config.bound_listeners
+    listeners = config.listeners.bound
     protocol = next(each.protocol for each in listeners if each.name == request.listener)
     return protocol is not SecurityProtocol.PLAINTEXT and (
         protocol is not SecurityProtocol.SSL or not request.principal.is_same_user(ANONYMOUS)

@@ -20,7 +20,7 @@ def controller_readings(shared: SharedServer, server: ControllerServer) -> Itera
     """Yield the values of a controller; an inactive one has most of them too."""
     image = shared.loader.published
     counts, group = image.topics.counts, catalogue.KAFKA_CONTROLLER
-    yield group.reading("ActiveControllerCount", int(server.is_active))
+    yield group.reading("ActiveControllerCount", int(server.controller.is_active))
     yield group.reading("GlobalTopicCount", len(image.topics.by_id))
     yield group.reading("GlobalPartitionCount", counts.all)
     yield group.reading("OfflinePartitionsCount", counts.leaderless)
@@ -124,7 +124,7 @@ def _reassignment(server: ControllerServer) -> Iterator[Reading]:
     voters.
     """
     found, group = server.reassignment.describe(), catalogue.OWN_REASSIGNMENT
-    if not server.is_active:
+    if not server.controller.is_active:
         found = server.reassignment.describe_as_proxy()
         if found is None:
             return

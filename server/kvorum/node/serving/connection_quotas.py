@@ -43,23 +43,19 @@ class ConnectionQuotas:
         self._limits = limits
         self._rates = rates
         self._clock = clock
-        self._total = 0
+        self.total = 0
+        """The number of open connections."""
         self._by_address: Counter[str] = Counter()
         self._refusals = RareEvents()
 
-    @property
-    def total(self) -> int:
-        """The number of open connections."""
-        return self._total
-
     def admit(self, address: str) -> bool:
         """Count one more connection from `address`; False, and uncounted, if that is too many."""
-        if self._total >= self._limits.total_max or self._by_address[address] >= self._limits.of(
+        if self.total >= self._limits.total_max or self._by_address[address] >= self._limits.of(
             address
         ):
             self._complain(address)
             return False
-        self._total += 1
+        self.total += 1
         self._by_address[address] += 1
         return True
 
@@ -71,7 +67,7 @@ class ConnectionQuotas:
 
     def release(self, address: str) -> None:
         """Count one connection from `address` less."""
-        self._total -= 1
+        self.total -= 1
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]
@@ -85,7 +81,7 @@ class ConnectionQuotas:
                 "Refused a connection: too many are open",
                 client=address,
                 others=suppressed_count or None,
-                open=self._total,
+                open=self.total,
                 total_max=self._limits.total_max,
                 per_address_max=self._limits.of(address),
             )

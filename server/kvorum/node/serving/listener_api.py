@@ -60,10 +60,6 @@ class ServedApi(Generic[Services]):
     min_listed: int
     load: Callable[[], ListenerApi[Services, Message]]
 
-    def has_version(self, version: int) -> bool:
-        """Return whether `version` is served."""
-        return self.min_version <= version <= self.max_version
-
 
 ServedApis: TypeAlias = Mapping[int, ServedApi[Services]]
 """The APIs of a listener, by key."""

@@ -138,8 +138,8 @@ class RequestHandler(Generic[Services]):
         return self._apis[request.header.request_api_key].load()
 
     def _serves(self, header: RequestHeader) -> bool:
-        api = self._apis.get(header.request_api_key)
-        return api is not None and api.has_version(header.request_api_version)
+        api, version = self._apis.get(header.request_api_key), header.request_api_version
+        return api is not None and api.min_version <= version <= api.max_version
 
     def _read_header(self, frame: bytes) -> tuple[RequestHeader, int]:
         try:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
 
 from kvorum.node.metrics.sensors import Distribution, LatestRows
@@ -54,12 +52,8 @@ class RequestChannelMetrics:
     """The requests of a process, by the names that Kafka gives them."""
 
     def __init__(self) -> None:
-        self._of_names: dict[str, RequestMetrics] = {}
-
-    @property
-    def by_name(self) -> Mapping[str, RequestMetrics]:
+        self.by_name: dict[str, RequestMetrics] = {}
         """The figures of each kind of requests."""
-        return MappingProxyType(self._of_names)
 
     def update(self, key: int, version: int, body: Message, times: RequestTimes[float]) -> None:
         """Count a request whose response is sent."""
@@ -73,9 +67,9 @@ class RequestChannelMetrics:
         count_errors(response, self._of(API_SPECS[key].name).errors)
 
     def _of(self, name: str) -> RequestMetrics:
-        metrics = self._of_names.get(name)
+        metrics = self.by_name.get(name)
         if metrics is None:
-            metrics = self._of_names[name] = RequestMetrics()
+            metrics = self.by_name[name] = RequestMetrics()
         return metrics
 
 
