@@ -6,11 +6,11 @@ from typing import Any, Final, NamedTuple
 
 from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.effects import Effects, JoinAnswer, JoinPromise, SetTimer, SyncPromise, Timeout
-from kvorum.groups.offsets.store import DeletedTopic
 from kvorum.groups.records import decode_record
 from kvorum.groups.results import CoordinatorResult
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
 from kvorum.groups.shard import GroupCoordinatorShard
+from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
@@ -89,7 +89,7 @@ class Driver:
                 key = bytes.fromhex(parts[2])
                 self._log_and_replay(Logged(int(parts[1]), key, value, None))
             case "topic":
-                topic = DeletedTopic(uuid_from_text(parts[2]), parts[1].replace("~", ""))
+                topic = TopicImage(parts[1].replace("~", ""), uuid_from_text(parts[2]))
                 return self._written(self.shard.on_topics_deleted([topic]), int(parts[3]))
             case "unload":
                 self._take(self.shard.on_unloaded(self.now))

@@ -24,12 +24,13 @@ from kvorum.groups.effects import (
 from kvorum.groups.offsets.commit import commit_offsets, commit_transactional_offsets
 from kvorum.groups.offsets.deletion import cleanup_group_metadata, delete_groups, delete_offsets
 from kvorum.groups.offsets.fetch import OffsetFetch
-from kvorum.groups.offsets.store import DeletedTopic, OffsetStore
+from kvorum.groups.offsets.store import OffsetStore
 from kvorum.groups.records import CoordinatorRecord
 from kvorum.groups.results import Append, CoordinatorResult, Decision
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
 from kvorum.groups.shard_state import ShardState
 from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
 from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
@@ -136,15 +137,15 @@ class GroupCoordinatorShard:
                 effects = self.state.outbox.take()
                 return CoordinatorResult(effects=effects, records=records, is_atomic=False)
             case MemberHeartbeat():
-                return self._group_result(lambda: rebalance.on_member_heartbeat(timeout))
+                return self._group_result(lambda: (rebalance.on_member_heartbeat(timeout), None))
             case InitialJoinPhase():
-                return self._group_result(lambda: rebalance.on_initial_join_phase(timeout))
+                return self._group_result(lambda: (rebalance.on_initial_join_phase(timeout), None))
             case JoinPhase():
-                return self._group_result(lambda: rebalance.on_join_phase(timeout))
+                return self._group_result(lambda: (rebalance.on_join_phase(timeout), None))
             case SyncPhase():
-                return self._group_result(lambda: rebalance.on_sync_phase(timeout))
+                return self._group_result(lambda: (rebalance.on_sync_phase(timeout), None))
 
-    def on_topics_deleted(self, topics: Iterable[DeletedTopic]) -> CoordinatorResult[None]:
+    def on_topics_deleted(self, topics: Iterable[TopicImage]) -> CoordinatorResult[None]:
         """End all groups' offsets of topics that are gone."""
         records = [one for topic in topics for one in self.offsets.tombstones_of_topic(topic)]
         effects = self.state.outbox.take()
@@ -156,13 +157,15 @@ class GroupCoordinatorShard:
         self, context: RequestContext, request: JoinGroupRequest, promise: JoinPromise, now_ms: int
     ) -> CoordinatorResult[None]:
         """Have a member join; the session timeout and the group id have been checked."""
-        return self._group_result(lambda: join_group(self.state, context, request, promise, now_ms))
+        return self._group_result(
+            lambda: (join_group(self.state, context, request, promise, now_ms), None)
+        )
 
     def sync_group(
         self, request: SyncGroupRequest, promise: SyncPromise
     ) -> CoordinatorResult[None]:
         """Have a member of the current generation take its assignment, or give all of them."""
-        return self._group_result(lambda: sync_group(self.state, request, promise))
+        return self._group_result(lambda: (sync_group(self.state, request, promise), None))
 
     def heartbeat(
         self, request: HeartbeatRequest, now_ms: int
@@ -174,17 +177,7 @@ class GroupCoordinatorShard:
         self, request: LeaveGroupRequest, now_ms: int
     ) -> CoordinatorResult[LeaveGroupResponse]:
         """Remove members; of the one member of old versions, the caller has made a list."""
-        try:
-            decision, response = leave_group(self.state, request, now_ms)
-        except RequestError as error:
-            return CoordinatorResult(effects=self.state.outbox.take(), error=error)
-        return CoordinatorResult(
-            effects=self.state.outbox.take(),
-            response=response,
-            records=decision.records,
-            append=decision.append,
-            replay_records=decision.append is None,
-        )
+        return self._group_result(lambda: leave_group(self.state, request, now_ms))
 
     def commit_offsets(
         self, context: RequestContext, request: OffsetCommitRequest, now_ms: int
@@ -236,13 +229,16 @@ class GroupCoordinatorShard:
         interval_ms = self.state.settings.offsets_retention_check_interval_ms
         self.state.outbox.set_timer(GroupMetadataExpiration(), interval_ms)
 
-    def _group_result(self, decide: Callable[[], Decision]) -> CoordinatorResult[None]:
+    def _group_result(
+        self, decide: Callable[[], tuple[Decision, _ResponseT]]
+    ) -> CoordinatorResult[_ResponseT]:
         try:
-            decision = decide()
+            decision, response = decide()
         except RequestError as error:
             return CoordinatorResult(effects=self.state.outbox.take(), error=error)
         return CoordinatorResult(
             effects=self.state.outbox.take(),
+            response=response,
             records=decision.records,
             append=decision.append,
             # Groups change as they are decided on; their records come after that.

@@ -14,13 +14,13 @@ from tests.unit.groups.coordinator import (
 )
 
 from kvorum.groups.classic_group.state import ClassicGroupState
-from kvorum.groups.offsets.store import DeletedTopic
 from kvorum.groups.records import (
     DamagedGroupRecordError,
     UnsupportedGroupRecordError,
     decode_record,
 )
 from kvorum.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
+from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
 from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
@@ -299,8 +299,8 @@ def test_offsets_without_an_expire_timestamp_do_not_expire_at_once(version: int)
 def test_offsets_of_a_deleted_topic_go(coordinator: Coordinator) -> None:
     """KAFKA-2000."""
     coordinator.commit(3, topic_id=b"a" * 16)
-    coordinator.append(coordinator.shard.on_topics_deleted([DeletedTopic(b"b" * 16, TOPIC)]))
+    coordinator.append(coordinator.shard.on_topics_deleted([TopicImage(TOPIC, b"b" * 16)]))
     assert coordinator.fetch().committed_offset == 3
-    coordinator.append(coordinator.shard.on_topics_deleted([DeletedTopic(b"a" * 16, TOPIC)]))
+    coordinator.append(coordinator.shard.on_topics_deleted([TopicImage(TOPIC, b"a" * 16)]))
     assert coordinator.fetch().committed_offset == -1
     assert coordinator.log[-1][2] is None

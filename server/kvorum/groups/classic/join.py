@@ -105,14 +105,13 @@ class Join:
         try:
             member = group.validated_member(member_id, self.request.group_instance_id)
         except RequestError as error:
-            response = JoinGroupResponse(error_code=error.code, member_id=member_id)
-            self.shard.outbox.answer_join(self.promise, response)
+            self._refuse(member_id, error.code)
             return NO_DECISION
         is_unchanged = member.supported_protocols == self._protocols()
         if group.is_empty:
             self._refuse(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         elif self._is_for_current_generation(member_id, is_unchanged=is_unchanged):
-            self._answer_with_current_generation(member_id)
+            self.shard.outbox.answer_join(self.promise, group.join_response(member_id))
         else:
             group.update_member(
                 member,
@@ -130,18 +129,6 @@ class Join:
             return is_unchanged
         is_stable = self.group.is_in(ClassicGroupState.STABLE)
         return is_stable and is_unchanged and not self.group.is_leader(member_id)
-
-    def _answer_with_current_generation(self, member_id: str) -> None:
-        group = self.group
-        response = JoinGroupResponse(
-            members=group.current_members() if group.is_leader(member_id) else [],
-            member_id=member_id,
-            generation_id=group.generation_id,
-            protocol_name=group.protocol_name,
-            protocol_type=group.protocol_type,
-            leader=group.leader_id or "",
-        )
-        self.shard.outbox.answer_join(self.promise, response)
 
     def _add_member(self, member_id: str) -> Decision:
         member = ClassicGroupMember(

@@ -78,7 +78,8 @@ class Rebalance:
             return NO_DECISION
         group.init_next_generation(self.now_ms)
         if group.is_empty:
-            return Decision((new_group_record(group, {}),), _NothingFollows())
+            # If it cannot be appended, it is written again with the next generation.
+            return Decision((new_group_record(group, {}),))
         for member in group.members.values():
             self._complete_join_of(group, member)
         timeout = SyncPhase(group.group_id, group.generation_id)
@@ -191,26 +192,7 @@ class Rebalance:
         self.shard.outbox.cancel_timer(heartbeat_key(group.group_id, member_id))
 
     def _complete_join_of(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
-        is_leader = group.is_leader(member.member_id)
-        response = JoinGroupResponse(
-            members=group.current_members() if is_leader else [],
-            member_id=member.member_id,
-            generation_id=group.generation_id,
-            protocol_name=group.protocol_name,
-            protocol_type=group.protocol_type,
-            leader=group.leader_id or "",
-        )
-        self.answer_join(group, member, response)
+        self.answer_join(group, member, group.join_response(member.member_id))
         self.reschedule_heartbeat(group, member)
         member.is_new = False
         group.pending_sync_members.add(member.member_id)
-
-
-class _NothingFollows:
-    """The append of a group that became empty: no request waits for it."""
-
-    def completed(self, _: int) -> None:
-        """Do nothing."""
-
-    def failed(self, error: ErrorCode, _: int) -> None:
-        """Do nothing: the record is written again with the next generation."""

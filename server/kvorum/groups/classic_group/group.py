@@ -17,7 +17,7 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
-from kvorum.wire.messages.join_group import JoinGroupResponseMember
+from kvorum.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 _VERSION_BYTES: Final = struct.calcsize(">h")
@@ -221,14 +221,10 @@ class ClassicGroup:
     def init_next_generation(self, now_ms: int) -> None:
         """Begin the next generation with the members that there are."""
         self.generation_id += 1
-        if len(self.members):
-            self.protocol_name = self.select_protocol()
-            self.refresh_subscribed_topics()
-            self.transition_to(ClassicGroupState.COMPLETING_REBALANCE, now_ms)
-        else:
-            self.protocol_name = None
-            self.refresh_subscribed_topics()
-            self.transition_to(ClassicGroupState.EMPTY, now_ms)
+        state = ClassicGroupState.COMPLETING_REBALANCE if self.members else ClassicGroupState.EMPTY
+        self.protocol_name = self.select_protocol() if self.members else None
+        self.refresh_subscribed_topics()
+        self.transition_to(state, now_ms)
         self.pending_sync_members.clear()
 
     def refresh_subscribed_topics(self) -> None:
@@ -250,6 +246,17 @@ class ClassicGroup:
         if self.subscribed_topics is None:
             return self.uses_consumer_group_protocol
         return topic in self.subscribed_topics
+
+    def join_response(self, member_id: str) -> JoinGroupResponse:
+        """Return the answer to a member's join: the generation, and to its leader all members."""
+        return JoinGroupResponse(
+            members=self.current_members() if self.is_leader(member_id) else [],
+            member_id=member_id,
+            generation_id=self.generation_id,
+            protocol_name=self.protocol_name,
+            protocol_type=self.protocol_type,
+            leader=self.leader_id or "",
+        )
 
     def current_members(self) -> list[JoinGroupResponseMember]:
         """Return all members for the leader's answer to its join."""

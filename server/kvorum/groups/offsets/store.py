@@ -8,6 +8,7 @@ from kvorum.groups.offsets.offset_table import OffsetTable, TopicPartition
 from kvorum.groups.records import CoordinatorRecord, offset_commit_tombstone
 from kvorum.groups.shard_state import ShardState
 from kvorum.groups.timeline import Timeline, TimelineMap
+from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
 from kvorum.wire.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
@@ -87,14 +88,6 @@ class PendingOffsets:
             self.open_transactions.remove(group_id, where)
 
 
-@dataclass(frozen=True, slots=True)
-class DeletedTopic:
-    """A topic that is gone; another one may have the same name."""
-
-    topic_id: bytes
-    name: str
-
-
 @dataclass(slots=True)
 class OffsetStore:
     """Committed offsets, and those of open transactions."""
@@ -146,14 +139,17 @@ class OffsetStore:
         ]
         return [offset_commit_tombstone(group_id, *where) for where in places]
 
-    def tombstones_of_topic(self, topic: DeletedTopic) -> list[CoordinatorRecord]:
-        """Return the records that end all groups' offsets of a topic that is gone."""
+    def tombstones_of_topic(self, topic: TopicImage) -> list[CoordinatorRecord]:
+        """Return the records that end all groups' offsets of a topic that is gone.
+
+        Another one may have the same name.
+        """
         return [
             offset_commit_tombstone(group_id, *where)
             for table in (self.committed, *self.pending.tables())
             for group_id in table.groups()
             for where, offset in table.entries(group_id)
-            if where.topic == topic.name and offset.topic_id in {ZERO_UUID, topic.topic_id}
+            if where.topic == topic.name and offset.topic_id in {ZERO_UUID, topic.id}
         ]
 
 

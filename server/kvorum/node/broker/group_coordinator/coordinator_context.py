@@ -14,11 +14,11 @@ from typing import Generic, TypeAlias, TypeVar
 from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.effects import Effects, Timeout
-from kvorum.groups.offsets.store import DeletedTopic
 from kvorum.groups.records import GroupRecordError
 from kvorum.groups.results import Append, CoordinatorResult
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.group_coordinator.coordinator_loader import (
     CoordinatorLoader,
     LoadEndedError,
@@ -101,7 +101,7 @@ class CoordinatorContext:
         self._deferred = DeferredEventQueue[RequestError]()
         self._timer = CoordinatorTimer(runtime, self._on_timer)
         self._loader: CoordinatorLoader | None = None
-        self._deleted_topics: list[DeletedTopic] = []
+        self._deleted_topics: list[TopicImage] = []
 
     @property
     def active_shard(self) -> GroupCoordinatorShard | None:
@@ -181,7 +181,7 @@ class CoordinatorContext:
         event.timeout = self._runtime.call_at(deadline_ms, event.expire)
         self._deferred.add(offset, event.complete)
 
-    def delete_topics(self, topics: list[DeletedTopic]) -> None:
+    def delete_topics(self, topics: list[TopicImage]) -> None:
         """End the offsets of topics that are gone; a shard that is being loaded does it later."""
         if self.state is CoordinatorState.LOADING:
             self._deleted_topics += topics

@@ -15,7 +15,6 @@ from kvorum.broker.coordinators import (
 from kvorum.groups.append_errors import append_error_to_response_error
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC, coordinator_partition
 from kvorum.groups.effects import JoinPromise, SyncPromise
-from kvorum.groups.offsets.store import DeletedTopic
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
@@ -164,9 +163,7 @@ class CoordinatorRuntime:
             self._resign(change)
         for change in changes.elected:
             self._elect(change)
-        gone = [
-            DeletedTopic(one.id, one.name) for one in deleted_topics(before.topics, after.topics)
-        ]
+        gone = deleted_topics(before.topics, after.topics)
         if gone:
             for context in self.contexts():
                 context.delete_topics(gone)
