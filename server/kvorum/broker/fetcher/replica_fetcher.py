@@ -75,7 +75,7 @@ class ReplicaFetcher:
             self._put_last(initial_fetch_state(partition, leader_epoch))
 
     def remove(self, key: Key) -> None:
-        """Fetch a partition no longer."""
+        """Fetch a partition no longer; a response that is under way does not change it any more."""
         self._states.pop(key, None)
         self._lags.pop(key, None)
         self.failed.discard(key)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from kvorum.broker.partition_leader.errors import LeaderRefusesError
-from kvorum.broker.partition_leader.outcomes import Accepted, Answer, Reaction, reaction_to
+from kvorum.broker.partition_leader.outcomes import REACTIONS, Accepted, Answer, Reaction
 from kvorum.broker.partition_leader.partition_state import (
     CommittedPartitionState,
     IsrProposal,
@@ -110,11 +110,15 @@ class PartitionLeader:
         """
         if partition.partition_epoch < self.partition_epoch:
             return False
-        if self._is_known(partition):
+        known = self.leader_epoch, self.partition_epoch
+        if (partition.leader_epoch, partition.partition_epoch) == known:
             return True
         isr = frozenset(partition.isr)
         is_new_leader = self.leader_epoch < 0
-        self._follow_assignment(partition)
+        followers = [one for one in partition.replicas if one != self._broker.id]
+        self._followers = {
+            follower: self._followers.get(follower, ReplicaProgress()) for follower in followers
+        }
         self.state = CommittedPartitionState(isr, RECOVERED)
         self.log_end_offset = log_end_offset
         if partition.leader_epoch > self.leader_epoch:
@@ -216,7 +220,7 @@ class PartitionLeader:
         if isinstance(answer, Accepted):
             self._accept(answer, now_ms)
             return None
-        reaction = reaction_to(answer.code)
+        reaction = REACTIONS.get(answer.code, Reaction.RETRY)
         if reaction is Reaction.GO_BACK:
             self.state = state.committed
         return proposal if reaction is Reaction.RETRY else None
@@ -233,18 +237,6 @@ class PartitionLeader:
         """Raise `LeaderRefusesError` where a write with ``acks=all`` must not be started."""
         if self.is_under_min_isr:
             raise LeaderRefusesError(ErrorCode.NOT_ENOUGH_REPLICAS)
-
-    def _is_known(self, partition: PartitionRegistration) -> bool:
-        return (partition.leader_epoch, partition.partition_epoch) == (
-            self.leader_epoch,
-            self.partition_epoch,
-        )
-
-    def _follow_assignment(self, partition: PartitionRegistration) -> None:
-        followers = [one for one in partition.replicas if one != self._broker.id]
-        self._followers = {
-            follower: self._followers.get(follower, ReplicaProgress()) for follower in followers
-        }
 
     def _expansion(self, follower: int) -> IsrProposal | None:
         state, progress = self.state, self._followers[follower]

@@ -63,8 +63,4 @@ REACTIONS: Final[Mapping[ErrorCode, Reaction]] = MappingProxyType(
         ErrorCode.NEW_LEADER_ELECTED: Reaction.AWAIT_METADATA,
     }
 )
-
-
-def reaction_to(code: ErrorCode) -> Reaction:
-    """Return the reaction to a refusal; RETRY for every code without a rule of its own."""
-    return REACTIONS.get(code, Reaction.RETRY)
+"""The reaction to a refusal; RETRY for every code that is not here."""

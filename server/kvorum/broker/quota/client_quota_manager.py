@@ -44,11 +44,6 @@ class ClientQuotaManager:
         self._sensors: dict[ClientTags, _QuotaSensor] = {}
 
     @property
-    def window_ms(self) -> float:
-        """The length of one window."""
-        return self._config.window_ms
-
-    @property
     def quotas_enabled(self) -> bool:
         """Whether any client has a quota."""
         return self._quotas.types is not QuotaTypes.NO_QUOTAS
@@ -116,7 +111,7 @@ class ClientRequestQuotaManager(ClientQuotaManager):
         return self.maybe_record_and_get_throttle_time_ms(client, percentage, now_ms)
 
     def _throttle_time_ms(self, rate: Rate, bound: float, now_ms: float) -> float:
-        return bounded_throttle_time_ms(rate, bound, now_ms, max_ms=self.window_ms)
+        return bounded_throttle_time_ms(rate, bound, now_ms, max_ms=self._config.window_ms)
 
 
 class QuotaManagers:

@@ -1,6 +1,7 @@
 """DescribeUserScramCredentials (50): the mechanisms of users, without any secret."""
 
 from collections import Counter
+from operator import itemgetter
 from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi
@@ -45,17 +46,13 @@ def _describe(
         DescribeUserScramCredentialsResponse.CredentialInfo(
             mechanism=mechanism, iterations=credential.iterations
         )
-        for (mechanism, name), credential in sorted(image.credentials.items(), key=_mechanism)
+        for (mechanism, name), credential in sorted(image.credentials.items(), key=itemgetter(0))
         if name == user
     ]
     if not result.credential_infos:
         result.error_code = ErrorCode.RESOURCE_NOT_FOUND
         result.error_message = f"Attempt to describe a user credential that does not exist: {user}"
     return result
-
-
-def _mechanism(item: tuple[tuple[int, str], object]) -> tuple[int, str]:
-    return item[0]
 
 
 def _refuse(

@@ -13,7 +13,6 @@ from kvorum.broker.views.metadata_topic import (
 )
 from kvorum.broker.views.partitions import (
     NO_NODE,
-    alive_brokers,
     alive_replicas,
     has_listener,
     offline_replicas,
@@ -62,8 +61,9 @@ def metadata(image: MetadataImage, request: MetadataRequest, view: BrokerView) -
         to_create = _topics_to_create(topics, view)
     response = MetadataResponse(
         brokers=[
-            _broker(broker_id=broker.id, view=view, image=image)
-            for broker in alive_brokers(image.cluster, view.listener)
+            MetadataResponseBroker(broker.id, endpoint.host, endpoint.port, broker.rack)
+            for broker in image.cluster.unfenced_brokers()
+            if (endpoint := broker.endpoint(view.listener)) is not None
         ],
         cluster_id=view.cluster_id,
         controller_id=random_alive_broker(image.cluster, view.random),
@@ -86,15 +86,6 @@ def _check_request(request: MetadataRequest, api_version: int) -> None:
                 ErrorCode.INVALID_REQUEST,
                 f"Topic IDs are not supported in requests for version {api_version}",
             )
-
-
-def _broker(*, broker_id: int, view: BrokerView, image: MetadataImage) -> MetadataResponseBroker:
-    broker = image.cluster.brokers[broker_id]
-    endpoint = broker.endpoint(view.listener)
-    assert endpoint is not None
-    return MetadataResponseBroker(
-        node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
-    )
 
 
 def _all_topics(image: MetadataImage, view: BrokerView) -> list[MetadataResponseTopic]:

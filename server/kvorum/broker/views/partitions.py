@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
+from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
 
 if TYPE_CHECKING:
     from random import Random
 
 NO_NODE = -1
-
-
-def alive_brokers(cluster: ClusterImage, listener: str) -> list[BrokerRegistration]:
-    """Return the unfenced brokers that have `listener`, in order of id."""
-    return [broker for broker in cluster.unfenced_brokers() if broker.endpoint(listener)]
 
 
 def random_alive_broker(cluster: ClusterImage, random_source: Random) -> int:
