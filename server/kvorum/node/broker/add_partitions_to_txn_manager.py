@@ -16,15 +16,10 @@ from kvorum.broker.add_partitions_to_txn import (
     TransactionQueue,
 )
 from kvorum.broker.coordinators import transaction_coordinator
-from kvorum.metadata.address import Address
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.outbound.client_connection import (
-    ClientConnection,
-    ClientConnectionError,
-    ConnectFailedError,
-)
-from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
+from kvorum.node.outbound.outgoing import Outgoing, address_of_broker
 from kvorum.node.tasks import cancel_and_wait
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
@@ -140,12 +135,8 @@ class AddPartitionsToTxnManager:
         known = self._connections.get(node_id)
         if known is not None and known.is_open:
             return known
-        broker = self._image().cluster.brokers.get(node_id)
-        endpoint = None if broker is None else broker.endpoint(self._access.listener)
-        if endpoint is None:
-            raise ConnectFailedError(f"broker {node_id} has no listener {self._access.listener}")
         opened = await self._outgoing.open(
-            Address(endpoint.host, endpoint.port),
+            address_of_broker(self._image(), node_id, self._access.listener),
             client_id=f"broker-{self._access.broker_id}-add-partitions-to-txn",
             timeout_ms=self._access.request_timeout_ms,
         )

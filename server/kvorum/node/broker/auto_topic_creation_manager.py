@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeAlias
 
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.request_error import RequestError
@@ -20,6 +21,7 @@ from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
 DEFAULT_BY_CONTROLLER = -1
+_Ask: TypeAlias = Callable[[], Awaitable[CreateTopicsResponse]]
 _log = logging.getLogger(__name__)
 
 
@@ -37,56 +39,50 @@ class AutoTopicCreationManager:
     def begin(self, names: Iterable[str], request: IncomingRequest[Message]) -> None:
         """Begin to create those of `names` that are not yet being created; return at once."""
         wanted = [name for name in names if name not in self._names_under_way]
-        if not wanted:
-            return
-        self._names_under_way.update(wanted)
-        task = asyncio.create_task(self._create(wanted, request))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if wanted:
+            creation = self._creation(wanted, request)
+            self._begin(
+                wanted,
+                lambda: self._forwarder.forward_changed(
+                    creation, creation.body, CreateTopicsResponse
+                ),
+            )
 
     def begin_internal(self, name: str) -> None:
         """Begin to create an internal topic for the broker's own sake; return at once.
 
         The broker asks in its own name: the client may not be allowed to create anything.
         """
-        if name in self._names_under_way:
-            return
-        self._names_under_way.add(name)
-        task = asyncio.create_task(self._create_internal(name))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if name not in self._names_under_way:
+            creation = self._request([name])
+            self._begin(
+                [name], lambda: self._forwarder.channel.request(creation, CreateTopicsResponse)
+            )
 
     def close(self) -> None:
         """Cancel the creations that are under way."""
         for task in tuple(self._tasks):
             task.cancel()
 
-    async def _create(self, names: list[str], request: IncomingRequest[Message]) -> None:
+    def _begin(self, names: list[str], ask: _Ask) -> None:
+        self._names_under_way.update(names)
+        task = asyncio.create_task(self._create(names, ask))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _create(self, names: list[str], ask: _Ask) -> None:
         try:
-            creation = self._creation(names, request)
-            response = await self._forwarder.forward_changed(
-                creation, creation.body, CreateTopicsResponse
-            )
-        except (RequestError, CloseConnectionError) as error:
+            response = await ask()
+        except (
+            RequestError,
+            CloseConnectionError,
+            ControllerUnreachableError,
+            NoCommonVersionError,
+        ) as error:
             self._complain(", ".join(names), str(error))
             return
         finally:
             self._names_under_way.difference_update(names)
-        self._look_at(response)
-
-    async def _create_internal(self, name: str) -> None:
-        try:
-            response = await self._forwarder.channel.request(
-                self._request([name]), CreateTopicsResponse
-            )
-        except (ControllerUnreachableError, NoCommonVersionError) as error:
-            self._complain(name, str(error))
-            return
-        finally:
-            self._names_under_way.discard(name)
-        self._look_at(response)
-
-    def _look_at(self, response: CreateTopicsResponse) -> None:
         for topic in response.topics:
             if topic.error_code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
                 self._complain(topic.name, topic.error_message or f"error {topic.error_code}")
@@ -107,17 +103,15 @@ class AutoTopicCreationManager:
     def _creation(
         self, names: list[str], request: IncomingRequest[Message]
     ) -> IncomingRequest[CreateTopicsRequest]:
-        body = self._request(names)
-        version = CreateTopicsRequest.MAX_VERSION
         header = RequestHeader(
             request_api_key=CreateTopicsRequest.API_KEY or 0,
-            request_api_version=version,
+            request_api_version=CreateTopicsRequest.MAX_VERSION,
             correlation_id=request.header.correlation_id,
             client_id=request.header.client_id,
         )
         return IncomingRequest(
             header=header,
-            body=body,
+            body=self._request(names),
             frame=b"",  # encoded when it is sent
             listener=request.listener,
             client_host=request.client_host,

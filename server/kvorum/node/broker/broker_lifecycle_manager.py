@@ -85,7 +85,7 @@ class BrokerLifecycleManager:
         opens the logs. Raises NodeStartError if the broker cannot register in time.
         """
         self._task = asyncio.create_task(self._run())
-        self._task.add_done_callback(lambda _: self._wake())
+        self._task.add_done_callback(lambda _: self._changed.set())
         try:
             async with asyncio.timeout(self._settings.registration_timeout_ms / 1000):
                 await self._wait_until(lambda: self._lifecycle.is_registered)
@@ -102,7 +102,7 @@ class BrokerLifecycleManager:
             await recover()
             self._is_ready_to_unfence = True
             self._lifecycle.hurry(self._clock.monotonic_ms())
-            self._wake()
+            self._changed.set()
         await self._wait_until(lambda: self._lifecycle.state >= BrokerState.RUNNING)
         await self._loader.wait_for(self._is_unfenced)
 
@@ -112,7 +112,7 @@ class BrokerLifecycleManager:
         A broker ends that cannot report it in time: it would go on as the leader of what it lost.
         """
         self._lifecycle.propagate_directory_failure(directory_id, self._clock.monotonic_ms())
-        self._wake()
+        self._changed.set()
         self._failure_timers.append(
             asyncio.get_running_loop().call_later(
                 self._settings.log_dir_failure_timeout_ms / 1000, self._demand_known, directory_id
@@ -129,7 +129,7 @@ class BrokerLifecycleManager:
     async def stop(self) -> None:
         """Ask the controller for a controlled shutdown, wait until it is granted, and end."""
         self._lifecycle.begin_shutdown(self._clock.monotonic_ms())
-        self._wake()
+        self._changed.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(CONTROLLED_SHUTDOWN_TIMEOUT_MS / 1000):
                 await self._wait_until(lambda: self.state is BrokerState.SHUTTING_DOWN)
@@ -157,7 +157,7 @@ class BrokerLifecycleManager:
                         await self._changed.wait()
                 continue
             await self._communicate()
-            self._wake()
+            self._changed.set()
 
     async def _communicate(self) -> None:
         """Send the request that is due and apply its response."""
@@ -229,10 +229,7 @@ class BrokerLifecycleManager:
             and self._lifecycle.is_registered
         ):
             self._lifecycle.register_again(self._clock.monotonic_ms())
-            self._wake()
-
-    def _wake(self) -> None:
-        self._changed.set()
+            self._changed.set()
 
     async def _wait_until(self, condition: Callable[[], bool]) -> None:
         while not condition():

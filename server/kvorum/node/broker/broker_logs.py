@@ -107,26 +107,13 @@ class BrokerLogs:
     def begin_schedule(self) -> None:
         """Begin with what is done again and again; the partitions have their logs."""
         manager, settings, run = self.manager, self._settings, self._broker.run
-        self._tasks = [
-            run(
-                self._on_disk_every(
-                    settings.high_watermark_checkpoint_ms, manager.checkpoint_high_watermarks
-                )
-            ),
-            run(
-                self._on_disk_every(
-                    settings.recovery_point_checkpoint_ms, manager.checkpoint_recovery_points
-                )
-            ),
-            run(
-                self._on_disk_every(
-                    self._deletion_check_ms,
-                    lambda: manager.delete_logs(now_ms=self._runtime.wall_ms()),
-                )
-            ),
-            run(self._delete_old_segments()),
-            run(self._update_files()),
-        ]
+        on_disk: tuple[tuple[int, Callable[[], object]], ...] = (
+            (settings.high_watermark_checkpoint_ms, manager.checkpoint_high_watermarks),
+            (settings.recovery_point_checkpoint_ms, manager.checkpoint_recovery_points),
+            (self._deletion_check_ms, lambda: manager.delete_logs(now_ms=self._runtime.wall_ms())),
+        )
+        self._tasks = [run(self._on_disk_every(*each)) for each in on_disk]
+        self._tasks += [run(self._delete_old_segments()), run(self._update_files())]
         self.cleaner.startup()
 
     def make_logs(

@@ -50,8 +50,10 @@ class ProducerIdManager:
 
         Raises RequestError COORDINATOR_LOAD_IN_PROGRESS, which clients retry, if it gives none.
         """
-        if self._used_count >= PREFETCH_AT * len(self._ids) and self._next_ids is None:
-            self._allocate()
+        is_low = self._used_count >= PREFETCH_AT * len(self._ids) and self._next_ids is None
+        if is_low and self._allocation is None:
+            self._allocation = asyncio.create_task(self._request_block())
+            self._allocation.add_done_callback(self._end_allocation)
         if not self._has_id() and self._allocation is not None:
             await asyncio.shield(self._allocation)
         if not self._has_id():
@@ -68,11 +70,6 @@ class ProducerIdManager:
         if self._used_count >= len(self._ids) and self._next_ids is not None:
             self._ids, self._next_ids, self._used_count = self._next_ids, None, 0
         return self._used_count < len(self._ids)
-
-    def _allocate(self) -> None:
-        if self._allocation is None:
-            self._allocation = asyncio.create_task(self._request_block())
-            self._allocation.add_done_callback(self._end_allocation)
 
     def _end_allocation(self, _task: asyncio.Task[None]) -> None:
         self._allocation = None

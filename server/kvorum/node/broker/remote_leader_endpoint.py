@@ -5,13 +5,12 @@ from functools import partial
 from typing import TypeVar
 
 from kvorum.broker.fetcher.fetch_requests import fetch_version, list_offsets_version
-from kvorum.metadata.address import Address
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MINIMUM_METADATA_VERSION, MetadataVersion
 from kvorum.node.asyncio_bridge import awaiting
 from kvorum.node.coroutines import Wait
-from kvorum.node.outbound.client_connection import ClientConnection, ConnectFailedError
-from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.outbound.client_connection import ClientConnection
+from kvorum.node.outbound.outgoing import Outgoing, address_of_broker
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.primitives import Message
@@ -81,11 +80,7 @@ class RemoteLeaderEndpoint:
 
     async def _connected(self) -> ClientConnection:
         if self._connection is None or not self._connection.is_open:
-            address = self._address()
-            if address is None:
-                raise ConnectFailedError(
-                    f"broker {self._leader_id} has no listener {self._listener}"
-                )
+            address = address_of_broker(self._image(), self._leader_id, self._listener)
             self._connection = await self._outgoing.open(
                 address, client_id=self._client_id, timeout_ms=self._timeout_ms
             )
@@ -98,11 +93,3 @@ class RemoteLeaderEndpoint:
     @property
     def _metadata_version(self) -> MetadataVersion:
         return self._image().features.metadata_version or MINIMUM_METADATA_VERSION
-
-    def _address(self) -> Address | None:
-        broker = self._image().cluster.brokers.get(self._leader_id)
-        listeners = () if broker is None else broker.listeners
-        return next(
-            (Address(one.host, one.port) for one in listeners if one.listener == self._listener),
-            None,
-        )

@@ -39,12 +39,12 @@ class ReplicaFetcherManager:
     @property
     def max_lag(self) -> int:
         """The records by which the slowest partition is behind its leader."""
-        return max((thread.max_lag for thread in self._threads.values()), default=0)
+        return max((thread.fetcher.max_lag for thread in self._threads.values()), default=0)
 
     @property
     def failed_partition_count(self) -> int:
         """The number of partitions that wait for another leader epoch after an error."""
-        return sum(thread.failed_partition_count for thread in self._threads.values())
+        return sum(len(thread.fetcher.failed) for thread in self._threads.values())
 
     def add_fetcher_for_partition(self, partition: Partition, leader_id: int) -> None:
         """Fetch a partition from its leader, in the leader epoch that the partition has."""
@@ -64,7 +64,7 @@ class ReplicaFetcherManager:
         """Fetch a partition no longer, if it is fetched."""
         place = self._of_partition.pop(key, None)
         if place is not None:
-            self._threads[place].remove(key)
+            self._threads[place].fetcher.remove(key)
 
     async def shutdown_idle_fetcher_threads(self) -> None:
         """End the fetchers that have no partition."""

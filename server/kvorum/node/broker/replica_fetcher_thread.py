@@ -5,7 +5,7 @@ from typing import Protocol
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.out_of_range import OffsetSearch
-from kvorum.broker.fetcher.replica_fetcher import Key, ReplicaFetcher
+from kvorum.broker.fetcher.replica_fetcher import ReplicaFetcher
 from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.node.broker.this_broker import ThisBroker
@@ -64,7 +64,7 @@ class ReplicaFetcherThread:
         self._broker = broker
         self._leader = leader
         self._settings = settings
-        self._fetcher = ReplicaFetcher(settings, _report, broker.runtime.wall_ms, quota)
+        self.fetcher = ReplicaFetcher(settings, _report, broker.runtime.wall_ms, quota)
         self._added = Signal(broker.runtime)
         self._complaint = ""
         self._task = broker.run(self._run())
@@ -72,26 +72,12 @@ class ReplicaFetcherThread:
     @property
     def is_idle(self) -> bool:
         """Whether no partition is left to fetch or waits for another leader epoch."""
-        return not self._fetcher.keys and not self._fetcher.failed
-
-    @property
-    def max_lag(self) -> int:
-        """The records by which the slowest partition is behind."""
-        return self._fetcher.max_lag
-
-    @property
-    def failed_partition_count(self) -> int:
-        """The number of partitions that wait for another leader epoch after an error."""
-        return len(self._fetcher.failed)
+        return not self.fetcher.keys and not self.fetcher.failed
 
     def add(self, partition: Partition, leader_epoch: int) -> None:
         """Fetch a partition from the next request on."""
-        self._fetcher.add(partition, leader_epoch)
+        self.fetcher.add(partition, leader_epoch)
         self._added.set()
-
-    def remove(self, key: Key) -> None:
-        """Fetch a partition no longer; a response that is under way does not change it any more."""
-        self._fetcher.remove(key)
 
     async def close(self) -> None:
         """End, wherever the task is."""
@@ -104,7 +90,7 @@ class ReplicaFetcherThread:
 
     async def _do_work(self) -> None:
         """Fetch once, or wait until there is something to fetch."""
-        if not self._fetcher.keys:
+        if not self.fetcher.keys:
             await self._wait()
             return
         try:
@@ -113,12 +99,12 @@ class ReplicaFetcherThread:
         except (ClientConnectionError, WireError) as error:
             self._complain(str(error))
             self._leader.abort()
-            self._fetcher.on_failure(self._now_ms())
+            self.fetcher.on_failure(self._now_ms())
             await self._wait()
 
     async def _fetch(self) -> None:
         version = self._leader.fetch_version
-        fetch = self._fetcher.fetch(
+        fetch = self.fetcher.fetch(
             self._now_ms(), version=version, broker_epoch=self._broker.epoch()
         )
         if fetch is None:
@@ -126,16 +112,16 @@ class ReplicaFetcherThread:
             return
         response = await self._leader.fetch(fetch.request, version)
         self._complaint = ""
-        states = self._fetcher.on_response(fetch, response, self._now_ms())
+        states = self.fetcher.on_response(fetch, response, self._now_ms())
         search = OffsetSearch(states) if states else None
         while search is not None:
             offsets = await self._leader.list_offsets(search.request(self._settings.broker_id))
-            search = search.on_response(self._fetcher, offsets, self._now_ms())
+            search = search.on_response(self.fetcher, offsets, self._now_ms())
 
     async def _wait(self) -> None:
         """Wait until a delay is over, or a partition is added."""
         now_ms = self._now_ms()
-        delay_ms = max(self._fetcher.next_due_ms(now_ms) - now_ms, 0)
+        delay_ms = max(self.fetcher.next_due_ms(now_ms) - now_ms, 0)
         self._added.clear()
         await self._added.wait(delay_ms)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from weakref import WeakSet
 
 from kvorum.metadata.address import Address
+from kvorum.metadata.image import MetadataImage
 from kvorum.node.outbound.client_connection import ClientConnection, ConnectFailedError
 
 
@@ -37,3 +38,12 @@ class Outgoing:
     def _check(self, address: Address) -> None:
         if address in self._cut_off:
             raise ConnectFailedError(f"{address} is cut off")
+
+
+def address_of_broker(image: MetadataImage, broker_id: int, listener: str) -> Address:
+    """Return the address of a broker on a listener; raises ConnectFailedError without one."""
+    broker = image.cluster.brokers.get(broker_id)
+    endpoint = None if broker is None else broker.endpoint(listener)
+    if endpoint is None:
+        raise ConnectFailedError(f"broker {broker_id} has no listener {listener}")
+    return Address(endpoint.host, endpoint.port)
