@@ -8,7 +8,6 @@ are sentences for the reader of the probe's response.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kvorum.broker.lifecycle import BrokerState
 from kvorum.node.broker_server import BrokerServer
@@ -20,28 +19,16 @@ RECORDS_BEHIND_MAX = 1_000
 """The number of records that an up-to-date replica may be behind at a busy moment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The result of a check: the reasons against it, none if all is well."""
-
-    reasons: tuple[str, ...]
-
-    @property
-    def is_good(self) -> bool:
-        """Whether no reason speaks against it."""
-        return not self.reasons
-
-
-def liveness(shared: SharedServer) -> Health:
+def reasons_not_alive(shared: SharedServer) -> list[str]:
     """Return the reasons why the node is not alive; that it answers shows that its loop runs."""
     failure = shared.raft.failure
-    return Health(() if failure is None else (f"the metadata log has failed: {failure}",))
+    return [] if failure is None else [f"the metadata log has failed: {failure}"]
 
 
-def readiness(roles: StartedRoles) -> Health:
+def reasons_not_ready(roles: StartedRoles) -> list[str]:
     """Return the reasons why the node is not ready."""
     shared = roles.shared
-    reasons = [*liveness(shared).reasons]
+    reasons = reasons_not_alive(shared)
     if shared.raft.is_stopped:
         reasons.append("the replica of the metadata log does not run")
     elif shared.config.is_controller:
@@ -50,7 +37,7 @@ def readiness(roles: StartedRoles) -> Health:
         reasons.append("the controller is not started")
     if shared.config.is_broker:
         reasons.extend(_of_broker(roles.broker))
-    return Health(tuple(reasons))
+    return reasons
 
 
 def facts(node_id: int, roles: StartedRoles | None) -> dict[str, Field]:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from http import HTTPStatus
 
@@ -12,7 +12,7 @@ from kvorum.node.metrics import catalogue
 from kvorum.node.metrics.http_server import Answerer, HttpAnswer, HttpRequest, HttpServer
 from kvorum.node.metrics.names import Reading
 from kvorum.node.monitoring.broker_readings import record_readings
-from kvorum.node.monitoring.health import Health, facts, liveness, readiness
+from kvorum.node.monitoring.health import facts, reasons_not_alive, reasons_not_ready
 from kvorum.node.monitoring.readings import (
     batch_readings,
     loader_readings,
@@ -31,7 +31,7 @@ from kvorum.node.started_roles import StartedRoles
 
 LISTENER_NAME = "kvorum.metrics.listener"
 JSON_TYPE = "application/json"
-_LOG_IS_SHUT = Health(("the metadata log is not open yet",))
+_LOG_IS_SHUT = ("the metadata log is not open yet",)
 
 
 class MetricsServer:
@@ -90,26 +90,28 @@ class MetricsServer:
             readings.extend(batch_readings(shared.loader))
             readings.extend(broker_readings(shared, roles.broker))
             readings.extend(record_readings(shared, roles.broker))
-        is_ready = readiness(roles).is_good
-        readings += _state_readings(is_alive=liveness(shared).is_good, is_ready=is_ready)
+        is_ready = not reasons_not_ready(roles)
+        readings += _state_readings(is_alive=not reasons_not_alive(shared), is_ready=is_ready)
         return readings
 
     async def _answer_healthz(self, request: HttpRequest) -> HttpAnswer:
         del request
         roles = self._roles()
-        health = Health(()) if roles is None else liveness(roles.shared)
-        return self._health_answer(roles, health)
+        return self._health_answer(roles, () if roles is None else reasons_not_alive(roles.shared))
 
     async def _answer_readyz(self, request: HttpRequest) -> HttpAnswer:
         del request
         roles = self._roles()
-        return self._health_answer(roles, _LOG_IS_SHUT if roles is None else readiness(roles))
+        return self._health_answer(
+            roles, _LOG_IS_SHUT if roles is None else reasons_not_ready(roles)
+        )
 
-    def _health_answer(self, roles: StartedRoles | None, health: Health) -> HttpAnswer:
-        status = HTTPStatus.OK if health.is_good else HTTPStatus.SERVICE_UNAVAILABLE
+    def _health_answer(self, roles: StartedRoles | None, reasons: Sequence[str]) -> HttpAnswer:
+        """Return the response of a probe, with the reasons against it; none if all is well."""
+        status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK
         content = {
-            "status": "ok" if health.is_good else "unavailable",
-            "reasons": list(health.reasons),
+            "status": "unavailable" if reasons else "ok",
+            "reasons": list(reasons),
             **facts(self._node_id, roles),
         }
         return HttpAnswer(status, f"{json.dumps(content)}\n".encode(), JSON_TYPE)
