@@ -48,7 +48,7 @@ async def test_what_started_last_is_closed_first_and_sockets_after_all(hands_ove
 
     log = Log()
     closing.roles.push_async_callback(close, "metrics")
-    closing.add_log(log)
+    closing.add_log(log.close)
     closing.roles.push_async_callback(close, "broker")
     await closing.close(hands_over=hands_over)
     await closing.close()
@@ -60,7 +60,7 @@ async def test_a_log_that_cannot_be_closed_keeps_nothing_else_open() -> None:
     closed: list[str] = []
     closing = ServerClosing(ServerFault())
     closing.resources.callback(closed.append, "socket")
-    closing.add_log(Log(StorageError("no space", file=Path("log"))))
+    closing.add_log(Log(StorageError("no space", file=Path("log"))).close)
     with pytest.raises(StorageError, match="no space"):
         await closing.close()
     assert closed == ["socket"]
@@ -70,7 +70,7 @@ async def test_after_a_failure_it_is_not_news_that_the_log_cannot_be_closed() ->
     fault = ServerFault()
     fault.note(OSError("the disk"))
     closing = ServerClosing(fault)
-    closing.add_log(Log(StorageError("no space", file=Path("log"))))
+    closing.add_log(Log(StorageError("no space", file=Path("log"))).close)
     await closing.close()
 
 

@@ -118,7 +118,7 @@ class BrokerServer:
 
     async def start(self) -> None:
         """Register, open the logs, wait until the broker is unfenced, and accept requests."""
-        await self._lifecycle_manager.start(self._recover)
+        await self._lifecycle_manager.start(lambda: self._replication.start(self._shutdowns))
         await self._forwarder.channel.connect()
         for name, server in self._servers.items():
             await server.start(self._shared.sockets[name])
@@ -134,9 +134,6 @@ class BrokerServer:
         """Close everything at once, without asking the controller."""
         await self._close_connections()
         await self._replication.abort()
-
-    async def _recover(self) -> None:
-        await self._replication.start(self._shutdowns)
 
     async def _close_connections(self) -> None:
         self._topic_creator.close()

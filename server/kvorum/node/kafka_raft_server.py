@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from kvorum.node.clock import SystemClock
 from kvorum.node.config import NodeConfig
-from kvorum.node.controller_server import ControllerServer
+from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.endpoints import Sockets
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.events.log_event import LogEvent
@@ -71,13 +71,13 @@ class KafkaRaftServer:
         """The parts that both roles share; raises RuntimeError if the server does not run."""
         if self._running is None:
             raise RuntimeError("the node is not started")
-        return self._running.shared
+        return self._running.roles.shared
 
     @property
     def is_active_controller(self) -> bool:
         """Whether this node is the active controller."""
         controller = self._controller
-        return controller is not None and controller.controller.is_active
+        return controller is not None and controller.is_active
 
     async def failed(self) -> NodeFailedError:
         """Wait until the server cannot continue, and return the reason."""
@@ -101,7 +101,8 @@ class KafkaRaftServer:
         A server that has failed only closes what is open, without a controlled shutdown.
         """
         if self._running is not None and self._fault.error is None:
-            await self._running.leave()
+            if self._running.roles.broker is not None:
+                await self._running.roles.broker.stop()
             _log.info(LogEvent("The node stops", node=self.config.node_id))
         await self._close(hands_over=True)
 
@@ -119,11 +120,12 @@ class KafkaRaftServer:
         controller = self._controller
         if controller is None:
             raise RuntimeError("the node is not a controller, or is not started")
-        await controller.controller.wait_until_active()
+        await controller.wait_until_active()
 
     @property
-    def _controller(self) -> ControllerServer | None:
-        return None if self._running is None else self._running.controller
+    def _controller(self) -> QuorumController | None:
+        server = None if self._running is None else self._running.roles.controller
+        return None if server is None else server.controller
 
     async def _start_unless_it_fails(self) -> None:
         """Start, or raise the log's failure: a broker would wait for ever for its controller."""
@@ -146,6 +148,6 @@ class KafkaRaftServer:
         if self._running is None:
             return
         try:
-            await self._running.close(hands_over=hands_over)
+            await self._running.closing.close(hands_over=hands_over)
         finally:
             self._running = None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from random import SystemRandom
-from typing import Protocol
+from typing import NamedTuple
 
 from kvorum.node.broker_server import BrokerServer
 from kvorum.node.controller_server import ControllerServer
@@ -23,39 +24,11 @@ from kvorum.storage.errors import StorageError
 _log = logging.getLogger(__name__)
 
 
-class ReplicaOfTheLog(Protocol):
-    """The method of the metadata log's replica that a stop needs."""
+class RunningServer(NamedTuple):
+    """A server whose roles all serve, with what closes them; `start_server` creates it."""
 
-    async def close(self, *, hands_over: bool) -> None:
-        """Close the log; with `hands_over`, ask another voter to lead first."""
-        ...
-
-
-class RunningServer:
-    """A server whose roles all serve; `start_server` creates it."""
-
-    def __init__(self, roles: StartedRoles, closing: ServerClosing) -> None:
-        self._roles = roles
-        self._closing = closing
-
-    @property
-    def shared(self) -> SharedServer:
-        """The parts that the roles share."""
-        return self._roles.shared
-
-    @property
-    def controller(self) -> ControllerServer | None:
-        """The controller role, None if the server does not have it."""
-        return self._roles.controller
-
-    async def leave(self) -> None:
-        """Do the broker's controlled shutdown."""
-        if self._roles.broker is not None:
-            await self._roles.broker.stop()
-
-    async def close(self, *, hands_over: bool) -> None:
-        """Close everything that is open; without `hands_over`, send nothing to other nodes."""
-        await self._closing.close(hands_over=hands_over)
+    roles: StartedRoles
+    closing: ServerClosing
 
 
 class ServerClosing:
@@ -70,21 +43,24 @@ class ServerClosing:
         self._fault = fault
         self._hands_over = True
 
-    def add_log(self, raft: ReplicaOfTheLog) -> None:
-        """Add the log; a failed log cannot be closed cleanly, which is logged and no error."""
-        self.roles.push_async_callback(self._close_log, raft)
+    def add_log(self, close: Callable[..., Awaitable[None]]) -> None:
+        """Add the log by its `close`, which takes `hands_over`: to ask another voter to lead first.
+
+        A failed log cannot be closed cleanly, which is logged and no error.
+        """
+        self.roles.push_async_callback(self._close_log, close)
 
     async def close(self, *, hands_over: bool = True) -> None:
-        """Close everything. May be repeated."""
+        """Close everything; without `hands_over`, send nothing to other nodes. May be repeated."""
         self._hands_over = hands_over
         try:
             await self.roles.aclose()
         finally:
             self.resources.close()
 
-    async def _close_log(self, raft: ReplicaOfTheLog) -> None:
+    async def _close_log(self, close: Callable[..., Awaitable[None]]) -> None:
         try:
-            await raft.close(hands_over=self._hands_over)
+            await close(hands_over=self._hands_over)
         except StorageError as error:
             if self._fault.error is None:
                 raise
@@ -121,7 +97,7 @@ class _ServerStart:
         shared = await self._open_shared_server()
         config, closing = shared.config, self._closing.roles
         # The log is closed here only if a role cannot be created; else below, in its turn.
-        self._closing.add_log(shared.raft)
+        self._closing.add_log(shared.raft.close)
         controller = ControllerServer(shared) if config.is_controller else None
         if controller is not None:
             closing.push_async_callback(controller.stop)
@@ -129,7 +105,7 @@ class _ServerStart:
             config, raft=shared.raft, loader=shared.loader, clock=shared.clock
         )
         started = self._started = StartedRoles(shared=shared, snapshots=snapshots)
-        self._closing.add_log(shared.raft)
+        self._closing.add_log(shared.raft.close)
         closing.push_async_callback(snapshots.close)
         if controller is not None:
             closing.push_async_callback(controller.begin_stop)
