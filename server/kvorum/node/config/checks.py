@@ -1,7 +1,7 @@
 """Kafka's checks of a node's keys against each other and against its roles, in Kafka's order."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import chain
 
 from kvorum.metadata.config_definitions import topic_defaults
@@ -15,8 +15,6 @@ from kvorum.node.config.values import NodeValues
 _MIB = 1024 * 1024
 _HOST_CHARACTERS = re.compile(r"[0-9a-zA-Z\-%._:]*\Z")
 _ALL_DIRECTORIES = "*"
-_BROKER_ONLY = frozenset({"broker"})
-_CONTROLLER_ONLY = frozenset({"controller"})
 _NAMES = "controller.listener.names"
 _MAP = "listener.security.protocol.map"
 _ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
@@ -28,7 +26,10 @@ def check_node(
     """Raise ConfigError for settings that Kafka refuses; return its warnings."""
     role_names = frozenset(values.words("process.roles"))
     _check_early_start(values, listeners)
-    _check_rebalance_protocols(values)
+    require(
+        "classic" in values.words("group.coordinator.rebalance.protocols"),
+        "Disabling the 'classic' protocol is not supported.",
+    )
     require(
         values.integer("node.id") == values.integer("broker.id"),
         "`node.id` and `broker.id` must be set to the same value. `broker.id` is deprecated, "
@@ -80,13 +81,6 @@ def _check_early_start(values: NodeValues, listeners: Listeners) -> None:
             f"early.start.listeners contains listener {word}, but this is not contained in "
             "listeners or controller.listener.names",
         )
-
-
-def _check_rebalance_protocols(values: NodeValues) -> None:
-    require(
-        "classic" in values.words("group.coordinator.rebalance.protocols"),
-        "Disabling the 'classic' protocol is not supported.",
-    )
 
 
 def _check_log(values: NodeValues) -> None:
@@ -222,12 +216,11 @@ def _check_roles(
             "set of bootstrap controllers or controller.quorum.voters must contain a parseable set "
             "of controllers."
         )
-    check: Callable[[NodeValues, Listeners, QuorumSettings], list[str]] = _check_combined_role
-    if role_names == _BROKER_ONLY:
-        check = _check_broker_role
-    elif role_names == _CONTROLLER_ONLY:
-        check = _check_controller_role
-    return check(values, listeners, quorum)
+    if role_names == {"broker"}:
+        return _check_broker_role(values, listeners, quorum)
+    if role_names == {"controller"}:
+        return _check_controller_role(values, listeners, quorum)
+    return _check_combined_role(values, listeners, quorum)
 
 
 def _voters_text(quorum: QuorumSettings) -> str:

@@ -236,14 +236,10 @@ class QuorumController:
                 ended_ms = self._clock.monotonic_ms()
                 self.measures.processed(started_ms=started_ms, ended_ms=ended_ms)
         if claim.pending.last_offset > self._loader.published.last_offset:
-            await self._committed_at(claim.pending.last_offset)
+            committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._deferred.add(claim.pending.last_offset, partial(settle, committed))
+            await committed
         return result.response
-
-    def _committed_at(self, offset: int) -> asyncio.Future[None]:
-        """Return a future that is done once the loader has applied `offset`."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._deferred.add(offset, partial(settle, future))
-        return future
 
     async def _decide(
         self, claim: _Claim, task: Task[Response], request: IncomingRequest[Message] | None
@@ -254,9 +250,7 @@ class QuorumController:
             if not isinstance(result, ControllerResult):
                 result = await self._go_through(claim, result)
             await self._go_through(claim, self._append(claim, result))
-        except NotControllerError:
-            raise
-        except RequestError:
+        except (NotControllerError, RequestError):
             raise
         except ProposalTooLargeError as error:
             raise RequestError(ErrorCode.RECORD_LIST_TOO_LARGE, str(error)) from error

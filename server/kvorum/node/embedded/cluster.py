@@ -46,41 +46,37 @@ class EmbeddedCluster:
         self._places = {place.node_id: place for place in places_of(folder, size)}
         # All nodes have the descriptors of one process.
         self._open_files = OpenFiles(log_file_count_max())
-        self._nodes = prepare_nodes(
+        self.nodes = prepare_nodes(
             folder,
             list(self._places.values()),
             broker_port=broker_port,
             overrides=overrides,
             open_files=self._open_files,
         )
+        """The running nodes, by id."""
         self._groups: tuple[frozenset[int], ...] = ()
         self._addresses = {
-            node_id: frozenset(_addresses(embedded)) for node_id, embedded in self._nodes.items()
+            node_id: frozenset(_addresses(embedded)) for node_id, embedded in self.nodes.items()
         }
         # Killed nodes, prepared again, so that no other process takes their ports meanwhile.
         self._waiting: dict[int, EmbeddedNode] = {}
 
     @property
-    def nodes(self) -> Mapping[int, EmbeddedNode]:
-        """The running nodes, by id."""
-        return self._nodes
-
-    @property
     def bootstrap_servers(self) -> str:
         """The bootstrap.servers of the running brokers."""
-        return _joined(embedded.bootstrap_servers for embedded in self._nodes.values())
+        return _joined(embedded.bootstrap_servers for embedded in self.nodes.values())
 
     @property
     def controller_servers(self) -> str:
         """The bootstrap.controllers of the running controllers."""
-        return _joined(embedded.controller_servers for embedded in self._nodes.values())
+        return _joined(embedded.controller_servers for embedded in self.nodes.values())
 
     @property
     def leader_id(self) -> int | None:
         """The id of the active controller; if two claim it, that of the later epoch."""
         active = [
             (embedded.node.shared_server.raft.epoch, node_id)
-            for node_id, embedded in self._nodes.items()
+            for node_id, embedded in self.nodes.items()
             if embedded.node.is_active_controller
         ]
         return max(active)[1] if active else None
@@ -88,14 +84,14 @@ class EmbeddedCluster:
     @property
     def cluster_id(self) -> str:
         """The cluster id in the nodes' directories; raises RuntimeError if no node runs."""
-        for embedded in self._nodes.values():
+        for embedded in self.nodes.values():
             return embedded.node.shared_server.directories.cluster_id
         raise RuntimeError("no node is running")
 
     async def start(self) -> None:
         """Start all nodes; return when there is an active controller and every broker serves."""
         try:
-            await _all_of(embedded.node.start for embedded in self._nodes.values())
+            await _all_of(embedded.node.start for embedded in self.nodes.values())
             await self.wait_for_leader()
         except BaseException:
             await self.stop()
@@ -103,7 +99,7 @@ class EmbeddedCluster:
 
     async def stop(self) -> None:
         """Do a controlled shutdown of all nodes, brokers first. May be repeated."""
-        nodes, self._nodes = list(self._nodes.values()), {}
+        nodes, self.nodes = list(self.nodes.values()), {}
         self._release()
         try:
             await _all_of(one.node.stop for one in nodes if one.place.is_broker)
@@ -113,12 +109,12 @@ class EmbeddedCluster:
 
     def discard(self) -> None:
         """Close the sockets of a cluster that will not be started."""
-        for embedded in self._nodes.values():
+        for embedded in self.nodes.values():
             embedded.node.discard()
 
     async def failed(self) -> NodeFailedError:
         """Wait until a node cannot continue, and return the reason."""
-        waits = [asyncio.ensure_future(one.node.failed()) for one in self._nodes.values()]
+        waits = [asyncio.ensure_future(one.node.failed()) for one in self.nodes.values()]
         try:
             done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -131,7 +127,7 @@ class EmbeddedCluster:
         while True:
             waits = [
                 asyncio.ensure_future(embedded.node.wait_until_active_controller())
-                for node_id, embedded in self._nodes.items()
+                for node_id, embedded in self.nodes.items()
                 if embedded.place.is_controller
                 and embedded.node.is_running
                 and node_id != other_than
@@ -148,7 +144,7 @@ class EmbeddedCluster:
 
     async def kill(self, node_id: int) -> None:
         """Stop a node as if its process had died; raises KeyError if it does not run."""
-        embedded = self._nodes.pop(node_id)
+        embedded = self.nodes.pop(node_id)
         await embedded.node.abort()
         self._waiting[node_id] = self._prepare(self._places[node_id])
 
@@ -157,16 +153,16 @@ class EmbeddedCluster:
 
         Raises KeyError for a node that the cluster does not have.
         """
-        running = self._nodes.pop(node_id, None)
+        running = self.nodes.pop(node_id, None)
         if running is not None:
             await running.node.stop()
         embedded = self._waiting.pop(node_id, None) or self._prepare(self._places[node_id])
-        self._nodes[node_id] = embedded
+        self.nodes[node_id] = embedded
         self._cut()
         try:
             await embedded.node.start()
         except BaseException:
-            del self._nodes[node_id]
+            del self.nodes[node_id]
             raise
 
     def partition(self, *groups: Iterable[int]) -> None:
@@ -187,7 +183,7 @@ class EmbeddedCluster:
         self.partition()
 
     def _cut(self) -> None:
-        for node_id, embedded in self._nodes.items():
+        for node_id, embedded in self.nodes.items():
             others = [group for group in self._groups if node_id not in group]
             if len(others) == len(self._groups):
                 others = []

@@ -40,10 +40,6 @@ from kvorum.wire.messages.user_scram_credential_record import UserScramCredentia
 _SOURCE = "format command"
 
 
-def _no_levels() -> Mapping[str, int]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatRequest:
     """The directories of one node, and the cluster that they will belong to.
@@ -63,7 +59,7 @@ class FormatRequest:
     has_dynamic_quorum: bool
     initial_controllers: Mapping[int, DynamicVoter] | None = None
     release_version: MetadataVersion | None = None
-    feature_levels: Mapping[str, int] = field(default_factory=_no_levels)
+    feature_levels: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     scram_arguments: tuple[str, ...] = ()
     ignore_formatted: bool = False
     enable_unstable_features: bool = False
@@ -102,20 +98,16 @@ def _record_text(record: RecordAndVersion) -> str:
     message, version = record
     match message:
         case FeatureLevelRecord():
-            fields = f"name={_quoted(message.name)}, featureLevel={message.feature_level}"
+            fields = f"name='{message.name}', featureLevel={message.feature_level}"
         case UserScramCredentialRecord():
             fields = (
-                f"name={_quoted(message.name)}, mechanism={message.mechanism}, "
+                f"name='{message.name}', mechanism={message.mechanism}, "
                 f"salt={_bytes_text(message.salt)}, storedKey={_bytes_text(message.stored_key)}, "
                 f"serverKey={_bytes_text(message.server_key)}, iterations={message.iterations}"
             )
         case _:
             raise TypeError(f"{type(message).__name__} is no bootstrap record")
     return f"ApiMessageAndVersion({type(message).__name__}({fields}) at version {version})"
-
-
-def _quoted(text: str) -> str:
-    return f"'{text}'"
 
 
 def _bytes_text(data: bytes) -> str:

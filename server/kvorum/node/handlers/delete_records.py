@@ -88,8 +88,7 @@ def _topic(
 ) -> list[DeleteRecordsResponse.DeleteRecordsPartitionResult]:
     hosting = broker.hosting
     try:
-        choice = TopicChoice(topic.name)
-        found = hosting.topic(choice, AclOperation.DELETE, request.access)
+        found = hosting.topic(TopicChoice(topic.name), AclOperation.DELETE, request.access)
     except RequestError as error:
         return [_refusal(requested.partition_index, error.code) for requested in topic.partitions]
     results: list[DeleteRecordsResponse.DeleteRecordsPartitionResult] = []

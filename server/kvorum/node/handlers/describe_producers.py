@@ -42,11 +42,7 @@ def _topic(
 ) -> list[DescribeProducersResponse.PartitionResponse]:
     try:
         check_topic_name(topic.name)
-    except RequestError as error:
-        return [_refusal(index, error.code, error.message) for index in topic.partition_indexes]
-    choice = TopicChoice(topic.name)
-    try:
-        found = hosting.topic(choice, AclOperation.READ, request.access)
+        found = hosting.topic(TopicChoice(topic.name), AclOperation.READ, request.access)
     except RequestError as error:
         return [_refusal(index, error.code, error.message) for index in topic.partition_indexes]
     described: list[DescribeProducersResponse.PartitionResponse] = []

@@ -48,13 +48,10 @@ def _topic(
 def _find(
     name: str, request: IncomingRequest[OffsetForLeaderEpochRequest], hosting: Hosting
 ) -> TopicImage:
-    if not request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
-        choice = TopicChoice(name)
-        return hosting.topic(choice, AclOperation.DESCRIBE, request.access)
-    topic = hosting.topics.by_name(name)
-    if topic is None:
-        raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return topic
+    choice = TopicChoice(name)
+    if request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
+        return hosting.topic_for_broker(choice)
+    return hosting.topic(choice, AclOperation.DESCRIBE, request.access)
 
 
 def _partition(

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client import Metric as Family
 from prometheus_client.exposition import choose_encoder
 
-from kvorum.node.metrics.names import Kind, Metric, Reading, exported_name
+from kvorum.node.metrics.names import Kind, Reading, exported_name
 from kvorum.node.metrics.sensors import Distribution
 
 
@@ -29,7 +29,8 @@ class Exposition:
         for reading in self._readings:
             name = reading.metric.exported_name
             if name not in families:
-                families[name] = _family(reading.metric)
+                kind = _TYPES[reading.metric.kind]
+                families[name] = Family(name, reading.metric.help, kind)
             _add(families[name], reading)
         yield from families.values()
 
@@ -43,10 +44,6 @@ class Exposition:
 _TYPES = MappingProxyType(
     {Kind.GAUGE: "gauge", Kind.METER: "counter", Kind.HISTOGRAM: "summary", Kind.TEXT: "info"}
 )
-
-
-def _family(metric: Metric) -> Family:
-    return Family(metric.exported_name, metric.help, _TYPES[metric.kind])
 
 
 def _add(family: Family, reading: Reading) -> None:
