@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.effects import Effects, JoinAnswer, JoinPromise, SetTimer, SyncPromise, Timeout
+from kvorum.groups.effects import Effects, JoinPromise, SetTimer, SyncPromise, Timeout
 from kvorum.groups.records import decode_record
 from kvorum.groups.results import CoordinatorResult
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
@@ -146,7 +146,7 @@ class Driver:
         shard, now = self.shard, self.now
         match name:
             case "join":
-                promise = JoinPromise(version, lambda _: None)
+                promise = JoinPromise(lambda _: None, version=version)
                 self._promises[promise] = f"join:{parts[2]}"
                 join = JoinGroupRequest.decode(body, version)
                 return self._written(shard.join_group(context, join, promise, now), failure)
@@ -241,7 +241,7 @@ class Driver:
             else:
                 self.timers.pop(timer.key, None)
         for answer in effects.answers:
-            version = 9 if isinstance(answer, JoinAnswer) else 5
+            version = 9 if isinstance(answer.promise, JoinPromise) else 5
             response = answer.response.encode(version).hex()
             self._answers.append(f"{self._promises[answer.promise]}:{response}")
 

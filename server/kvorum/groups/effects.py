@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from kvorum.wire.messages.join_group import JoinGroupResponse
 from kvorum.wire.messages.sync_group import SyncGroupResponse
@@ -10,49 +10,43 @@ from kvorum.wire.messages.sync_group import SyncGroupResponse
 FIRST_VERSION_WITH_NULL_PROTOCOL_NAME: Final = 7
 
 
-@dataclass(slots=True, eq=False)
-class JoinPromise:
-    """The answer of one JoinGroup request of a `version`, which may come from a later result.
+Response = TypeVar("Response")
 
-    `then` takes it. As in Kafka, a promise that another request of the same member has replaced is
-    never kept.
+
+@dataclass(slots=True, eq=False)
+class Promise(Generic[Response]):
+    """The answer of one request, which may come from a later result; `then` takes it.
+
+    As in Kafka, a promise that another request of the same member has replaced is never kept.
     """
 
-    version: int
-    then: Callable[[JoinGroupResponse], None]
+    then: Callable[[Response], None]
     is_kept: bool = False
 
 
 @dataclass(slots=True, eq=False)
-class SyncPromise:
-    """The answer of one SyncGroup request, which may come from a later result; `then` takes it."""
+class JoinPromise(Promise[JoinGroupResponse]):
+    """The answer of a JoinGroup request of a `version`."""
 
-    then: Callable[[SyncGroupResponse], None]
-    is_kept: bool = False
+    version: int = field(kw_only=True)
+
+
+SyncPromise: TypeAlias = Promise[SyncGroupResponse]
 
 
 @dataclass(frozen=True, slots=True)
-class JoinAnswer:
+class Answer(Generic[Response]):
     """A response that may be sent."""
 
-    promise: JoinPromise
-    response: JoinGroupResponse
+    promise: Promise[Response]
+    response: Response
 
     def send(self) -> None:
         """Hand the response to the one who waits for it."""
         self.promise.then(self.response)
 
 
-@dataclass(frozen=True, slots=True)
-class SyncAnswer:
-    """A response that may be sent."""
-
-    promise: SyncPromise
-    response: SyncGroupResponse
-
-    def send(self) -> None:
-        """Hand the response to the one who waits for it."""
-        self.promise.then(self.response)
+AnyAnswer: TypeAlias = Answer[JoinGroupResponse] | Answer[SyncGroupResponse]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +136,7 @@ class Effects:
     """The effects that are due at once, in this order."""
 
     timers: tuple[SetTimer | CancelTimer, ...] = ()
-    answers: tuple[JoinAnswer | SyncAnswer, ...] = ()
+    answers: tuple[AnyAnswer, ...] = ()
 
 
 @dataclass(slots=True)
@@ -150,7 +144,7 @@ class Outbox:
     """Gathers the effects of one call."""
 
     _timers: list[SetTimer | CancelTimer] = field(default_factory=list[SetTimer | CancelTimer])
-    _answers: list[JoinAnswer | SyncAnswer] = field(default_factory=list[JoinAnswer | SyncAnswer])
+    _answers: list[AnyAnswer] = field(default_factory=list[AnyAnswer])
 
     def set_timer(self, timeout: Timeout, delay_ms: int) -> None:
         """Set or replace a timer."""
@@ -167,13 +161,13 @@ class Outbox:
             # Version 7 made the name nullable; an empty one is not sent from then on.
             has_null_name = promise.version >= FIRST_VERSION_WITH_NULL_PROTOCOL_NAME
             response.protocol_name = response.protocol_name or (None if has_null_name else "")
-            self._answers.append(JoinAnswer(promise, response))
+            self._answers.append(Answer(promise, response))
 
     def answer_sync(self, promise: SyncPromise, response: SyncGroupResponse) -> None:
         """Keep a promise, unless it has been kept."""
         if not promise.is_kept:
             promise.is_kept = True
-            self._answers.append(SyncAnswer(promise, response))
+            self._answers.append(Answer(promise, response))
 
     def take(self) -> Effects:
         """Return what was gathered, and begin again."""

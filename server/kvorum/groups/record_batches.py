@@ -65,7 +65,8 @@ def _groups(
     group: list[CoordinatorRecord] = []
     group_size = HEADER_BYTES
     for record in records:
-        size = _size_max(record)
+        size = RECORD_OVERHEAD_BYTES_MAX + len(record.key_bytes())
+        size += len(record.value_bytes() or b"")
         if group and group_size + size > size_max:
             yield tuple(group)
             group, group_size = [], HEADER_BYTES
@@ -73,7 +74,3 @@ def _groups(
         group_size += size
     if group:
         yield tuple(group)
-
-
-def _size_max(record: CoordinatorRecord) -> int:
-    return RECORD_OVERHEAD_BYTES_MAX + len(record.key_bytes()) + len(record.value_bytes() or b"")

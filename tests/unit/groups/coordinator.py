@@ -85,7 +85,7 @@ class Coordinator:
         subscription: bytes = b"",
         error: ErrorCode | None = None,
     ) -> JoinPromise:
-        promise = JoinPromise(version, lambda _: None)
+        promise = JoinPromise(lambda _: None, version=version)
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=SESSION_MS,

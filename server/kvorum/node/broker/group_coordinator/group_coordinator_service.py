@@ -5,7 +5,7 @@ RequestError. It raises RequestError itself where that is known at once. Authori
 handlers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 from typing import TypeVar
@@ -73,7 +73,7 @@ class GroupCoordinatorService:
         if problem is not None:
             then(_join_refusal(problem, request.member_id, context.version))
             return
-        promise = JoinPromise(context.version, then)
+        promise = JoinPromise(then, version=context.version)
         self.runtime.write_promised(
             request.group_id,
             promise,
@@ -180,7 +180,9 @@ class GroupCoordinatorService:
         self, group_ids: Sequence[str], then: Then[list[DeleteGroupsResponse.DeletableGroupResult]]
     ) -> None:
         """Delete empty groups, no id twice; those of one partition in one batch."""
-        by_partition = self._by_partition(group_ids)
+        by_partition: dict[int, list[str]] = {}
+        for group_id in group_ids:
+            by_partition.setdefault(self.runtime.partition_for(group_id), []).append(group_id)
         results: dict[int, list[DeleteGroupsResponse.DeletableGroupResult]] = {}
 
         def deleted(
@@ -238,12 +240,6 @@ class GroupCoordinatorService:
         settings, timeout_ms = self._settings, request.session_timeout_ms
         is_valid = settings.session_timeout_ms_min <= timeout_ms <= settings.session_timeout_ms_max
         return None if is_valid else ErrorCode.INVALID_SESSION_TIMEOUT
-
-    def _by_partition(self, group_ids: Sequence[str]) -> Mapping[int, list[str]]:
-        found: dict[int, list[str]] = {}
-        for group_id in group_ids:
-            found.setdefault(self.runtime.partition_for(group_id), []).append(group_id)
-        return found
 
 
 def _deletion(
