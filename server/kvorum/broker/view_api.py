@@ -28,10 +28,9 @@ Request = TypeVar("Request", bound=Message)
 class BrokerView:
     """The responding node, the listener that the request arrived on, and the client's access.
 
-    `texts` are the explicit values of the node's properties file; `loggers` has the level of each
-    logger that can be changed while the node runs. `access` contains the client's permissions;
-    `may_ask_about_tokens` holds where the client has authenticated, and not by a token;
-    `serves_metadata_topic` where the broker lets consumers read ``__cluster_metadata``.
+    `texts` are the explicit values of the node's properties file. `access` contains the client's
+    permissions; `may_ask_about_tokens` holds where the client has authenticated, and not by a
+    token; `serves_metadata_topic` where the broker lets consumers read ``__cluster_metadata``.
     """
 
     node_id: int
@@ -40,7 +39,6 @@ class BrokerView:
     random: Random
     api_version: int = 0
     texts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    loggers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     is_auto_create_enabled: bool = True
     request_partitions_max: int = 2_000
     access: Access = UNRESTRICTED

@@ -7,8 +7,7 @@ import pytest
 from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.alter_configs import (
     Screened,
-    reassemble_incremental,
-    reassemble_legacy,
+    reassemble,
     screen_incremental,
     screen_legacy,
 )
@@ -119,7 +118,7 @@ def test_a_broker_without_loggers_to_change() -> None:
     found = screened(nothing)
     assert found.remaining.resources == []
     request = IncrementalAlterConfigsRequest(resources=[nothing])
-    whole = reassemble_incremental(request, found.answers, IncrementalAlterConfigsResponse())
+    whole = reassemble(request, found.answers, IncrementalAlterConfigsResponse())
     assert [(r.error_code, r.error_message) for r in whole.responses] == [(0, None)]
 
 
@@ -182,7 +181,7 @@ def test_answers_come_in_the_order_of_the_request() -> None:
         ]
     )
     again = "Each resource must appear at most once."
-    whole = reassemble_incremental(request, found.answers, response)
+    whole = reassemble(request, found.answers, response)
     assert [(r.error_code, r.error_message, r.resource_name) for r in whole.responses] == [
         (42, again, "1"),
         (3, "no topic", "t"),
@@ -215,5 +214,5 @@ def test_the_old_request() -> None:
     }
     assert found.remaining.resources == [request.resources[3]]
     answer = AlterConfigsResponse.AlterConfigsResourceResponse(0, None, BROKER, "")
-    whole = reassemble_legacy(request, found.answers, AlterConfigsResponse(responses=[answer]))
+    whole = reassemble(request, found.answers, AlterConfigsResponse(responses=[answer]))
     assert [r.error_code for r in whole.responses] == [42, 42, 42, 0]

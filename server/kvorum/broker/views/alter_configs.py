@@ -45,6 +45,7 @@ class _Answer(Protocol):
 
 Request_co = TypeVar("Request_co", covariant=True)
 Resource = TypeVar("Resource", bound=_Resource)
+Response = TypeVar("Response", AlterConfigsResponse, IncrementalAlterConfigsResponse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,31 +113,17 @@ def screen_legacy(request: AlterConfigsRequest, view: BrokerView) -> Screened[Al
     return Screened(answers, remaining)
 
 
-def reassemble_incremental(
-    request: IncrementalAlterConfigsRequest,
+def reassemble(
+    request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
     own_answers: Mapping[int, RequestError | None],
-    response: IncrementalAlterConfigsResponse,
-) -> IncrementalAlterConfigsResponse:
+    response: Response,
+) -> Response:
     """Return one result per resource of `request`: the broker's own, or the controller's."""
+    kind = type(response)
     answers = _answers(request.resources, own_answers, response.responses)
-    return IncrementalAlterConfigsResponse(
+    return kind(
         throttle_time_ms=response.throttle_time_ms,
-        responses=[
-            IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(*one) for one in answers
-        ],
-    )
-
-
-def reassemble_legacy(
-    request: AlterConfigsRequest,
-    own_answers: Mapping[int, RequestError | None],
-    response: AlterConfigsResponse,
-) -> AlterConfigsResponse:
-    """Return one result per resource of `request`: the broker's own, or the controller's."""
-    answers = _answers(request.resources, own_answers, response.responses)
-    return AlterConfigsResponse(
-        throttle_time_ms=response.throttle_time_ms,
-        responses=[AlterConfigsResponse.AlterConfigsResourceResponse(*one) for one in answers],
+        responses=[kind.AlterConfigsResourceResponse(*one) for one in answers],
     )
 
 

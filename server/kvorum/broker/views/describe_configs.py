@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections.abc import Iterable
 from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi
@@ -14,13 +13,12 @@ from kvorum.broker.views.config_entries import (
     group_entries,
     topic_entries,
 )
-from kvorum.broker.views.config_layers import Synonym, config_layers
+from kvorum.broker.views.config_layers import config_layers
 from kvorum.broker.views.metadata_topic import is_served
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.config_definitions import InvalidConfigError
 from kvorum.metadata.config_permissions import config_refusal
 from kvorum.metadata.configs_image import ResourceType
-from kvorum.metadata.effective_configs import ConfigSource
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError, invalid_request
@@ -101,11 +99,7 @@ def _describe(
         return result
     wanted = resource.configuration_keys
     result.configs = [
-        _logger_answer(entry)
-        if resource.resource_type == ResourceType.BROKER_LOGGER
-        else _answer(entry, request)
-        for entry in entries
-        if not wanted or entry.name in wanted
+        _answer(entry, request) for entry in entries if not wanted or entry.name in wanted
     ]
     return result
 
@@ -118,7 +112,7 @@ def _check_topic(name: str, image: MetadataImage, view: BrokerView) -> None:
 
 def _entries(
     image: MetadataImage, resource: DescribeConfigsRequest.DescribeConfigsResource, view: BrokerView
-) -> Iterable[ConfigEntry]:
+) -> list[ConfigEntry]:
     name = resource.resource_name
     layers = config_layers(image.configs, node_id=view.node_id, texts=view.texts)
     own = image.configs.of(resource.resource_type, name)
@@ -136,7 +130,8 @@ def _entries(
             if not name:
                 raise invalid_request("Broker id must not be empty")
             _check_is_this_node(name, view, or_empty="")
-            return _loggers(view)
+            # No level of a logger can be changed while a node runs.
+            return []
         case ResourceType.CLIENT_METRICS:
             if not name:
                 raise invalid_request("Client metrics subscription name must not be empty")
@@ -155,26 +150,6 @@ def _check_is_this_node(name: str, view: BrokerView, *, or_empty: str) -> None:
         raise invalid_request(
             f"Unexpected broker id, expected {view.node_id}{or_empty} but received {name}"
         )
-
-
-def _loggers(view: BrokerView) -> Iterable[ConfigEntry]:
-    return [
-        ConfigEntry(
-            name=name,
-            value=level,
-            synonyms=(Synonym(name, level, ConfigSource.DYNAMIC_BROKER_LOGGER),),
-            is_read_only=False,
-            definition=None,
-        )
-        for name, level in sorted(view.loggers.items())
-    ]
-
-
-def _logger_answer(entry: ConfigEntry) -> DescribeConfigsResponse.DescribeConfigsResourceResult:
-    """Return the result for a logger: its level, without type and synonyms."""
-    return DescribeConfigsResponse.DescribeConfigsResourceResult(
-        name=entry.name, value=entry.value, config_source=ConfigSource.DYNAMIC_BROKER_LOGGER
-    )
 
 
 def _answer(

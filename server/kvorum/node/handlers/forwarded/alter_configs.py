@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvorum.broker.views.alter_configs import reassemble_legacy, screen_legacy
+from kvorum.broker.views.alter_configs import reassemble, screen_legacy
 from kvorum.controller.apis import alter_configs as decided
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.node.handlers.requesters import view_of
@@ -21,7 +21,7 @@ async def answer(request: IncomingRequest[AlterConfigsRequest], broker: BrokerSe
         response = await broker.forwarder.forward_changed(
             request, screened.remaining, AlterConfigsResponse
         )
-    return reassemble_legacy(body, screened.answers, response)
+    return reassemble(body, screened.answers, response)
 
 
 API: Final = BrokerApi(

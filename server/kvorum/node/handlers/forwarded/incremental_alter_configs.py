@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvorum.broker.views.alter_configs import reassemble_incremental, screen_incremental
+from kvorum.broker.views.alter_configs import reassemble, screen_incremental
 from kvorum.controller.apis import incremental_alter_configs as decided
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.node.handlers.requesters import view_of
@@ -26,7 +26,7 @@ async def answer(
         response = await broker.forwarder.forward_changed(
             request, screened.remaining, IncrementalAlterConfigsResponse
         )
-    return reassemble_incremental(body, screened.answers, response)
+    return reassemble(body, screened.answers, response)
 
 
 API: Final = BrokerApi(
