@@ -47,7 +47,8 @@ class Assignments:
         """Return the request to send now; None if no replica is left of what was reported."""
         for key in tuple(self._ready)[:ASSIGNMENTS_MAX]:
             directory_id = self._ready.pop(key)
-            if self._is_replica(topics, key):
+            registration = topics.partition(*key)
+            if registration is not None and self._broker_id in registration.replicas:
                 self._in_flight[key] = directory_id
         if not self._in_flight:
             return None
@@ -56,11 +57,6 @@ class Assignments:
             broker_epoch=broker_epoch,
             directories=_by_directory(self._in_flight),
         )
-
-    def _is_replica(self, topics: TopicsImage, key: PartitionKey) -> bool:
-        topic = topics.by_id.get(key[0])
-        registration = None if topic is None else topic.partitions.get(key[1])
-        return registration is not None and self._broker_id in registration.replicas
 
     def on_response(
         self, response: AssignReplicasToDirsResponse, now_ms: float

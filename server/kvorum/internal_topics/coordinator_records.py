@@ -81,7 +81,9 @@ class CoordinatorTopic:
             message, _ = kind.decode_from(data, _NUMBER.size, version)
         except WireError as error:
             raise DamagedRecordError(str(error)) from error
-        return CoordinatorValue(version, _value_json(message, version))
+        if isinstance(message, GroupMetadataValue):
+            return CoordinatorValue(version, group_metadata_json(message, version))
+        return CoordinatorValue(version, to_json(message, version))
 
     def _message(self, type_id: int) -> str:
         if type_id not in self.messages:
@@ -93,12 +95,6 @@ def _number(data: bytes, what: str) -> int:
     if len(data) < _NUMBER.size:
         raise DamagedRecordError(f"{what}: {len(data)} bytes are too few for its first number")
     return int(_NUMBER.unpack_from(data)[0])
-
-
-def _value_json(message: Message, version: int) -> Json:
-    if isinstance(message, GroupMetadataValue):
-        return group_metadata_json(message, version)
-    return to_json(message, version)
 
 
 CONSUMER_OFFSETS: Final = CoordinatorTopic(

@@ -195,11 +195,13 @@ class IncrementalFetchContext(FetchContext):
         return response
 
     def _news(self, read: Iterable[ReadPartition]) -> Iterator[ReadPartition]:
+        partitions = self.session.partitions
         for one in read:
             key = key_of(one.topic, one.topic_id, one.data.partition_index)
-            if self.session.partitions[key].note_sent(one.data):
+            if partitions[key].note_sent(one.data):
                 if one.data.records:
-                    self.session.move_to_end(key)
+                    # It comes last from now on, for the others' sake.
+                    partitions[key] = partitions.pop(key)
                 yield one
 
 

@@ -104,10 +104,6 @@ class FetchSession:
         """Expect the request after this one; after the largest epoch comes 1."""
         self.epoch = next_epoch(self.epoch)
 
-    def move_to_end(self, key: PartitionKey) -> None:
-        """Let a partition come last, for the others' sake."""
-        self.partitions[key] = self.partitions.pop(key)
-
 
 def next_epoch(epoch: int) -> int:
     """Return the epoch after one of an incremental session."""

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Annotated, Final, NamedTuple
 
 from kvorum.broker.fetcher.partition_fetch_state import PartitionFetchState
-from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.metadata.metadata_version import MINIMUM_METADATA_VERSION, MetadataVersion
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest
 
@@ -18,15 +18,15 @@ _FETCH_VERSIONS: Final = (
     (MetadataVersion.V3_7_IV4, 16),
     (MetadataVersion.V3_5_IV1, 15),
     (MetadataVersion.V3_5_IV0, 14),
+    (MINIMUM_METADATA_VERSION, 13),
 )
-_OLDEST_FETCH_VERSION: Final = 13
 _LIST_OFFSETS_VERSIONS: Final = (
     (MetadataVersion.V4_2_IV1, 11),
     (MetadataVersion.V4_0_IV3, 10),
     (MetadataVersion.V3_9_IV0, 9),
     (MetadataVersion.V3_5_IV0, 8),
+    (MINIMUM_METADATA_VERSION, 7),
 )
-_OLDEST_LIST_OFFSETS_VERSION: Final = 7
 
 
 class FetcherSettings(NamedTuple):
@@ -42,18 +42,12 @@ class FetcherSettings(NamedTuple):
 
 def fetch_version(metadata_version: MetadataVersion) -> int:
     """Return the version in which followers fetch."""
-    return next(
-        (version for first, version in _FETCH_VERSIONS if metadata_version >= first),
-        _OLDEST_FETCH_VERSION,
-    )
+    return next(version for first, version in _FETCH_VERSIONS if metadata_version >= first)
 
 
 def list_offsets_version(metadata_version: MetadataVersion) -> int:
     """Return the version in which followers ask for a leader's offsets."""
-    return next(
-        (version for first, version in _LIST_OFFSETS_VERSIONS if metadata_version >= first),
-        _OLDEST_LIST_OFFSETS_VERSION,
-    )
+    return next(version for first, version in _LIST_OFFSETS_VERSIONS if metadata_version >= first)
 
 
 def fetch_request(

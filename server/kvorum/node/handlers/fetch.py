@@ -42,7 +42,6 @@ from kvorum.node.broker.delayed_fetch import (
     FetchParams,
     FetchResult,
     PartitionFetch,
-    PreferredReadReplica,
     ReadablePartition,
     fetch_messages,
 )
@@ -160,7 +159,11 @@ async def _records(
         is_leader_needed=request.version < FIRST_VERSION_FROM_FOLLOWERS,
         now_ms=broker.clock.monotonic_ms(),
         is_throttled=None if replica is None else throttle(replica, broker),
-        preferred_read_replica=_preferred_read_replica(request, broker),
+        preferred_read_replica=(
+            preferred_read_replica(request, broker)
+            if replica is None and request.version >= FIRST_VERSION_FROM_FOLLOWERS
+            else None
+        ),
     )
     results = iter(
         await fetch_messages(everything, params, broker.purgatories.fetch, broker.topic_stats)
@@ -176,15 +179,6 @@ async def _records(
     ]
     # As in Kafka, ids that no topic has are refused before anything else is looked at.
     return read + sorted(refused, key=_is_of_known_topic)
-
-
-def _preferred_read_replica(
-    request: IncomingRequest[FetchRequest], broker: BrokerServices
-) -> PreferredReadReplica | None:
-    selector, is_follower = broker.replica_selector, _replica(request.body) is not None
-    if selector is None or is_follower or request.version < FIRST_VERSION_FROM_FOLLOWERS:
-        return None
-    return preferred_read_replica(request, broker, selector)
 
 
 def _is_of_known_topic(refused: FetchResponse.FetchableTopicResponse) -> bool:

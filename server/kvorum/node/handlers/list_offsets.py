@@ -76,7 +76,9 @@ async def answer(request: IncomingRequest[ListOffsetsRequest], broker: BrokerSer
     """Answer for the metadata topic, and for the partitions that this broker leads."""
     body = request.body
     allowed = _allowed_topics(body, request.access, broker)
-    counts = _times_asked(body)
+    counts = Counter(
+        (topic.name, asked.partition_index) for topic in body.topics for asked in topic.partitions
+    )
     response = ListOffsetsResponse()
     for topic in _merged(topic for topic in body.topics if topic.name in allowed):
         response.topics.append(await _topic(topic, counts, request, broker))
@@ -150,13 +152,6 @@ def _merged(
         lambda requested: requested.partition_index,
     )
     return [ListOffsetsRequest.ListOffsetsTopic(*each) for each in asked.items()]
-
-
-def _times_asked(body: ListOffsetsRequest) -> Counter[tuple[str, int]]:
-    """Return how often the whole request names each partition."""
-    return Counter(
-        (topic.name, asked.partition_index) for topic in body.topics for asked in topic.partitions
-    )
 
 
 async def _look_up(

@@ -1,7 +1,7 @@
 """The replica that the leader sends a consumer to (KIP-392): Kafka's findPreferredReadReplica."""
 
 from kvorum.broker.partition import Partition
-from kvorum.broker.replica_selector import PartitionView, RackAwareReplicaSelector, ReplicaView
+from kvorum.broker.replica_selector import PartitionView, ReplicaView
 from kvorum.node.broker.delayed_fetch import PreferredReadReplica, ReadablePartition
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -9,11 +9,12 @@ from kvorum.wire.messages.fetch import FetchRequest
 
 
 def preferred_read_replica(
-    request: IncomingRequest[FetchRequest],
-    broker: BrokerServices,
-    selector: RackAwareReplicaSelector,
-) -> PreferredReadReplica:
-    """Return what finds the follower for the consumer that a request is from."""
+    request: IncomingRequest[FetchRequest], broker: BrokerServices
+) -> PreferredReadReplica | None:
+    """Return what finds the follower for the consumer that a request is from; None without one."""
+    selector = broker.replica_selector
+    if selector is None:
+        return None
     cluster, now_ms = broker.loader.published.cluster, broker.clock.monotonic_ms()
 
     def rack_of(broker_id: int) -> str | None:

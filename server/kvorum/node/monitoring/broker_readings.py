@@ -90,8 +90,7 @@ def _replica_manager(replicas: ReplicaManager, topics: TopicsImage) -> Iterator[
 
 
 def _is_reassigning(partition: Partition, topics: TopicsImage) -> bool:
-    topic = topics.by_id.get(partition.topic_id)
-    found = None if topic is None else topic.partitions.get(partition.topic_partition.partition)
+    found = topics.partition(*partition.key)
     return found is not None and found.is_reassigning
 
 

@@ -350,11 +350,6 @@ class RaftClient:
         else:
             self._clean_later()
 
-    def note_stall(self, duration_ms: float) -> None:
-        """Extend the core's timeouts by a stall, in which this process could not receive."""
-        if not self.is_stopped:
-            self.core.stood_still(duration_ms)
-
     # --- end ---
 
     def shut_down(self, then: WhenDone, *, hands_over: bool = True) -> None:

@@ -141,7 +141,8 @@ class RaftNode(RaftClient):
         self.stalled_ms += duration_ms
         if duration_ms >= TOLD_STALL_MS_MIN:
             _LOG.info(LogEvent("The process stood still", duration_ms=round(duration_ms)))
-        self.note_stall(duration_ms)
+        # In a stall this process could not receive.
+        self.core.stood_still(duration_ms)
 
     async def handle_request(
         self, request: Message, *, version: int, listener_name: str
