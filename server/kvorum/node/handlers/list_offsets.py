@@ -36,8 +36,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import Access
-from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
-from kvorum.metadata.topics_image import TopicImage
+from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.metadata_topic import (
     EARLIEST,
@@ -45,7 +44,6 @@ from kvorum.node.broker.metadata_topic import (
     LATEST,
     MAX_TIMESTAMP,
     NO_TIMESTAMP,
-    MetadataTopic,
     find_offset,
 )
 from kvorum.node.handlers.merged_topics import last_requested
@@ -108,14 +106,9 @@ async def _topic(
     request: IncomingRequest[ListOffsetsRequest],
     broker: BrokerServices,
 ) -> ListOffsetsResponse.ListOffsetsTopicResponse:
-    served = broker.metadata_topic
-    if served is not None and topic.name == CLUSTER_METADATA_TOPIC:
-        partitions = [
-            await _in_metadata(asked, request.version, served) for asked in topic.partitions
-        ]
-    else:
-        found = broker.loader.published.topics.by_name(topic.name)
-        partitions = [await _partition(asked, found, request, broker) for asked in topic.partitions]
+    partitions = [
+        await _partition(topic.name, asked, request, broker) for asked in topic.partitions
+    ]
     # As in Kafka, a partition that is asked about twice is refused once.
     return ListOffsetsResponse.ListOffsetsTopicResponse(
         name=topic.name,
@@ -130,20 +123,6 @@ async def _topic(
     )
 
 
-async def _in_metadata(
-    asked: ListOffsetsRequest.ListOffsetsPartition, version: int, served: MetadataTopic
-) -> ListOffsetsResponse.ListOffsetsPartitionResponse:
-    """Answer for a partition of the metadata topic."""
-    found = ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
-    if not _has_version(asked.timestamp, version):
-        found.error_code = ErrorCode.UNSUPPORTED_VERSION
-    elif asked.partition_index != CLUSTER_METADATA_PARTITION:
-        found.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    else:
-        await _look_up(found, asked.timestamp, served, version)
-    return found
-
-
 def _merged(
     topics: Iterable[ListOffsetsRequest.ListOffsetsTopic],
 ) -> list[ListOffsetsRequest.ListOffsetsTopic]:
@@ -152,22 +131,6 @@ def _merged(
         lambda requested: requested.partition_index,
     )
     return [ListOffsetsRequest.ListOffsetsTopic(*each) for each in asked.items()]
-
-
-async def _look_up(
-    found: ListOffsetsResponse.ListOffsetsPartitionResponse,
-    timestamp: int,
-    served: MetadataTopic,
-    version: int,
-) -> None:
-    try:
-        place = await find_offset(served, timestamp)
-    except LeaderRefusesError as error:
-        found.error_code = error.code
-        return
-    found.offset, found.timestamp = place.offset, place.timestamp
-    if version >= FIRST_VERSION_WITH_EPOCH:
-        found.leader_epoch = place.leader_epoch
 
 
 def _has_version(timestamp: int, version: int) -> bool:
@@ -190,38 +153,22 @@ def _refused_topic(
 
 
 async def _partition(
+    name: str,
     asked: ListOffsetsRequest.ListOffsetsPartition,
-    topic: TopicImage | None,
     request: IncomingRequest[ListOffsetsRequest],
     broker: BrokerServices,
 ) -> ListOffsetsResponse.ListOffsetsPartitionResponse:
-    """Answer for a partition that this broker leads, or has a replica of."""
-    body = request.body
     answered = ListOffsetsResponse.ListOffsetsPartitionResponse(
         partition_index=asked.partition_index
     )
     try:
         if not _has_version(asked.timestamp, request.version):
             raise RequestError.with_default_message(ErrorCode.UNSUPPORTED_VERSION)
-        if topic is None:
-            raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        hosting = broker.hosting
-        partition = hosting.partition(topic, asked.partition_index)
-        partition.check_current_leader_epoch(asked.current_leader_epoch)
-        _demand_leader(partition, body)
-        is_consumer = body.replica_id == CONSUMER_ID
-        end_offset = partition.readable_end(
-            IsolationLevel(body.isolation_level) if is_consumer else None
-        )
-        found = await _place(partition, asked.timestamp, end_offset, broker.inspector)
-        # Another may have become the leader meanwhile.
-        _demand_leader(partition, body)
-        if (
-            is_consumer
-            and not partition.is_offset_available
-            and _is_of_high_watermark(asked.timestamp, found)
-        ):
-            raise RequestError.with_default_message(_not_available(request.version))
+        served = broker.metadata_topic
+        if served is not None and name == CLUSTER_METADATA_TOPIC:
+            found = await find_offset(served.partition(asked.partition_index), asked.timestamp)
+        else:
+            found = await _in_replica(name, asked, request, broker)
     except (RequestError, LeaderRefusesError) as error:
         answered.error_code = error.code
         return answered
@@ -229,7 +176,6 @@ async def _partition(
         answered.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return answered
     except CorruptBatchError as error:
-        name = "" if topic is None else topic.name
         _log.error("%s-%d: %s", name, asked.partition_index, error)
         is_named = isinstance(error, InvalidRecordError)
         answered.error_code = error.error_code if is_named else ErrorCode.UNKNOWN_SERVER_ERROR
@@ -239,6 +185,36 @@ async def _partition(
         if request.version >= FIRST_VERSION_WITH_EPOCH:
             answered.leader_epoch = found.leader_epoch
     return answered
+
+
+async def _in_replica(
+    name: str,
+    asked: ListOffsetsRequest.ListOffsetsPartition,
+    request: IncomingRequest[ListOffsetsRequest],
+    broker: BrokerServices,
+) -> TimestampAndOffset | None:
+    """Return the place in a partition that this broker leads, or has a replica of."""
+    body, hosting = request.body, broker.hosting
+    topic = hosting.topics.by_name(name)
+    if topic is None:
+        raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition = hosting.partition(topic, asked.partition_index)
+    partition.check_current_leader_epoch(asked.current_leader_epoch)
+    _demand_leader(partition, body)
+    is_consumer = body.replica_id == CONSUMER_ID
+    end_offset = partition.readable_end(
+        IsolationLevel(body.isolation_level) if is_consumer else None
+    )
+    found = await _place(partition, asked.timestamp, end_offset, broker.inspector)
+    # Another may have become the leader meanwhile.
+    _demand_leader(partition, body)
+    if (
+        is_consumer
+        and not partition.is_offset_available
+        and _is_of_high_watermark(asked.timestamp, found)
+    ):
+        raise RequestError.with_default_message(_not_available(request.version))
+    return found
 
 
 def _demand_leader(partition: Partition, body: ListOffsetsRequest) -> None:
