@@ -1,11 +1,9 @@
 """A server that answers each request as a test wants it."""
 
 import asyncio
-import struct
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Self
 
+from tests.support.frame_server import HOST, FrameServer, all_versions
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli.admin.client import AdminClient
@@ -22,37 +20,22 @@ from kvorum.wire.primitives import Message
 Answer = Callable[[Message], Message | None]
 """None hangs up; SILENCE leaves the client waiting."""
 SILENCE = MetadataResponse(cluster_id="to be left unsaid")
-HOST = "127.0.0.1"
 
 
-class FakeNode:
+class FakeNode(FrameServer):
     """One server; `asked` holds the requests it got, in order. Use as a context.
 
     It says of itself that it is the only broker, and the active controller.
     """
 
     def __init__(self, **answers: Answer) -> None:
-        self.port = 0
+        super().__init__(self._answer)
         self.asked: list[Message] = []
         self._answers: dict[str, Answer] = {
             "Metadata": lambda _: MetadataResponse(brokers=[self._broker()]),
             "DescribeCluster": lambda _: self.described_cluster(),
             **answers,
         }
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, HOST, 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def settings(
         self,
@@ -90,21 +73,24 @@ class FakeNode:
     @property
     def connection_count(self) -> int:
         """The number of open connections."""
-        return len(self._tasks)
+        return len(self._connections)
 
     async def wait_until_left(self) -> None:
         """Wait until the connections that are open now are closed; TimeoutError if they are not."""
         async with asyncio.timeout(PATIENCE_S):
-            await asyncio.gather(*self._tasks)
+            await asyncio.gather(*self._connections)
 
     def _broker(self) -> MetadataResponseBroker:
         return MetadataResponseBroker(1, HOST, self.port)
 
-    def _answer(self, frame: bytes) -> bytes | None:
+    async def _answer(self, frame: bytes) -> bytes | None:
         header, body = decode_request_frame(frame)
         key, version = header.request_api_key, header.request_api_version
         request = request_class(key).decode(body, version)
-        answer: Message | None = self._versions()
+        requests = [message_class(f"{name}Request") for name in ("ApiVersions", *self._answers)]
+        answer: Message | None = ApiVersionsResponse(
+            api_keys=all_versions(one.API_KEY or 0 for one in requests)
+        )
         if key != ApiKey.API_VERSIONS:
             self.asked.append(request)
             answer = self._answers[request.NAME.removesuffix("Request")](request)
@@ -112,32 +98,9 @@ class FakeNode:
             return None
         if answer is SILENCE:
             return b""
-        return encode_response_frame(answer, version=version, correlation_id=header.correlation_id)
-
-    def _versions(self) -> ApiVersionsResponse:
-        requests = [message_class(f"{name}Request") for name in ("ApiVersions", *self._answers)]
-        return ApiVersionsResponse(
-            api_keys=[
-                ApiVersionsResponse.ApiVersion(one.API_KEY or 0, one.MIN_VERSION, one.MAX_VERSION)
-                for one in requests
-            ]
+        return with_size(
+            encode_response_frame(answer, version=version, correlation_id=header.correlation_id)
         )
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError):
-                while True:
-                    (size,) = struct.unpack(">i", await reader.readexactly(4))
-                    answer = self._answer(await reader.readexactly(size))
-                    if answer is None:
-                        break
-                    writer.write(with_size(answer) if answer else b"")
-        finally:
-            self._tasks.discard(task)
-            writer.close()
 
 
 def client_of(settings: AdminSettings, warnings: list[str] | None = None) -> AdminClient:

@@ -1,13 +1,12 @@
 """Replicas with real directories and real sockets, all in the test's own event loop."""
 
 import asyncio
-import struct
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from tests.support.frame_server import FrameServer, all_versions
 from tests.support.waiting import PATIENCE_S, wait_for_event
 
 from kvorum.metadata.address import Address
@@ -24,7 +23,7 @@ from kvorum.raft.config import RaftConfig
 from kvorum.storage.files import FileSystem, RealFileSystem
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.wire.api_keys import ApiKey
-from kvorum.wire.apis import API_SPECS, request_class
+from kvorum.wire.apis import request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.primitives import Message
@@ -43,7 +42,6 @@ QUORUM_KEYS = (
     ApiKey.REMOVE_RAFT_VOTER,
     ApiKey.UPDATE_RAFT_VOTER,
 )
-_ENDS = (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError, RaftStoppedError)
 QUICK = RaftConfig(
     election_timeout_ms=150, fetch_timeout_ms=400, request_timeout_ms=1000, shutdown_timeout_ms=1000
 )
@@ -116,68 +114,33 @@ class RecordingListener:
         )
 
 
-class QuorumServer:
+class QuorumServer(FrameServer):
     """A socket that answers ApiVersions and hands the quorum's requests to a replica."""
 
     def __init__(self) -> None:
-        self.port = 0
+        super().__init__(self._answer)
         self.node: RaftNode | None = None
-        self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
 
-    async def listen(self, port: int = 0) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
-        self.port = self._server.sockets[0].getsockname()[1]
-
-    async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        await self.break_connections()
-
-    async def break_connections(self) -> None:
-        """End every connection there is; new ones are taken as before."""
-        for task in list(self._connections):
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
-        try:
-            with suppress(*_ENDS):
-                while True:
-                    (size,) = struct.unpack(">i", await reader.readexactly(4))
-                    writer.write(with_size(await self._answer(await reader.readexactly(size))))
-                    await writer.drain()
-        finally:
-            self._connections.discard(task)
-            writer.close()
-
-    async def _answer(self, frame: bytes) -> bytes:
+    async def _answer(self, frame: bytes) -> bytes | None:
         header, body = decode_request_frame(frame)
         version = header.request_api_version
         request = request_class(header.request_api_key).decode(bytes(body), version)
         if isinstance(request, ApiVersionsRequest):
-            response: Message = self._versions()
-        else:
-            if self.node is None:
-                raise RaftStoppedError("nobody is here")
-            response = await self.node.handle_request(
-                request, version=version, listener_name=LISTENER
+            response: Message = ApiVersionsResponse(
+                api_keys=all_versions(QUORUM_KEYS),
+                supported_features=[ApiVersionsResponse.SupportedFeatureKey("kraft.version", 0, 1)],
             )
-        return encode_response_frame(
-            response, version=version, correlation_id=header.correlation_id
-        )
-
-    def _versions(self) -> ApiVersionsResponse:
-        specs = (API_SPECS[key] for key in QUORUM_KEYS)
-        return ApiVersionsResponse(
-            api_keys=[
-                ApiVersionsResponse.ApiVersion(spec.key, spec.min_version, spec.max_version)
-                for spec in specs
-            ],
-            supported_features=[ApiVersionsResponse.SupportedFeatureKey("kraft.version", 0, 1)],
+        elif self.node is None:
+            return None
+        else:
+            try:
+                response = await self.node.handle_request(
+                    request, version=version, listener_name=LISTENER
+                )
+            except RaftStoppedError:
+                return None
+        return with_size(
+            encode_response_frame(response, version=version, correlation_id=header.correlation_id)
         )
 
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
-from typing import Self
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import pytest
+from tests.support.frame_server import HOST, AnswerFrame, FrameServer
 
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
@@ -25,57 +25,19 @@ from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 from kvorum.wire.primitives import Message
 
 pytestmark = pytest.mark.asyncio
-Answer = Callable[[bytes], Awaitable[bytes | None]]
 
 
-class Peer:
-    """A server that answers each frame by a function; None is not an answer, b"" hangs up."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.port = 0
-        self._answer = answer
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
-        try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError):
-                while True:
-                    (size,) = struct.unpack(">i", await reader.readexactly(4))
-                    answer = await self._answer(await reader.readexactly(size))
-                    if answer == b"":
-                        break
-                    writer.write(answer or b"")
-        finally:
-            self._tasks.discard(task)
-            writer.close()
-
-    async def connect(self, timeout_ms: int = 5000) -> ClientConnection:
-        return await ClientConnection.open(
-            host="127.0.0.1", port=self.port, client_id="test", timeout_ms=timeout_ms
-        )
+async def connect(peer: FrameServer, timeout_ms: int = 5000) -> ClientConnection:
+    return await ClientConnection.open(
+        host=HOST, port=peer.port, client_id="test", timeout_ms=timeout_ms
+    )
 
 
 @asynccontextmanager
-async def connected(answer: Answer) -> AsyncGenerator[ClientConnection]:
+async def connected(answer: AnswerFrame) -> AsyncGenerator[ClientConnection]:
     """Hold a connection to a peer that answers like this."""
-    async with Peer(answer) as peer:
-        connection = await peer.connect()
+    async with FrameServer(answer) as peer:
+        connection = await connect(peer)
         try:
             yield connection
         finally:
@@ -88,19 +50,19 @@ def versions(error: ErrorCode = ErrorCode.NONE, **ranges: tuple[int, int]) -> Ap
     return ApiVersionsResponse(error, entries)
 
 
-def answering(offered: ApiVersionsResponse, then: Answer | None = None) -> Answer:
+def answering(offered: ApiVersionsResponse, then: AnswerFrame | None = None) -> AnswerFrame:
     """Answer ApiVersions with what is offered, and everything else by `then`."""
 
     async def answer(frame: bytes) -> bytes | None:
         header, _ = decode_request_frame(frame)
         if header.request_api_key != ApiKey.API_VERSIONS:
-            return b"" if then is None else await then(frame)
+            return None if then is None else await then(frame)
         return framed(offered, header, version=header.request_api_version)
 
     return answer
 
 
-def describing(then: Answer | None = None) -> Answer:
+def describing(then: AnswerFrame | None = None) -> AnswerFrame:
     """Offer DescribeCluster in all versions, and answer it by `then`."""
     return answering(versions(describe_cluster=(0, 2)), then)
 
@@ -171,10 +133,10 @@ async def test_an_old_peer_is_asked_again_in_a_version_it_knows() -> None:
 async def test_requests_are_pipelined_and_answers_find_who_asked() -> None:
     waiting: list[bytes] = []
 
-    async def answer_both_backwards(frame: bytes) -> bytes | None:
+    async def answer_both_backwards(frame: bytes) -> bytes:
         waiting.append(frame)
         if len(waiting) < 2:
-            return None
+            return b""
         return b"".join(cluster_answer(one) for one in reversed(waiting))
 
     async with connected(describing(answer_both_backwards)) as connection:
@@ -182,8 +144,8 @@ async def test_requests_are_pipelined_and_answers_find_who_asked() -> None:
         assert list(answers) == ["v2", "v2"]
 
 
-async def never(_: bytes) -> None:
-    return None
+async def never(_: bytes) -> bytes:
+    return b""
 
 
 async def test_a_peer_that_does_not_answer_in_time_is_given_up() -> None:
@@ -219,9 +181,9 @@ async def test_a_peer_that_talks_nonsense_is_left(garbage: bytes) -> None:
     async with connected(describing(nonsense)) as connection:
         with pytest.raises(ConnectionLostError):
             await describe(connection)
-    async with Peer(nonsense) as peer:
+    async with FrameServer(nonsense) as peer:
         with pytest.raises((ConnectionLostError, ConnectFailedError)):
-            await peer.connect()
+            await connect(peer)
 
 
 async def test_a_response_that_cannot_be_read_closes_the_connection() -> None:
@@ -236,23 +198,24 @@ async def test_a_response_that_cannot_be_read_closes_the_connection() -> None:
 
 
 async def test_no_node_there() -> None:
-    async with Peer(answering(versions())) as peer:
+    async with FrameServer(answering(versions())) as peer:
         pass
     with pytest.raises(ConnectFailedError, match="no connection to"):
-        await peer.connect()
+        await connect(peer)
 
 
 async def test_a_peer_that_accepts_and_says_nothing() -> None:
-    async with Peer(never) as peer:
+    async with FrameServer(never) as peer:
         with pytest.raises(ConnectFailedError, match="within 30 ms"):
-            await peer.connect(timeout_ms=30)
+            await connect(peer, timeout_ms=30)
 
 
 async def test_closing_fails_who_waits_and_may_be_done_twice() -> None:
     asked = asyncio.Event()
 
-    async def note(_: bytes) -> None:
+    async def note(_: bytes) -> bytes:
         asked.set()
+        return b""
 
     async with connected(describing(note)) as connection:
         waiting = asyncio.create_task(describe(connection))

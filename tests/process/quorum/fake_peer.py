@@ -7,11 +7,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
+from tests.support.frame_server import all_versions
 from tests.support.threads import Threads
 from tests.support.waiting import wait_for_change
 
 from kvorum.wire.api_keys import ApiKey
-from kvorum.wire.apis import API_SPECS, request_class
+from kvorum.wire.apis import request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.primitives import Message
@@ -33,17 +34,6 @@ Answer = Callable[[Message], Message | None]
 Spoil = Callable[[bytes], bytes | None]
 
 
-def versions_of(*keys: int) -> ApiVersionsResponse:
-    """Return what a controller says that serves these APIs in all versions."""
-    specs = [API_SPECS[key] for key in keys]
-    return ApiVersionsResponse(
-        api_keys=[
-            ApiVersionsResponse.ApiVersion(spec.key, spec.min_version, spec.max_version)
-            for spec in specs
-        ]
-    )
-
-
 class FakePeer:
     """Answers everybody who connects; as a context it listens, and is gone at the end."""
 
@@ -58,7 +48,7 @@ class FakePeer:
         self._port = port
         self._answer = answer
         self._spoil = spoil
-        self._versions = versions_of(*QUORUM_KEYS) if versions is None else versions
+        self._versions = versions or ApiVersionsResponse(api_keys=all_versions(QUORUM_KEYS))
         self._listening: socket.socket | None = None
         self._changed = threading.Condition()
         self._open: set[socket.socket] = set()

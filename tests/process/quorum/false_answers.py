@@ -4,8 +4,9 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
-from tests.process.quorum.fake_peer import QUORUM_KEYS, Spoil, versions_of
+from tests.process.quorum.fake_peer import QUORUM_KEYS, Spoil
 from tests.process.spoilt_requests import Spoilt
+from tests.support.frame_server import all_versions
 
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
@@ -252,7 +253,9 @@ VERSIONS: Final = {
     "future": _versions(99, 120),
     "the wrong way round": _versions(5, 1),
     "negative": _versions(-5, -1),
-    "no fetch": versions_of(
-        ApiKey.API_VERSIONS, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH
+    "no fetch": ApiVersionsResponse(
+        api_keys=all_versions(
+            [ApiKey.API_VERSIONS, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH]
+        )
     ),
 }
