@@ -5,12 +5,7 @@ from random import Random
 import pytest
 
 from kvorum.broker.view_api import BrokerView
-from kvorum.broker.views.alter_configs import (
-    Screened,
-    reassemble,
-    screen_incremental,
-    screen_legacy,
-)
+from kvorum.broker.views.alter_configs import Screened, reassemble, screen
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -34,7 +29,7 @@ def screened(
     *resources: Resource, image: MetadataImage | None = None
 ) -> Screened[IncrementalAlterConfigsRequest]:
     request = IncrementalAlterConfigsRequest(resources=list(resources))
-    return screen_incremental(image or MetadataImage(), request, VIEW)
+    return screen(image or MetadataImage(), request, VIEW)
 
 
 REFUSALS = [
@@ -129,7 +124,7 @@ def test_what_a_broker_passes_on() -> None:
         Resource(BROKER, "1", [Alter("cordoned.log.dirs", SET, "/a"), Alter("mine", DELETE, None)]),
     ]
     request = IncrementalAlterConfigsRequest(resources=resources, validate_only=True)
-    found = screen_incremental(MetadataImage(), request, VIEW)
+    found = screen(MetadataImage(), request, VIEW)
     assert not found.answers
     assert found.remaining == request
 
@@ -173,7 +168,7 @@ def test_answers_come_in_the_order_of_the_request() -> None:
     twice = Resource(BROKER, "1", [])
     lost = Resource(TOPIC, "lost", [Alter("a", SET, "1")])
     request = IncrementalAlterConfigsRequest(resources=[twice, topic, twice, lost])
-    found = screen_incremental(MetadataImage(), request, VIEW)
+    found = screen(MetadataImage(), request, VIEW)
     assert found.remaining.resources == [topic, lost]
     response = IncrementalAlterConfigsResponse(
         responses=[
@@ -206,7 +201,7 @@ def test_the_old_request() -> None:
             resource(BROKER, "", "5"),
         ]
     )
-    found = screen_legacy(request, VIEW)
+    found = screen(MetadataImage(), request, VIEW)
     assert {index: error and error.message for index, error in found.answers.items()} == {
         0: "Invalid value soon for configuration log.retention.ms: Not a number of type LONG",
         1: "Unknown resource type 8",

@@ -1,10 +1,9 @@
 """AlterConfigs and IncrementalAlterConfigs on a broker: its own checks, and forwarding."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.config_changes import (
@@ -43,73 +42,49 @@ class _Answer(Protocol):
     resource_name: str
 
 
-Request_co = TypeVar("Request_co", covariant=True)
-Resource = TypeVar("Resource", bound=_Resource)
+Operation: TypeAlias = tuple[str, int, str | None]
+"""The name of a key, what is done with it, and a value."""
+Request = TypeVar("Request", AlterConfigsRequest, IncrementalAlterConfigsRequest)
 Response = TypeVar("Response", AlterConfigsResponse, IncrementalAlterConfigsResponse)
 
 
 @dataclass(frozen=True, slots=True)
-class Screened(Generic[Request_co]):
+class Screened(Generic[Request]):
     """The broker's own results, by index in the request, and the request to forward.
 
     A result of None is a success for which nothing has to be forwarded.
     """
 
     answers: Mapping[int, RequestError | None]
-    remaining: Request_co
+    remaining: Request
 
 
-def screen_incremental(
-    image: MetadataImage, request: IncrementalAlterConfigsRequest, view: BrokerView
-) -> Screened[IncrementalAlterConfigsRequest]:
-    """Split `request` into the broker's own results and the part to forward."""
+def screen(image: MetadataImage, request: Request, view: BrokerView) -> Screened[Request]:
+    """Split `request` into the broker's own results and the part to forward.
 
-    def check(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> bool:
-        _check_keys(
-            (config.name for config in resource.configs),
-            (
-                config.name
-                for config in resource.configs
-                if config.config_operation != DELETE and config.value is None
-            ),
-        )
-        operations = [
-            (config.name, config.config_operation, config.value) for config in resource.configs
-        ]
-        if resource.resource_type == ResourceType.BROKER_LOGGER:
-            _check_may_change_loggers(view)
-            check_logger_changes(resource.resource_name, operations, node_id=view.node_id)
-            return True
-        _check_resource(image, resource, operations, view)
-        return False
-
-    answers = _screen(request.resources, check)
-    remaining = IncrementalAlterConfigsRequest(
-        resources=_without(request.resources, answers), validate_only=request.validate_only
-    )
-    return Screened(answers, remaining)
-
-
-def screen_legacy(request: AlterConfigsRequest, view: BrokerView) -> Screened[AlterConfigsRequest]:
-    """Split `request`, which replaces whole configurations, into own results and the rest."""
-
-    def check(resource: AlterConfigsRequest.AlterConfigsResource) -> bool:
-        _check_keys(
-            (config.name for config in resource.configs),
-            (config.name for config in resource.configs if config.value is None),
-        )
-        _check_resource(
-            MetadataImage(),
-            resource,
-            [(config.name, SET, config.value) for config in resource.configs],
-            view,
-        )
-        return False
-
-    answers = _screen(request.resources, check)
-    remaining = AlterConfigsRequest(
-        resources=_without(request.resources, answers), validate_only=request.validate_only
-    )
+    AlterConfigs replaces what the image holds, and changes no loggers.
+    """
+    is_incremental = isinstance(request, IncrementalAlterConfigsRequest)
+    stored = image if is_incremental else MetadataImage()
+    counts = Counter((one.resource_type, one.resource_name) for one in request.resources)
+    answers: dict[int, RequestError | None] = {}
+    # Typed Any, as each request has a class of its own for resources.
+    remaining: Any = type(request)(validate_only=request.validate_only)
+    for index, resource in enumerate(request.resources):
+        try:
+            if counts[resource.resource_type, resource.resource_name] > 1:
+                raise invalid_request("Each resource must appear at most once.")
+            operations = [_operation(config) for config in resource.configs]
+            _check_keys(operations)
+            if is_incremental and resource.resource_type == ResourceType.BROKER_LOGGER:
+                _check_may_change_loggers(view)
+                check_logger_changes(resource.resource_name, operations, node_id=view.node_id)
+                answers[index] = None
+            else:
+                _check_resource(stored, resource, operations, view)
+                remaining.resources.append(resource)
+        except RequestError as error:
+            answers[index] = error
     return Screened(answers, remaining)
 
 
@@ -119,50 +94,31 @@ def reassemble(
     response: Response,
 ) -> Response:
     """Return one result per resource of `request`: the broker's own, or the controller's."""
-    kind = type(response)
     answers = _answers(request.resources, own_answers, response.responses)
-    return kind(
-        throttle_time_ms=response.throttle_time_ms,
-        responses=[kind.AlterConfigsResourceResponse(*one) for one in answers],
-    )
+    # Typed Any, as each response has a class of its own for answers.
+    responses: Any = [response.AlterConfigsResourceResponse(*one) for one in answers]
+    response.responses = responses
+    return response
 
 
-def _screen(
-    resources: Sequence[Resource], check: Callable[[Resource], bool]
-) -> Mapping[int, RequestError | None]:
-    """Return the broker's own results; `check` returns True where nothing has to be forwarded."""
-    counts = Counter((resource.resource_type, resource.resource_name) for resource in resources)
-    answers: dict[int, RequestError | None] = {}
-    for index, resource in enumerate(resources):
-        try:
-            if counts[resource.resource_type, resource.resource_name] > 1:
-                raise invalid_request("Each resource must appear at most once.")
-            if check(resource):
-                answers[index] = None
-        except RequestError as error:
-            answers[index] = error
-    return MappingProxyType(answers)
+def _operation(
+    config: AlterConfigsRequest.AlterableConfig | IncrementalAlterConfigsRequest.AlterableConfig,
+) -> Operation:
+    if isinstance(config, AlterConfigsRequest.AlterableConfig):
+        return config.name, SET, config.value
+    return config.name, config.config_operation, config.value
 
 
-def _without(
-    resources: Sequence[Resource], answered: Mapping[int, RequestError | None]
-) -> list[Resource]:
-    return [resource for index, resource in enumerate(resources) if index not in answered]
-
-
-def _check_keys(names: Iterable[str], names_without_value: Iterable[str]) -> None:
-    if any(count > 1 for count in Counter(names).values()):
+def _check_keys(operations: Sequence[Operation]) -> None:
+    if any(count > 1 for count in Counter(name for name, _, _ in operations).values()):
         raise invalid_request("Error due to duplicate config keys")
-    missing = list(names_without_value)
+    missing = [name for name, kind, value in operations if kind != DELETE and value is None]
     if missing:
         raise invalid_request(f"Null value not supported for : {', '.join(missing)}")
 
 
 def _check_resource(
-    image: MetadataImage,
-    resource: _Resource,
-    operations: Sequence[tuple[str, int, str | None]],
-    view: BrokerView,
+    image: MetadataImage, resource: _Resource, operations: Sequence[Operation], view: BrokerView
 ) -> None:
     if resource.resource_type in PASSED_ON:
         return

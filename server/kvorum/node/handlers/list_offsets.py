@@ -165,10 +165,10 @@ async def _partition(
         if not _has_version(asked.timestamp, request.version):
             raise RequestError.with_default_message(ErrorCode.UNSUPPORTED_VERSION)
         served = broker.metadata_topic
-        if served is not None and name == CLUSTER_METADATA_TOPIC:
-            found = await find_offset(served.partition(asked.partition_index), asked.timestamp)
-        else:
+        if served is None or name != CLUSTER_METADATA_TOPIC:
             found = await _in_replica(name, asked, request, broker)
+        else:
+            found = await find_offset(served.partition(asked.partition_index), asked.timestamp)
     except (RequestError, LeaderRefusesError) as error:
         answered.error_code = error.code
         return answered

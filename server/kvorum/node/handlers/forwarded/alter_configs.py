@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvorum.broker.views.alter_configs import reassemble, screen_legacy
+from kvorum.broker.views.alter_configs import reassemble, screen
 from kvorum.controller.apis import alter_configs as decided
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.node.handlers.requesters import view_of
@@ -15,7 +15,7 @@ from kvorum.wire.primitives import Message
 async def answer(request: IncomingRequest[AlterConfigsRequest], broker: BrokerServices) -> Message:
     """Refuse invalid changes of this broker's resources; the controller answers the rest."""
     body = request.body
-    screened = screen_legacy(body, view_of(request, broker))
+    screened = screen(broker.loader.published, body, view_of(request, broker))
     response = AlterConfigsResponse()
     if screened.remaining.resources:
         response = await broker.forwarder.forward_changed(

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvorum.broker.views.alter_configs import reassemble, screen_incremental
+from kvorum.broker.views.alter_configs import reassemble, screen
 from kvorum.controller.apis import incremental_alter_configs as decided
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.node.handlers.requesters import view_of
@@ -20,7 +20,7 @@ async def answer(
 ) -> Message:
     """Refuse invalid changes of this broker's resources; the controller answers the rest."""
     body = request.body
-    screened = screen_incremental(broker.loader.published, body, view_of(request, broker))
+    screened = screen(broker.loader.published, body, view_of(request, broker))
     response = IncrementalAlterConfigsResponse()
     if screened.remaining.resources:
         response = await broker.forwarder.forward_changed(
