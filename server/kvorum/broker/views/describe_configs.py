@@ -59,7 +59,6 @@ def describe_configs(
 def _refuse(
     request: DescribeConfigsRequest, error: RequestError, _version: int
 ) -> DescribeConfigsResponse:
-    """Refuse every resource."""
     return DescribeConfigsResponse(
         results=[_refusal(resource, error.code) for resource in request.resources]
     )

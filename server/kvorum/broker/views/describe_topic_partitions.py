@@ -134,7 +134,6 @@ def _partition(
 def _refuse(
     request: DescribeTopicPartitionsRequest, error: RequestError, _version: int
 ) -> DescribeTopicPartitionsResponse:
-    """Refuse every topic that is named."""
     return DescribeTopicPartitionsResponse(
         topics=[
             DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=error.code)

@@ -38,7 +38,6 @@ def _refusals(
 def _refuse(
     request: DeleteGroupsRequest, error: RequestError, _version: int
 ) -> DeleteGroupsResponse:
-    """Refuse every group."""
     return DeleteGroupsResponse(results=_refusals(request.groups_names, error.code))
 
 

@@ -144,7 +144,6 @@ def _refusal(index: int, code: ErrorCode) -> DeleteRecordsResponse.DeleteRecords
 def _refuse(
     request: DeleteRecordsRequest, error: RequestError, _version: int
 ) -> DeleteRecordsResponse:
-    """Refuse every partition."""
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsResponse.DeleteRecordsTopicResult(

@@ -46,7 +46,6 @@ def _refusal(group_id: str, code: ErrorCode) -> DescribeGroupsResponse.Described
 def _refuse(
     request: DescribeGroupsRequest, error: RequestError, _version: int
 ) -> DescribeGroupsResponse:
-    """Refuse every group."""
     return DescribeGroupsResponse(
         groups=[_refusal(group_id, error.code) for group_id in request.groups]
     )

@@ -84,7 +84,6 @@ def _refusal(
 def _refuse(
     request: DescribeProducersRequest, error: RequestError, _version: int
 ) -> DescribeProducersResponse:
-    """Refuse every partition."""
     return DescribeProducersResponse(
         topics=[
             DescribeProducersResponse.TopicResponse(

@@ -137,7 +137,6 @@ def _no_coordinator(
 def _refuse(
     request: FindCoordinatorRequest, error: RequestError, version: int
 ) -> FindCoordinatorResponse:
-    """Refuse every key, with a text."""
     code, message = error.code, error.message_or_default
     if version < FIRST_VERSION_WITH_MANY_KEYS:
         return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)

@@ -258,7 +258,6 @@ def _is_of_high_watermark(timestamp: int, found: TimestampAndOffset | None) -> b
 
 
 def _refuse(request: ListOffsetsRequest, error: RequestError, _version: int) -> ListOffsetsResponse:
-    """Refuse every partition."""
     return ListOffsetsResponse(
         topics=[_refused_topic(topic, error.code) for topic in request.topics]
     )

@@ -70,7 +70,6 @@ def _response(topics: Iterable[AnsweredTopic]) -> OffsetCommitResponse:
 def _refuse(
     request: OffsetCommitRequest, error: RequestError, _version: int
 ) -> OffsetCommitResponse:
-    """Refuse every partition."""
     return _response(refused_topics(request.topics, error.code))
 
 

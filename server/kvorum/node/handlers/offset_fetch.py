@@ -190,7 +190,6 @@ def _refusal(
 
 
 def _refuse(request: OffsetFetchRequest, error: RequestError, version: int) -> OffsetFetchResponse:
-    """Refuse every group."""
     groups = [_refusal(group, error.code, version) for group in _groups(request, version)]
     return _response(groups, version)
 

@@ -78,7 +78,6 @@ def _refusal(index: int, code: ErrorCode) -> OffsetForLeaderEpochResponse.EpochE
 def _refuse(
     request: OffsetForLeaderEpochRequest, error: RequestError, _version: int
 ) -> OffsetForLeaderEpochResponse:
-    """Refuse every partition."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(

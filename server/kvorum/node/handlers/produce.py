@@ -436,7 +436,6 @@ def _demand_no_error(responses: list[ProduceResponse.TopicProduceResponse]) -> N
 
 
 def _refuse(request: ProduceRequest, error: RequestError, _version: int) -> ProduceResponse:
-    """Refuse every partition."""
     return ProduceResponse(
         responses=[
             ProduceResponse.TopicProduceResponse(

@@ -109,7 +109,6 @@ async def verified_transaction(
 def _refuse(
     request: TxnOffsetCommitRequest, error: RequestError, version: int
 ) -> TxnOffsetCommitResponse:
-    """Refuse every partition."""
     code = error.code
     is_loading = code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     if is_loading and version < FIRST_VERSION_THAT_KNOWS_LOADING:

@@ -143,7 +143,6 @@ def _response(codes: dict[int, dict[TopicPartition, ErrorCode]]) -> WriteTxnMark
 def _refuse(
     request: WriteTxnMarkersRequest, error: RequestError, _version: int
 ) -> WriteTxnMarkersResponse:
-    """Refuse every partition."""
     codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
     for wanted in request.markers:
         codes[wanted.producer_id] = dict.fromkeys(_partitions(wanted), error.code)
