@@ -4,14 +4,26 @@ import asyncio
 import struct
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Self
+from typing import Final, Self
 
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.messages.api_versions import ApiVersionsResponse
 
 AnswerFrame = Callable[[bytes], Awaitable[bytes | None]]
 """Returns what to send, size and all: b"" leaves the client waiting, None hangs up."""
 HOST = "127.0.0.1"
+QUORUM_KEYS: Final = (
+    ApiKey.FETCH,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.DESCRIBE_QUORUM,
+    ApiKey.FETCH_SNAPSHOT,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER,
+)
 
 
 class FrameServer:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.support.frame_server import FrameServer, all_versions
+from tests.support.frame_server import QUORUM_KEYS, FrameServer, all_versions
 from tests.support.waiting import PATIENCE_S, wait_for_event
 
 from kvorum.metadata.address import Address
@@ -30,18 +30,6 @@ from kvorum.wire.primitives import Message
 
 CLUSTER_ID = "QP3oa5oOQxCSVFlV2ZtYOg"
 LISTENER = "CONTROLLER"
-QUORUM_KEYS = (
-    ApiKey.FETCH,
-    ApiKey.API_VERSIONS,
-    ApiKey.VOTE,
-    ApiKey.BEGIN_QUORUM_EPOCH,
-    ApiKey.END_QUORUM_EPOCH,
-    ApiKey.DESCRIBE_QUORUM,
-    ApiKey.FETCH_SNAPSHOT,
-    ApiKey.ADD_RAFT_VOTER,
-    ApiKey.REMOVE_RAFT_VOTER,
-    ApiKey.UPDATE_RAFT_VOTER,
-)
 QUICK = RaftConfig(
     election_timeout_ms=150, fetch_timeout_ms=400, request_timeout_ms=1000, shutdown_timeout_ms=1000
 )
@@ -127,7 +115,7 @@ class QuorumServer(FrameServer):
         request = request_class(header.request_api_key).decode(bytes(body), version)
         if isinstance(request, ApiVersionsRequest):
             response: Message = ApiVersionsResponse(
-                api_keys=all_versions(QUORUM_KEYS),
+                api_keys=all_versions([ApiKey.API_VERSIONS, *QUORUM_KEYS]),
                 supported_features=[ApiVersionsResponse.SupportedFeatureKey("kraft.version", 0, 1)],
             )
         elif self.node is None:

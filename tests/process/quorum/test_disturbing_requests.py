@@ -11,13 +11,13 @@ from typing import Any, Final
 import pytest
 from tests.process.quorum.peer_requests import Setting, now_in
 from tests.process.quorum.unharmed_quorum import assert_no_bugs, assert_unharmed, commit_topic
+from tests.support.frame_server import QUORUM_KEYS
 from tests.support.garbage import CUT_OFF
 from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.random_messages import random_message
 from tests.support.raw_client import RawClient, sized_frame
 
-from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
@@ -26,17 +26,6 @@ from kvorum.wire.primitives import Message
 
 # Epochs are 32 bits: the highest is left for an election, so the one before is the last to enter.
 LAST_EPOCH: Final = 2**31 - 1
-QUORUM_KEYS: Final = (
-    ApiKey.FETCH,
-    ApiKey.VOTE,
-    ApiKey.BEGIN_QUORUM_EPOCH,
-    ApiKey.END_QUORUM_EPOCH,
-    ApiKey.DESCRIBE_QUORUM,
-    ApiKey.FETCH_SNAPSHOT,
-    ApiKey.ADD_RAFT_VOTER,
-    ApiKey.REMOVE_RAFT_VOTER,
-    ApiKey.UPDATE_RAFT_VOTER,
-)
 INVALID_REQUEST: Final = ErrorCode.INVALID_REQUEST
 RANDOM_REQUESTS: Final = 3000
 NOWHERE: Final = BeginQuorumEpochRequest.LeaderEndpoint("CONTROLLER", "127.0.0.1", 1)
