@@ -23,9 +23,13 @@ MUTANTS = (
         id="KAFKA-14009",
         cause="the rebalance timeout that a static member came back with was ignored",
         breaks="length of a rebalance",
-        within="StaticRejoin.decide",
-        old="self.rebalance_timeout_ms",
-        new="old.rebalance_timeout_ms",
+        within="Join._update",
+        old="rebalance_timeout_ms=self._rebalance_timeout_ms(),",
+        new="""
+            rebalance_timeout_ms=self._rebalance_timeout_ms()
+            if self.request.member_id
+            else member.rebalance_timeout_ms,
+        """,
     ),
     conformity_bug(
         id="KAFKA-14201",
@@ -54,7 +58,7 @@ MUTANTS = (
         id="KAFKA-10284",
         cause="the new id of a static member was only in memory",
         breaks="static membership",
-        within="StaticRejoin.decide",
+        within="Join._rejoin",
         old="return Decision((new_group_record(group, assignment),), append)",
         new="""
             append.completed(self.rebalance.now_ms)

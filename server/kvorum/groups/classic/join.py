@@ -5,9 +5,9 @@ from typing import Final
 
 from kvorum.groups.append_errors import append_error_to_response_error
 from kvorum.groups.classic.rebalance import Rebalance
-from kvorum.groups.classic.static_rejoin import StaticRejoin
+from kvorum.groups.classic.static_rejoin import StaticRejoinAppend, replace_static_member
 from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.classic_group.group_records import new_empty_group_record
+from kvorum.groups.classic_group.group_records import new_empty_group_record, new_group_record
 from kvorum.groups.classic_group.member import ClassicGroupMember, SupportedProtocol
 from kvorum.groups.classic_group.state import ClassicGroupState
 from kvorum.groups.effects import JoinPromise, MemberHeartbeat
@@ -86,18 +86,29 @@ class Join:
         self._refuse(member_id, ErrorCode.MEMBER_ID_REQUIRED)
         return NO_DECISION
 
-    def _rejoin(self, instance_id: str, existing: str, member_id: str) -> Decision:
-        rejoin = StaticRejoin(
-            rebalance=self.rebalance,
-            group=self.group,
-            version=self.context.version,
-            group_instance_id=instance_id,
-            protocols=self._protocols(),
-            rebalance_timeout_ms=self._rebalance_timeout_ms(),
-            session_timeout_ms=self.request.session_timeout_ms,
-            promise=self.promise,
+    def _rejoin(self, instance_id: str, old_member_id: str, new_member_id: str) -> Decision:
+        """Replace a static member; a stable group goes on if it keeps its protocol (KIP-345)."""
+        group, version = self.group, self.context.version
+        leader = group.leader_id
+        old = group.members.get(old_member_id)
+        if old is None:
+            raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        new = replace_static_member(self.rebalance, group, instance_id, old, new_member_id)
+        self.rebalance.reschedule_heartbeat(group, new)
+        append = StaticRejoinAppend(
+            self.rebalance, group, version, instance_id, self.promise, leader, old, new
         )
-        return rejoin.decide(existing, member_id)
+        self._update(new)
+        if group.is_in(ClassicGroupState.STABLE):
+            if (group.protocol_name or "") != group.select_protocol():
+                return self.rebalance.maybe_prepare_or_complete_join(group)
+            assignment = {one.member_id: one.assignment for one in group.members.values()}
+            return Decision((new_group_record(group, assignment),), append)
+        if group.is_in(ClassicGroupState.COMPLETING_REBALANCE):
+            return self.rebalance.prepare(group)
+        if not group.is_in(ClassicGroupState.PREPARING_REBALANCE):
+            raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return self.rebalance.maybe_complete_join(group)
 
     def _join_existing_member(self) -> Decision:
         group = self.group
@@ -113,13 +124,7 @@ class Join:
         elif self._is_for_current_generation(member_id, is_unchanged=is_unchanged):
             self.shard.outbox.answer_join(self.promise, group.join_response(member_id))
         else:
-            group.update_member(
-                member,
-                protocols=self._protocols(),
-                rebalance_timeout_ms=self._rebalance_timeout_ms(),
-                session_timeout_ms=self.request.session_timeout_ms,
-                promise=self.promise,
-            )
+            self._update(member)
             return self.rebalance.maybe_prepare_or_complete_join(group)
         return NO_DECISION
 
@@ -149,6 +154,15 @@ class Join:
         group.add(member, self.promise)
         self.rebalance.reschedule_heartbeat(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
         return self.rebalance.maybe_prepare_or_complete_join(group)
+
+    def _update(self, member: ClassicGroupMember) -> None:
+        self.group.update_member(
+            member,
+            protocols=self._protocols(),
+            rebalance_timeout_ms=self._rebalance_timeout_ms(),
+            session_timeout_ms=self.request.session_timeout_ms,
+            promise=self.promise,
+        )
 
     def _protocols(self) -> tuple[SupportedProtocol, ...]:
         return tuple(

@@ -6,12 +6,8 @@ from typing import Final
 from kvorum.groups.append_errors import append_error_to_response_error
 from kvorum.groups.classic.rebalance import Rebalance
 from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.classic_group.group_records import new_group_record
-from kvorum.groups.classic_group.member import ClassicGroupMember, SupportedProtocol
-from kvorum.groups.classic_group.state import ClassicGroupState
+from kvorum.groups.classic_group.member import ClassicGroupMember
 from kvorum.groups.effects import JoinPromise
-from kvorum.groups.results import Decision
-from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.join_group import JoinGroupResponse
 from kvorum.wire.messages.sync_group import SyncGroupResponse
@@ -19,55 +15,15 @@ from kvorum.wire.messages.sync_group import SyncGroupResponse
 _FIRST_VERSION_WITH_SKIP_ASSIGNMENT: Final = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StaticRejoin:
-    """The replacement of a member by one with another id and the same instance id."""
+@dataclass(frozen=True, slots=True)
+class StaticRejoinAppend:
+    """The append of the record with a replaced member; when it fails, the old one is back."""
 
     rebalance: Rebalance
     group: ClassicGroup
     version: int
     group_instance_id: str
-    protocols: tuple[SupportedProtocol, ...]
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
     promise: JoinPromise
-
-    def decide(self, old_member_id: str, new_member_id: str) -> Decision:
-        """Replace the member; a stable group goes on if it keeps its protocol."""
-        group = self.group
-        leader = group.leader_id
-        old = group.members.get(old_member_id)
-        if old is None:
-            raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        new = replace_static_member(
-            self.rebalance, group, self.group_instance_id, old, new_member_id
-        )
-        self.rebalance.reschedule_heartbeat(group, new)
-        append = StaticRejoinAppend(self, leader, old, new)
-        group.update_member(
-            new,
-            protocols=self.protocols,
-            rebalance_timeout_ms=self.rebalance_timeout_ms,
-            session_timeout_ms=self.session_timeout_ms,
-            promise=self.promise,
-        )
-        if group.is_in(ClassicGroupState.STABLE):
-            if (group.protocol_name or "") != group.select_protocol():
-                return self.rebalance.maybe_prepare_or_complete_join(group)
-            assignment = {one.member_id: one.assignment for one in group.members.values()}
-            return Decision((new_group_record(group, assignment),), append)
-        if group.is_in(ClassicGroupState.COMPLETING_REBALANCE):
-            return self.rebalance.prepare(group)
-        if not group.is_in(ClassicGroupState.PREPARING_REBALANCE):
-            raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        return self.rebalance.maybe_complete_join(group)
-
-
-@dataclass(frozen=True, slots=True)
-class StaticRejoinAppend:
-    """The append of the record with a replaced member; when it fails, the old one is back."""
-
-    rejoin: StaticRejoin
     leader: str | None
     """The member that led before the replacement."""
     old: ClassicGroupMember
@@ -79,8 +35,8 @@ class StaticRejoinAppend:
         A leader learns that it leads only in versions that can have it skip the assignment: in
         older ones, the id of the old leader keeps it from assigning again (KIP-814).
         """
-        group = self.rejoin.group
-        may_skip = self.rejoin.version >= _FIRST_VERSION_WITH_SKIP_ASSIGNMENT
+        group = self.group
+        may_skip = self.version >= _FIRST_VERSION_WITH_SKIP_ASSIGNMENT
         is_leader = may_skip and group.is_leader(self.new.member_id)
         if self.new.awaiting_join is None:
             return
@@ -93,11 +49,11 @@ class StaticRejoinAppend:
             leader=(group.leader_id if may_skip else self.leader) or "",
             skip_assignment=is_leader,
         )
-        self.rejoin.rebalance.answer_join(group, self.new, response)
+        self.rebalance.answer_join(group, self.new, response)
 
     def failed(self, error: ErrorCode, _: int) -> None:
         """Put the old member back with its protocols and timeouts, and answer with the error."""
-        group = self.rejoin.group
+        group = self.group
         group.update_member(
             self.new,
             protocols=self.old.supported_protocols,
@@ -109,13 +65,9 @@ class StaticRejoinAppend:
             # It left meanwhile. Kafka's callback fails here, and the join is never answered.
             return
         restored = replace_static_member(
-            self.rejoin.rebalance,
-            group,
-            self.rejoin.group_instance_id,
-            self.new,
-            self.old.member_id,
+            self.rebalance, group, self.group_instance_id, self.new, self.old.member_id
         )
-        self.rejoin.rebalance.reschedule_heartbeat(group, restored)
+        self.rebalance.reschedule_heartbeat(group, restored)
         response = JoinGroupResponse(
             error_code=append_error_to_response_error(error),
             generation_id=group.generation_id,
@@ -123,7 +75,7 @@ class StaticRejoinAppend:
             protocol_type=group.protocol_type,
             leader=self.leader or "",
         )
-        self.rejoin.rebalance.shard.outbox.answer_join(self.rejoin.promise, response)
+        self.rebalance.shard.outbox.answer_join(self.promise, response)
 
 
 def replace_static_member(
