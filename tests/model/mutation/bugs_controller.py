@@ -155,8 +155,8 @@ MUTANTS = (
         cause="a request that changes metadata was answered before the change was committed",
         breaks="P25",
         within="QuorumController._run",
-        old="self._committed_at(claim.pending.last_offset)",
-        new="asyncio.sleep(0)",
+        old="await committed",
+        new="await asyncio.sleep(0)",
     ),
     liveness_bug(
         id="KAFKA-13104",

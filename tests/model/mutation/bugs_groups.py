@@ -24,11 +24,13 @@ MUTANTS = (
         cause="the rebalance timeout that a static member came back with was ignored",
         breaks="length of a rebalance",
         within="Join._update",
-        old="rebalance_timeout_ms=self._rebalance_timeout_ms(),",
+        old="self._rebalance_timeout_ms()",
         new="""
-            rebalance_timeout_ms=self._rebalance_timeout_ms()
-            if self.request.member_id
-            else member.rebalance_timeout_ms,
+            (
+                self._rebalance_timeout_ms()
+                if self.request.member_id
+                else member.rebalance_timeout_ms
+            )
         """,
     ),
     conformity_bug(
@@ -188,7 +190,7 @@ MUTANTS = (
         cause="offsets of a deleted topic stayed",
         breaks="offsets are of one topic",
         within="OffsetStore.tombstones_of_topic",
-        old="offset.topic_id in {ZERO_UUID, topic.topic_id}",
+        old="offset.topic_id in {ZERO_UUID, topic.id}",
         new="offset.topic_id == ZERO_UUID",
     ),
     safety_bug(
