@@ -83,25 +83,13 @@ class QuorumReassignmentManager:
         text = recorded_target_voters(self._loader.published)
         return None if text is None or self._proxy is None else self._proxy.describe(text)
 
-    # Both are imported with the first target voters: most quorums never have any, and every start
-    # would be later.
-
     def _begin(self) -> QuorumReassignment:
+        # Imported with the first target voters: most quorums never have any, and every start would
+        # be later.
         from kvorum.node.controller.quorum_reassignment import QuorumReassignment  # noqa: PLC0415 - see above
 
         return QuorumReassignment(
             self._controller, raft=self._raft, loader=self._loader, clock=self._clock
-        )
-
-    def _begin_as_proxy(self) -> QuorumReassignmentProxy:
-        from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy  # noqa: PLC0415 - see above
-
-        return QuorumReassignmentProxy(
-            self._controller,
-            raft=self._raft,
-            loader=self._loader,
-            clock=self._clock,
-            outgoing=self._outgoing,
         )
 
     async def _run(self) -> None:
@@ -125,7 +113,15 @@ class QuorumReassignmentManager:
         if self._raft.is_leader:
             await self._take_steps_as_leader()
             return
-        self._proxy = self._begin_as_proxy()
+        from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy  # noqa: PLC0415 - see above
+
+        self._proxy = QuorumReassignmentProxy(
+            self._controller,
+            raft=self._raft,
+            loader=self._loader,
+            clock=self._clock,
+            outgoing=self._outgoing,
+        )
         try:
             await self._proxy.take_steps()
         finally:
