@@ -127,7 +127,12 @@ def _wanted_topics(
         known = [topic for topic in found.values() if topic is not None]
         unknown = [topic_id for topic_id, topic in found.items() if topic is None]
         # The id of a topic is not secret, but its name may be.
-        return [_unknown_id(topic_id) for topic_id in unknown] + [
+        return [
+            MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
+            )
+            for topic_id in unknown
+        ] + [
             _topic(image, topic, view)
             if may_describe(topic.name, view)
             else MetadataResponseTopic(error_code=REFUSED, name=None, topic_id=topic.id)
@@ -152,12 +157,6 @@ def _named_topics(
         else:
             existing.append(_topic(image, topic, view))
     return existing + missing + refused
-
-
-def _unknown_id(topic_id: bytes) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id
-    )
 
 
 def _unknown_name(name: str) -> MetadataResponseTopic:

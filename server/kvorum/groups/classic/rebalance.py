@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from kvorum.groups.append_errors import append_error_to_response_error
 from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.classic_group.group_records import new_group_record
 from kvorum.groups.classic_group.member import ClassicGroupMember
@@ -81,7 +80,10 @@ class Rebalance:
             # If it cannot be appended, it is written again with the next generation.
             return Decision((new_group_record(group, {}),))
         for member in group.members.values():
-            self._complete_join_of(group, member)
+            self.answer_join(group, member, group.join_response(member.member_id))
+            self.reschedule_heartbeat(group, member)
+            member.is_new = False
+            group.pending_sync_members.add(member.member_id)
         timeout = SyncPhase(group.group_id, group.generation_id)
         self.shard.outbox.set_timer(timeout, group.rebalance_timeout_ms)
         return NO_DECISION
@@ -179,20 +181,9 @@ class Rebalance:
             member.awaiting_sync = None
             self.reschedule_heartbeat(group, member)
 
-    def on_append_failed(self, group: ClassicGroup, error: ErrorCode) -> None:
-        """Begin again after the assignment of a generation could not be written."""
-        self.reset_assignment(group, append_error_to_response_error(error))
-        self.maybe_prepare_or_complete_join(group)
-
     def _await_joins(self, group: ClassicGroup) -> None:
         self.shard.outbox.set_timer(JoinPhase(group.group_id), group.rebalance_timeout_ms)
 
     def _remove(self, group: ClassicGroup, member_id: str) -> None:
         group.remove(member_id)
         self.shard.outbox.cancel_timer(heartbeat_key(group.group_id, member_id))
-
-    def _complete_join_of(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
-        self.answer_join(group, member, group.join_response(member.member_id))
-        self.reschedule_heartbeat(group, member)
-        member.is_new = False
-        group.pending_sync_members.add(member.member_id)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from kvorum.groups.append_errors import append_error_to_response_error
 from kvorum.groups.classic.rebalance import Rebalance
 from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.classic_group.group_records import new_group_record
@@ -36,7 +37,9 @@ class AssignmentAppend:
     def failed(self, error: ErrorCode, now_ms: int) -> None:
         """Begin the rebalance again, unless another one has begun."""
         if self._is_current():
-            Rebalance(self.shard, now_ms).on_append_failed(self.group, error)
+            rebalance = Rebalance(self.shard, now_ms)
+            rebalance.reset_assignment(self.group, append_error_to_response_error(error))
+            rebalance.maybe_prepare_or_complete_join(self.group)
 
     def _is_current(self) -> bool:
         is_completing = self.group.is_in(ClassicGroupState.COMPLETING_REBALANCE)
