@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from tests.node.embedded_cluster import prepare_node
 
-from kvorum.node.fault import ServerFault
-from kvorum.node.running_server import ServerClosing
+from kvorum.node.running_server import ServerClosing, ServerFault
 from kvorum.storage.errors import StorageError
 
 pytestmark = pytest.mark.asyncio

@@ -10,10 +10,9 @@ from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.endpoints import Sockets
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.fault import ServerFault
 from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.node.outbound.outgoing import Outgoing
-from kvorum.node.running_server import RunningServer, start_server
+from kvorum.node.running_server import RunningServer, ServerFault, start_server
 from kvorum.node.shared_server import ServerEnvironment, SharedServer
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem, RealFileSystem

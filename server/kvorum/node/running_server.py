@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack
@@ -13,8 +14,8 @@ from kvorum.node.broker_server import BrokerServer
 from kvorum.node.controller_server import ControllerServer
 from kvorum.node.directories import open_directories
 from kvorum.node.endpoints import bind_listeners, check_advertised
+from kvorum.node.errors import NodeFailedError
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.fault import ServerFault
 from kvorum.node.serving.socket_server import bind
 from kvorum.node.shared_server import ServerEnvironment, SharedServer, open_shared_server
 from kvorum.node.snapshot_generator import SnapshotGenerator
@@ -22,6 +23,27 @@ from kvorum.node.started_roles import StartedRoles
 from kvorum.storage.errors import StorageError
 
 _log = logging.getLogger(__name__)
+
+
+class ServerFault:
+    """The reason why a server cannot continue; later failures are ignored."""
+
+    def __init__(self) -> None:
+        self.error: NodeFailedError | None = None
+        """The reason, None while the server can continue."""
+        self._has_failed = asyncio.Event()
+
+    def note(self, error: Exception) -> None:
+        """Record that `error` ended a part that the server needs."""
+        if self.error is None:
+            self.error = NodeFailedError(str(error))
+            self._has_failed.set()
+
+    async def wait(self) -> NodeFailedError:
+        """Wait for the first failure and return it."""
+        await self._has_failed.wait()
+        assert self.error is not None
+        return self.error
 
 
 class RunningServer(NamedTuple):
