@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.effects import Effects, JoinPromise, SetTimer, SyncPromise, Timeout
+from kvorum.groups.effects import Effects, JoinPromise, Promise, SetTimer, SyncPromise, Timeout
 from kvorum.groups.records import decode_record
 from kvorum.groups.results import CoordinatorResult
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
@@ -60,7 +60,7 @@ class Driver:
         self.has_reverted = False
         """Whether an append failed since the start or the last load."""
         self._pending: deque[CoordinatorResult[Any]] = deque()
-        self._promises: dict[JoinPromise | SyncPromise, str] = {}
+        self._promises: dict[Promise[Any], str] = {}
         self._answers: list[str] = []
         self.shard = GroupCoordinatorShard(settings, new_uuid)
         self._take(self.shard.on_loaded(0))

@@ -1,7 +1,8 @@
 """The connection to the leader of one epoch: one at a time, and a new one for another leader."""
 
 import pytest
-from tests.support.fake_node import HOST, FakeNode
+from tests.support.fake_node import FakeNode
+from tests.support.frame_server import HOST
 
 from kvorum.metadata.address import Address
 from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection

@@ -87,10 +87,7 @@ class FakeNode(FrameServer):
         header, body = decode_request_frame(frame)
         key, version = header.request_api_key, header.request_api_version
         request = request_class(key).decode(body, version)
-        requests = [message_class(f"{name}Request") for name in ("ApiVersions", *self._answers)]
-        answer: Message | None = ApiVersionsResponse(
-            api_keys=all_versions(one.API_KEY or 0 for one in requests)
-        )
+        answer: Message | None = self._versions()
         if key != ApiKey.API_VERSIONS:
             self.asked.append(request)
             answer = self._answers[request.NAME.removesuffix("Request")](request)
@@ -101,6 +98,10 @@ class FakeNode(FrameServer):
         return with_size(
             encode_response_frame(answer, version=version, correlation_id=header.correlation_id)
         )
+
+    def _versions(self) -> ApiVersionsResponse:
+        requests = [message_class(f"{name}Request") for name in ("ApiVersions", *self._answers)]
+        return ApiVersionsResponse(api_keys=all_versions(one.API_KEY or 0 for one in requests))
 
 
 def client_of(settings: AdminSettings, warnings: list[str] | None = None) -> AdminClient:

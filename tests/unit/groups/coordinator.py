@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.effects import Effects, JoinPromise, SetTimer, SyncPromise, Timeout
+from kvorum.groups.effects import Effects, JoinPromise, Promise, SetTimer, SyncPromise, Timeout
 from kvorum.groups.records import decode_record
 from kvorum.groups.results import CoordinatorResult
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
@@ -63,7 +63,7 @@ class Coordinator:
         self.protocol_type = "consumer"
         self.log: list[tuple[int, bytes, bytes | None]] = []
         self.timers: dict[str, tuple[int, Timeout]] = {}
-        self._answers: dict[JoinPromise | SyncPromise, Any] = {}
+        self._answers: dict[Promise[Any], Any] = {}
         self._ids = 0
         self.shard = GroupCoordinatorShard(self.settings, self._new_uuid)
         self._take(self.shard.on_loaded(0))
