@@ -216,9 +216,9 @@ def _check_roles(
             "set of bootstrap controllers or controller.quorum.voters must contain a parseable set "
             "of controllers."
         )
-    if role_names == {"broker"}:
+    if role_names == frozenset({"broker"}):
         return _check_broker_role(values, listeners, quorum)
-    if role_names == {"controller"}:
+    if role_names == frozenset({"controller"}):
         return _check_controller_role(values, listeners, quorum)
     return _check_combined_role(values, listeners, quorum)
 
