@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from random import Random
-from typing import Protocol
 
 from kvorum.node.event_loop import Timer
 from kvorum.simulation.events import Event, Events, NodeClock
@@ -14,27 +13,28 @@ ROUNDING_MS = 1e-6
 """Added to every deadline, so that the node's clock has reached it when the event comes."""
 
 
-class Turns(Protocol):
-    """The turns of one process: its callbacks run in them, and are checked afterwards."""
-
-    def turn(self, callback: Callable[[], None]) -> None:
-        """Call back as one event of the process, now or after its pause."""
-        ...
-
-    def do_work(self, work: Callable[[], object]) -> None:
-        """Do a blocking piece of work; raise the work's own errors."""
-        ...
-
-
 class SimulatedRuntime:
-    """The runtime of one process; a process that has ended gets no turn."""
+    """The runtime of one process; a process that has ended gets no turn.
 
-    def __init__(self, events: Events, clock: NodeClock, random: Random, *, turns: Turns) -> None:
+    `turn` calls back as one event of the process, now or after its pause. `do_work` does a blocking
+    piece of work, and raises the work's own errors.
+    """
+
+    def __init__(
+        self,
+        events: Events,
+        clock: NodeClock,
+        random: Random,
+        *,
+        turn: Callable[[Callable[[], None]], None],
+        do_work: Callable[[Callable[[], object]], object] = lambda work: work(),
+    ) -> None:
         self.work_count = 0
         self._events = events
         self._clock = clock
         self._random = random
-        self._turns = turns
+        self._turn = turn
+        self._do_work = do_work
 
     def monotonic_ms(self) -> float:
         """Return the node's monotonic time."""
@@ -46,7 +46,7 @@ class SimulatedRuntime:
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call back in a turn of its own."""
-        self._events.after(0.0, lambda: self._turns.turn(callback))
+        self._events.after(0.0, lambda: self._turn(callback))
 
     def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
         """Call back in a turn of its own."""
@@ -73,7 +73,7 @@ class SimulatedRuntime:
         def do_work() -> None:
             error: Exception | None = None
             try:
-                self._turns.do_work(work)
+                self._do_work(work)
             except Exception as raised:  # noqa: BLE001 - the caller gets the error
                 error = raised
             self._later(TELLING_MS_MEAN, lambda: tell(error))
@@ -93,12 +93,12 @@ class SimulatedRuntime:
 
     def _later(self, mean_ms: float, callback: Callable[[], None]) -> None:
         delay_ms = self._random.expovariate(1.0) * mean_ms
-        self._events.after(delay_ms, lambda: self._turns.turn(callback))
+        self._events.after(delay_ms, lambda: self._turn(callback))
 
     def plan(self, deadline_ms: float, callback: Callable[[], None]) -> Event:
         """Plan a callback for a time of the node's clock."""
         at_ms = self._clock.world_ms(deadline_ms) + ROUNDING_MS
-        return self._events.at(at_ms, lambda: self._turns.turn(callback))
+        return self._events.at(at_ms, lambda: self._turn(callback))
 
 
 class SimulatedTimer:

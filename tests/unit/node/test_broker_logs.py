@@ -56,7 +56,9 @@ class Broker:
     def __init__(self, settings: LogSettings = SETTINGS) -> None:
         self.files = WatchedFiles()
         self._events = Events()
-        runtime = SimulatedRuntime(self._events, NodeClock(self._events), Random(1), turns=self)
+        runtime = SimulatedRuntime(
+            self._events, NodeClock(self._events), Random(1), turn=self.turn, do_work=self.do_work
+        )
         broker = ThisBroker(
             id=1, epoch=lambda: 1, image=MetadataImage, runtime=runtime, on_failure=self._fail
         )

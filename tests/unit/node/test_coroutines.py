@@ -21,25 +21,13 @@ from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 
 
-class Turns:
-    """Every turn is a turn of the only process."""
-
-    def turn(self, callback: object) -> None:
-        assert callable(callback)
-        callback()
-
-    def do_work(self, work: object) -> None:
-        assert callable(work)
-        work()
-
-
 class World:
     """Simulated time, and a list of what happened in it."""
 
     def __init__(self) -> None:
         self.events = Events()
         self.runtime = SimulatedRuntime(
-            self.events, NodeClock(self.events), Random(1), turns=Turns()
+            self.events, NodeClock(self.events), Random(1), turn=lambda callback: callback()
         )
         self.said: list[object] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.simulation.disk import MountedDisk
@@ -30,7 +31,7 @@ class Broker:
     ) -> None:
         self.id = node.node_id
         self._around = around
-        self._on_crash = on_crash
+        self._on_error = partial(on_crash, self)
         self.process = Process(around.events, around.random, node, self._on_error)
         for disk, root in zip(self.process.disks, ROOTS, strict=True):
             disk.mount().make_directory(root)
@@ -70,9 +71,6 @@ class Broker:
         session = BrokerSession(self.id, self._around, self.process, disks, self._on_error)
         self._session = session
         session.begin()
-
-    def _on_error(self, error: BaseException) -> None:
-        self._on_crash(self, error)
 
     def stop(self) -> None:
         """Ask for a controlled shutdown."""

@@ -99,7 +99,7 @@ class BrokerSession:
             epoch=lambda: self.epoch,
             image=lambda: self.image,
             runtime=SimulatedRuntime(
-                around.events, process.node.clock, around.random, turns=process.turns()
+                around.events, process.node.clock, around.random, turn=process.turn()
             ),
             on_failure=on_failure,
         )

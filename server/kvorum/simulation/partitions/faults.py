@@ -110,7 +110,7 @@ class Budget:
 
 
 class Faults:
-    """Strikes brokers, the network, controllers and disks, until `stop`."""
+    """Strikes brokers, the network, controllers and disks, until it `is_over`."""
 
     def __init__(
         self,
@@ -123,6 +123,7 @@ class Faults:
         self.budget = Budget(around, partitions)
         self._planned: dict[int, bool] = {}
         self.is_over = False
+        """Whether nothing more strikes; what is planned for a disk still happens."""
 
     def next(self) -> None:
         """Strike once, and plan the next time."""
@@ -137,10 +138,6 @@ class Faults:
         )
         self._random.choice(strikes)(broker)
         self._around.events.after(self._random.expovariate(1 / STRIKE_MS), self.next)
-
-    def stop(self) -> None:
-        """Strike no more; what is planned for a disk still happens."""
-        self.is_over = True
 
     def on_crash(self, broker: Broker, error: BaseException) -> None:
         """Take note of a process that has ended by itself, as planned."""

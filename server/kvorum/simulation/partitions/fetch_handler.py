@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from random import Random
 from typing import Final, TypeVar, cast
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
@@ -60,10 +59,11 @@ class FetchHandler:
 
     def _respond(self, request: FetchRequest, reply: Reply, version: int) -> None:
         response = self._response(request, version)
-        delay_ms = _time_in_socket_ms(self._around.random)
-        if not delay_ms:
+        random = self._around.random
+        if random.random() >= _FULL_SOCKET:
             reply(_sent(response))
             return
+        delay_ms = random.uniform(0, _FULL_SOCKET_MS_MAX)
         self._around.events.after(delay_ms, self._guard(lambda: reply(_sent(response))))
 
     def _response(self, request: FetchRequest, version: int) -> FetchResponse:
@@ -138,10 +138,6 @@ def _replica(request: FetchRequest) -> FetchingReplica | None:
     if state.replica_id >= 0:
         return FetchingReplica(state.replica_id, state.replica_epoch)
     return FetchingReplica(request.replica_id, NO_EPOCH) if request.replica_id >= 0 else None
-
-
-def _time_in_socket_ms(random: Random) -> float:
-    return random.uniform(0, _FULL_SOCKET_MS_MAX) if random.random() < _FULL_SOCKET else 0.0
 
 
 def _sent(response: FetchResponse) -> FetchResponse | None:

@@ -95,8 +95,8 @@ class GroupHandler:
 
         def then(result: Message | RequestError) -> None:
             if isinstance(result, RequestError):
-                result = _api_of(request).refuse(request, result, version)
-            self._note(request, result, asked_ms)
+                result = _APIS[type(request)].refuse(request, result, version)
+            self._in_own_event(partial(self._check, request, result, asked_ms))
             reply(result)
 
         try:
@@ -146,13 +146,14 @@ class GroupHandler:
     def fetch(self, request: OffsetFetchRequest, reply: Reply) -> None:
         """Answer with offsets; what the present coordinator answers is checked."""
         (group,) = request.groups
-        open_before = self._open_partitions(group.group_id)
+        ledger = self._group(group.group_id)
+        open_before = ledger.open_partitions()
 
         def then(result: OffsetFetchResponseGroup | RequestError) -> None:
             if isinstance(result, RequestError):
                 result = OffsetFetchResponseGroup(group_id=group.group_id, error_code=result.code)
             elif self._is_present_coordinator():
-                still_open = open_before & self._open_partitions(group.group_id)
+                still_open = open_before & ledger.open_partitions()
                 unstable = still_open if request.require_stable else frozenset[int]()
                 self._in_own_event(partial(self._check_offsets, result, unstable))
             reply(OffsetFetchResponse(groups=[result]))
@@ -164,9 +165,6 @@ class GroupHandler:
                 then(self._service.fetch_offsets(group))
         except RequestError as error:
             then(error)
-
-    def _open_partitions(self, group_id: str) -> frozenset[int]:
-        return self._group(group_id).open_partitions()
 
     def _check_offsets(self, answer: OffsetFetchResponseGroup, unstable: frozenset[int]) -> None:
         group = self._group(answer.group_id)
@@ -212,9 +210,6 @@ class GroupHandler:
 
         self._around.events.after(longest_ms, self._process.guard(demand))
         return answered
-
-    def _note(self, request: Message, answer: Message, asked_ms: float) -> None:
-        self._in_own_event(partial(self._check, request, answer, asked_ms))
 
     def _in_own_event(self, check: Callable[[], None]) -> None:
         """Check now; raise what is broken in an event of its own, where no handler swallows it."""
@@ -269,10 +264,6 @@ class GroupHandler:
             and partition.is_offset_available
             and any(True for _ in self._service.runtime.active_shards())
         )
-
-
-def _api_of(request: Message) -> BrokerApi[Any]:
-    return _APIS[type(request)]
 
 
 def _throw(error: PropertyViolatedError) -> None:

@@ -52,7 +52,8 @@ class SimulatedControllerChannel:
     def ask(self, request: Message, on_answer: Reply, *, delay_ms: float = 0) -> None:
         """Send a request; the answer is None where none comes from an active controller."""
         around, process = self._around, self._process
-        controller, incarnation = around.quorum.leader_of(process.node), process.incarnation
+        replica, incarnation = process.node.process, process.incarnation
+        controller = None if replica is None else replica.client.leader_id
         is_over = False
 
         def end(answered: Message | None) -> None:

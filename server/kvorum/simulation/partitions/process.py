@@ -4,10 +4,7 @@ A process may end in the middle of a call to the disk; it may also stand still f
 on as if nothing had happened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Final
@@ -23,22 +20,6 @@ from kvorum.wire.primitives import Message
 
 Action = Callable[[], None]
 _NEVER: Final = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """The turns of one incarnation of a process, for its runtime."""
-
-    process: Process
-    incarnation: int
-
-    def turn(self, callback: Action) -> None:
-        """Call back as the process, now or when it goes on; never once it has ended."""
-        self.process.run(self.incarnation, callback)
-
-    def do_work(self, work: Callable[[], object]) -> None:
-        """Do a blocking piece of work."""
-        work()
 
 
 class Process:
@@ -105,18 +86,17 @@ class Process:
 
         An error of the disk that is not handled ends the process, as it ends a real broker.
         """
-        return partial(self.turns().turn, action)
+        return partial(self._run, self.incarnation, action)
 
-    def turns(self) -> Turns:
-        """Return the turns of this incarnation."""
-        return Turns(self, self.incarnation)
+    def turn(self) -> Callable[[Action], None]:
+        """Return what runs a callback as this incarnation does; see `guard`."""
+        return partial(self._run, self.incarnation)
 
-    def run(self, incarnation: int, action: Action) -> None:
-        """Do an action of an incarnation; see `guard`."""
+    def _run(self, incarnation: int, action: Action) -> None:
         if not self.is_up or self.incarnation != incarnation:
             return
         if self._events.now_ms < self.stalled_until_ms:
-            self._events.at(self.stalled_until_ms, partial(self.run, incarnation, action))
+            self._events.at(self.stalled_until_ms, partial(self._run, incarnation, action))
             return
         try:
             action()

@@ -16,7 +16,6 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
 from kvorum.raft.config import RaftConfig
 from kvorum.simulation.application import FIRST_IMAGE
-from kvorum.simulation.controller import Controller, Task
 from kvorum.simulation.events import Events
 from kvorum.simulation.faults import Fault, draw_plan
 from kvorum.simulation.injection import Injector
@@ -68,7 +67,7 @@ class ControllerQuorum:
             is_trace_kept=is_trace_kept,
             on_record=self._on_record,
         )
-        self.faults, self.trace = around.faults.counts, around.trace
+        self.faults, self.trace = around.faults, around.trace
         self._random = around.random_for("controllers")
         self._quorum = SimulatedQuorum(around)
         self._injector = Injector(self._quorum)
@@ -111,10 +110,6 @@ class ControllerQuorum:
 
     # --- the controllers ---
 
-    def leader_of(self, broker: SimulatedNode) -> int | None:
-        """Return the id of the controller that is active as a broker's process knows."""
-        return None if broker.process is None else broker.process.client.leader_id
-
     def ask(self, node_id: int, request: Message, reply: Reply) -> None:
         """Have a request handled as it arrives at a controller; without a process, none answers."""
         process = self._quorum.nodes[node_id].process
@@ -140,7 +135,7 @@ class ControllerQuorum:
         for node in self._quorum.without_brokers():
             process = node.process
             if process is not None:
-                process.turn(partial(_run, process.controller, decide))
+                process.turn(partial(process.controller.run, decide, lambda _: None))
 
     @property
     def pending_image(self) -> MetadataImage:
@@ -178,26 +173,24 @@ class ControllerQuorum:
                 process.turn(process.resign)
             case _:
                 for other in others:
-                    self._cut(leader, other)
-                    after(duration_ms, partial(self._mend, leader, other))
+                    self._cut(leader, other, duration_ms)
 
     def cut_off(self, broker: SimulatedNode, duration_ms: float) -> None:
         """Cut a broker off from every controller for a while."""
         for other in self._quorum.without_brokers():
-            self._cut(broker, other)
-            self._around.events.after(duration_ms, partial(self._mend, broker, other))
+            self._cut(broker, other, duration_ms)
 
-    def _cut(self, one: SimulatedNode, other: SimulatedNode) -> None:
-        self._around.network.cut(one.node_id, other.node_id)
-        self._around.network.cut(other.node_id, one.node_id)
+    def _cut(self, one: SimulatedNode, other: SimulatedNode, duration_ms: float) -> None:
+        """Cut two nodes off from each other for a while."""
+        network = self._around.network
+        network.cut(one.node_id, other.node_id)
+        network.cut(other.node_id, one.node_id)
 
-    def _mend(self, one: SimulatedNode, other: SimulatedNode) -> None:
-        self._around.network.heal(one.node_id, other.node_id)
-        self._around.network.heal(other.node_id, one.node_id)
+        def mend() -> None:
+            network.heal(one.node_id, other.node_id)
+            network.heal(other.node_id, one.node_id)
 
-
-def _run(controller: Controller, task: Task) -> None:
-    controller.run(task, lambda _: None)
+        self._around.events.after(duration_ms, mend)
 
 
 def _draw_options(random: Random, broker_count: int) -> Options:

@@ -78,12 +78,11 @@ class RequestHandler:
         handler = self._groups if topic.name == GROUP_METADATA_TOPIC else self._writes
         handler.mark(index, TransactionMarker.of(wanted), done)
 
-    def _led(self, topic_id: bytes, index: int) -> Partition:
-        """Return a partition that this broker leads; raises LeaderRefusesError."""
+    def _partition(self, topic_id: bytes, index: int) -> Partition:
+        """Return a partition of this broker; raises LeaderRefusesError."""
         partition = self._replicas.partition(topic_id, index)
         if partition is None:
             raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        partition.demand_leader()
         return partition
 
     def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -97,7 +96,8 @@ class RequestHandler:
         for requested in topic.partitions:
             answer = ListOffsetsResponse.ListOffsetsPartitionResponse(requested.partition_index)
             try:
-                partition = self._led(topic_id, requested.partition_index)
+                partition = self._partition(topic_id, requested.partition_index)
+                partition.demand_leader()
                 partition.check_current_leader_epoch(requested.current_leader_epoch)
                 is_start = requested.timestamp == EARLIEST
                 log = partition.log.local_log
@@ -113,12 +113,8 @@ class RequestHandler:
             answer = DeleteRecordsResponse.DeleteRecordsPartitionResult(
                 0, requested.partition_index
             )
-            partition = self._replicas.partition(TOPIC_ID, requested.partition_index)
-            if partition is None:
-                answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-                answers.append(answer)
-                continue
             try:
+                partition = self._partition(TOPIC_ID, requested.partition_index)
                 partition.delete_records(requested.offset, now_ms=self._around.wall_ms())
             except LeaderRefusesError as refusal:
                 answer.error_code = refusal.code

@@ -1,6 +1,6 @@
 """The parts of a world that all its brokers and clients share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
@@ -47,7 +47,7 @@ class Surroundings:
     network: Network
     quorum: ControllerQuorum
     ledger: Ledger
-    servers: dict[int, Server]
+    servers: Mapping[int, Server]
     groups: dict[str, GroupLedger]
     on_expansion: Callable[[int, int], float]
 

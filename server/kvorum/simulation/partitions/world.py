@@ -35,7 +35,7 @@ from kvorum.simulation.partitions.settings import (
     TOPIC_ID,
     WorldSettings,
 )
-from kvorum.simulation.partitions.surroundings import Server, Surroundings
+from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.partitions.topic_creation import first_records
 from kvorum.simulation.partitions.transactions import (
     CommittedConsumer,
@@ -135,7 +135,6 @@ class PartitionsWorld:
             is_trace_kept=is_trace_kept,
         )
         self.brokers: dict[int, Broker] = {}
-        servers: dict[int, Server] = {}
         around = Surroundings(
             settings,
             self.events,
@@ -143,7 +142,7 @@ class PartitionsWorld:
             self.network,
             self.quorum,
             self.ledger,
-            servers,
+            self.brokers,
             {},
             self._on_expansion,
         )
@@ -151,7 +150,6 @@ class PartitionsWorld:
         self._idle = IdlePartitions(around, self.brokers, self._registrations)
         for node in self.quorum.broker_nodes:
             self.brokers[node.node_id] = Broker(node, around, self._faults.on_crash)
-        servers.update(self.brokers)
         self._producers: list[Producer] = [
             producer
             for index in range(settings.partitions)
@@ -259,7 +257,7 @@ class PartitionsWorld:
         return [replica for replica in replicas if replica is not None]
 
     def _make_peace(self) -> None:
-        self._faults.stop()
+        self._faults.is_over = True
         self.network.heal()
         self.quorum.heal()
         self.events.at(PAUSE_AT_MS, self._idle.pause_broker)
