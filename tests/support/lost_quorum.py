@@ -70,15 +70,15 @@ def seed_with(kind: QuorumKind, voter_count: int, *, holds: Callable[[Options], 
 
 def kill_all(world: World, *, random: Random) -> None:
     """End every process, some of them by a power cut."""
-    for node in world.nodes.values():
+    for node in world.quorum.nodes.values():
         node.crash(is_power_cut=random.random() < 0.5)
 
 
 def name_directories(world: World) -> None:
     """Give each disk the meta.properties of a formatted directory."""
-    for node in world.nodes.values():
+    for node in world.quorum.nodes.values():
         properties = MetaProperties(
-            cluster_id=world.cluster_id, node_id=node.node_id, directory_id=node.directory_id
+            cluster_id=world.around.cluster_id, node_id=node.node_id, directory_id=node.directory_id
         )
         files = node.disk.inspect()
         if files.exists(node.settings.directory):
@@ -92,9 +92,11 @@ def directory_of(node: SimulatedNode) -> Path:
 
 def static_voters(world: World) -> VoterSet:
     """Return the voters in the configuration of a world's nodes."""
-    if world.options.kind is QuorumKind.DYNAMIC:
+    if world.around.options.kind is QuorumKind.DYNAMIC:
         return VoterSet()
-    voters = [node.as_voter() for node in world.nodes.values()][: world.options.voter_count]
+    voters = [node.as_voter() for node in world.quorum.nodes.values()][
+        : world.around.options.voter_count
+    ]
     return VoterSet.of(
         Voter(voter.key._replace(directory_id=None), voter.endpoints) for voter in voters
     )
@@ -171,7 +173,7 @@ class Story:
     @property
     def voters(self) -> list[SimulatedNode]:
         """The nodes that were the voters at the beginning."""
-        return [node for node in self.world.nodes.values() if node.part is Part.VOTER]
+        return [node for node in self.world.quorum.nodes.values() if node.part is Part.VOTER]
 
 
 class Teller:
@@ -205,7 +207,7 @@ class Teller:
 
     def cut_off(self, node: SimulatedNode, *, keeps: Part | None = None) -> None:
         """Cut a node off from the others, but for those of one part."""
-        for other in self.world.nodes.values():
+        for other in self.world.quorum.nodes.values():
             if other is not node and other.part is not keeps:
                 self.world.quorum.around.network.cut(node.node_id, other.node_id)
                 self.world.quorum.around.network.cut(other.node_id, node.node_id)
@@ -213,7 +215,7 @@ class Teller:
     def _write(self) -> None:
         """Write a value to every node that believes to lead, again and again."""
         around = self.world.quorum.around
-        for node in self.world.nodes.values():
+        for node in self.world.quorum.nodes.values():
             process = node.process
             if process is not None and process.application.leading_epoch is not None:
                 self._write_to(node, process.application.leading_epoch)
@@ -251,7 +253,7 @@ def snapshot_in_the_making(kind: QuorumKind, voter_count: int) -> Story:
         END_MS,
         holds=lambda options: options.snapshot_every <= 15 and options.log.retention_bytes <= 2_000,
     )
-    for node in story.world.nodes.values():
+    for node in story.world.quorum.nodes.values():
         files = node.disk.inspect()
         if files.exists(node.settings.directory):
             part = files.create_exclusively(node.settings.directory / PARTIAL_SNAPSHOT)
@@ -271,7 +273,7 @@ class Cutting(Teller):
 
     def script(self) -> None:
         self.at(CUT_MS, lambda: self.cut_off(self.leader()))
-        if self.world.options.voter_count > 3:
+        if self.world.around.options.voter_count > 3:
             self.at(NEXT_CUT_MS, self._cut_a_follower)
 
     def _cut_a_follower(self) -> None:
@@ -280,7 +282,7 @@ class Cutting(Teller):
         epoch = leader.core.role.epoch
         following = [
             node
-            for node in self.world.nodes.values()
+            for node in self.world.quorum.nodes.values()
             if node.part is Part.VOTER and node.core is not None and node.core.role.epoch == epoch
         ]
         self.cut_off(next(node for node in following if node is not leader))
@@ -295,7 +297,7 @@ class Adding(Teller):
     def _add(self) -> None:
         leader = self.leader()
         self.cut_off(leader, keeps=Part.SPARE)
-        spare = next(node for node in self.world.nodes.values() if node.part is Part.SPARE)
+        spare = next(node for node in self.world.quorum.nodes.values() if node.part is Part.SPARE)
         around = self.world.quorum.around
         around.properties.operator_asked_to_add(spare.node_id, spare.directory_id)
         request = AddRaftVoterRequest(
@@ -325,7 +327,7 @@ def run_story(
 
     seed = seed_with(kind, voter_count, holds=suits)
     world = stopped_world(seed, end_ms, plan=(), before=teller.begin)
-    for node in world.nodes.values():
+    for node in world.quorum.nodes.values():
         node.crash(is_power_cut=False)
     name_directories(world)
     return Story(world, teller.acknowledged)

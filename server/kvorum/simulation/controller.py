@@ -7,7 +7,7 @@ answered once the records are committed.
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from kvorum.controller.api import ControllerResult
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
@@ -39,25 +39,6 @@ HANDLED: Final = (
 """The requests that a simulated controller takes in frames."""
 
 
-class Owner(Protocol):
-    """The process of a controller."""
-
-    @property
-    def client(self) -> RaftClient:
-        """The replica of the process."""
-        ...
-
-    @property
-    def runtime(self) -> Runtime:
-        """The time of the process."""
-        ...
-
-    @property
-    def application(self) -> Application:
-        """The state machine of the process."""
-        ...
-
-
 @dataclass(slots=True)
 class _Claim:
     """The leadership of one epoch, with the image that this controller's own records lead to."""
@@ -69,8 +50,16 @@ class _Claim:
 class Controller:
     """The controller of one process, active while the process leads."""
 
-    def __init__(self, owner: Owner, settings: ControllerSettings, random: Random) -> None:
-        self._owner = owner
+    def __init__(
+        self,
+        client: RaftClient,
+        application: Application,
+        runtime: Runtime,
+        settings: ControllerSettings,
+        random: Random,
+    ) -> None:
+        self.client, self.application, self.runtime = client, application, runtime
+        """The replica of the process, its state machine, and its time."""
         self._settings = settings
         self._random = random
         self._sessions = BrokerHeartbeatManager(settings.session_timeout_ms)
@@ -114,7 +103,7 @@ class Controller:
         if result.records and not self._append(claim, result):
             return False
         last_offset = claim.pending.last_offset
-        application = self._owner.application
+        application = self.application
         if last_offset <= application.image.last_offset:
             on_answer(result.response)
         else:
@@ -126,14 +115,14 @@ class Controller:
         return True
 
     def _active_claim(self) -> _Claim | None:
-        application = self._owner.application
+        application = self.application
         epoch = application.leading_epoch
-        if epoch is None or not self._owner.client.is_leader:
+        if epoch is None or not self.client.is_leader:
             return None
         if self._claim is None or self._claim.epoch != epoch:
             self._claim = _Claim(epoch, application.image)
             self._sessions = BrokerHeartbeatManager(self._settings.session_timeout_ms)
-            self._sessions.start(application.image.cluster, self._owner.runtime.monotonic_ms())
+            self._sessions.start(application.image.cluster, self.runtime.monotonic_ms())
         return self._claim
 
     def _append(self, claim: _Claim, result: ControllerResult[Message | None]) -> bool:
@@ -142,7 +131,7 @@ class Controller:
         for batch in [records] if result.is_atomic else [(record,) for record in records]:
             values = [encode_record(message, version) for message, version in batch]
             try:
-                last_offset = self._owner.client.propose(values, epoch=claim.epoch)
+                last_offset = self.client.propose(values, epoch=claim.epoch)
             except (NotLeaderError, RaftStoppedError):
                 return False
             base_offset = last_offset - len(batch) + 1
@@ -152,12 +141,12 @@ class Controller:
         return True
 
     def _context(self, version: int) -> ControllerRequestContext:
-        client = self._owner.client
+        client = self.client
         return ControllerRequestContext(
             settings=self._settings,
             sessions=self._sessions,
             random=self._random,
-            now_ms=self._owner.runtime.monotonic_ms(),
+            now_ms=self.runtime.monotonic_ms(),
             next_offset=client.log_end_offset,
             api_version=version,
             kraft_version=client.kraft_version,

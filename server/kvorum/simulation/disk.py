@@ -27,14 +27,6 @@ from kvorum.simulation.faults import FaultKind
 from kvorum.storage.files import HeldLock, OpenFile
 
 
-def _nothing_before(_operation: str, _path: Path) -> None:
-    """Do nothing before a call."""
-
-
-def _nothing_noted(_fault: FaultKind, _text: str) -> None:
-    """Note nothing."""
-
-
 def _system_error(number: int) -> OSError:
     return OSError(number, strerror(number))
 
@@ -50,8 +42,8 @@ class SimulatedDisk:
         self,
         random: Random,
         *,
-        before_call: Callable[[str, Path], None] = _nothing_before,
-        note: Callable[[FaultKind, str], None] = _nothing_noted,
+        before_call: Callable[[str, Path], None] = lambda _operation, _path: None,
+        note: Callable[[FaultKind, str], None] = lambda _fault, _text: None,
     ) -> None:
         self.before_call = before_call
         self.note = note

@@ -56,17 +56,6 @@ class FaultKind(Enum):
     """A leader crashes at a step that it takes towards the target voters."""
 
 
-class FaultCounter:
-    """The number of times that each kind of fault has struck a world."""
-
-    def __init__(self) -> None:
-        self.counts: dict[FaultKind, int] = {}
-
-    def count(self, kind: FaultKind) -> None:
-        """Note that a fault has struck."""
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRatios:
     """Probabilities and largest amounts between 0 and 1, each named after what it decides."""

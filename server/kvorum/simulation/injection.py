@@ -71,7 +71,7 @@ class Injector:
         quorum.is_safety_phase = False
         around.trace.say("all faults stop")
         around.network.calm()
-        around.step_crashes.forget()
+        around.step_crashes.clear()
         for node in quorum.without_brokers():
             node.forget_faults()
             node.resume()
@@ -113,7 +113,7 @@ class Injector:
 
     def _set_step_crash(self, fault: Fault, random: Random) -> None:
         """Let a leader crash at a step towards other voters, as soon as one takes it."""
-        self._around.step_crashes.add(
+        self._around.step_crashes.append(
             StepCrash(
                 random.choice(list(StepMoment)),
                 is_power_cut=random.random() < RATIOS.step_crash_cuts_power,
@@ -125,7 +125,7 @@ class Injector:
         around = self._around
         quorum = self._quorum
         node = self._target(fault)
-        around.count(FaultKind.RESTART)
+        around.faults[FaultKind.RESTART] += 1
         if random.random() < RATIOS.clean_stop:
             node.stop(lambda: self._later(fault, node.start))
             return
@@ -156,14 +156,14 @@ class Injector:
         node = self._target(fault)
         if node.process is None:
             return
-        self._around.count(FaultKind.PAUSE)
+        self._around.faults[FaultKind.PAUSE] += 1
         node.pause()
         self._later(fault, node.resume)
 
     def _change_clock(self, fault: Fault, random: Random) -> None:
         around = self._around
         node = self._target(fault)
-        around.count(FaultKind.CHANGED_CLOCK)
+        around.faults[FaultKind.CHANGED_CLOCK] += 1
         if random.random() < RATIOS.clock_drifts:
             node.clock.set_drift((2 * fault.amount - 1) * RATIOS.drift_max)
         else:
@@ -189,7 +189,7 @@ class Injector:
         if not may_damage(quorum, node):
             return
         if node.disk.flip_bit(random.choice(_DISK_KINDS)) is not None:
-            node.damage()
+            node.is_damaged = True
             self._repair_later(fault, node)
 
     def _repair_later(self, fault: Fault, node: SimulatedNode) -> None:
@@ -254,7 +254,7 @@ class Injector:
                 _LOOK_FOR_UPGRADE_MS, lambda: self._replace_disk_after_upgrade(fault, random)
             )
             return
-        around.count(FaultKind.WIPE_AFTER_UPGRADE)
+        around.faults[FaultKind.WIPE_AFTER_UPGRADE] += 1
         node.crash(is_power_cut=True)
         replace_disk(quorum, node)
         self._later(fault, node.start)

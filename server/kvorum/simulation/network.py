@@ -1,5 +1,6 @@
 """The network between the nodes, which delays, loses, doubles and holds back messages."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -25,14 +26,12 @@ class Path:
 
 
 class Network:
-    """All paths. `note` is called each time a fault strikes a message."""
+    """All paths. `faults` counts each fault that strikes a message."""
 
-    def __init__(
-        self, events: Events, random: Random, *, note: Callable[[FaultKind], None] = lambda _: None
-    ) -> None:
+    def __init__(self, events: Events, random: Random, faults: Counter[FaultKind]) -> None:
         self._events = events
         self._random = random
-        self._note = note
+        self._faults = faults
         self._paths: dict[Route, Path] = {}
 
     def path(self, sender: int, receiver: int) -> Path:
@@ -80,11 +79,11 @@ class Network:
         if path.is_cut:
             return
         if path.loss and self._random.random() < path.loss:
-            self._note(FaultKind.LOST_MESSAGES)
+            self._faults[FaultKind.LOST_MESSAGES] += 1
             return
         copies = 1
         if path.duplication and self._random.random() < path.duplication:
-            self._note(FaultKind.DOUBLED_MESSAGES)
+            self._faults[FaultKind.DOUBLED_MESSAGES] += 1
             copies = 2
         for _ in range(copies):
             delay_ms = self._random.expovariate(1.0) * path.mean_delay_ms

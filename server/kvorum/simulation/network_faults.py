@@ -5,7 +5,7 @@ from functools import partial
 from random import Random
 
 from kvorum.simulation.faults import RATIOS, Fault, FaultKind, strikes_leader
-from kvorum.simulation.network import USUAL_DELAY_MS, Route
+from kvorum.simulation.network import USUAL_DELAY_MS, Path, Route
 from kvorum.simulation.quorum import SimulatedQuorum
 
 _DELAY_MS_MAX = 500.0
@@ -20,47 +20,35 @@ class NetworkFaults:
 
     def lose(self, fault: Fault, random: Random) -> None:
         """Lose some of the messages on some paths."""
-        paths = [self._around.network.path(*route) for route in self._some_routes(random)]
-        for path in paths:
-            path.loss = fault.amount * RATIOS.loss_max
-
-        def undo() -> None:
-            for path in paths:
-                path.loss = 0.0
-
-        self._around.events.after(fault.duration_ms, undo)
+        self._change_paths(fault, random, "loss", fault.amount * RATIOS.loss_max)
 
     def double(self, fault: Fault, random: Random) -> None:
         """Deliver some of the messages on some paths twice."""
-        paths = [self._around.network.path(*route) for route in self._some_routes(random)]
-        for path in paths:
-            path.duplication = fault.amount * RATIOS.duplication_max
-
-        def undo() -> None:
-            for path in paths:
-                path.duplication = 0.0
-
-        self._around.events.after(fault.duration_ms, undo)
+        self._change_paths(fault, random, "duplication", fault.amount * RATIOS.duplication_max)
 
     def delay(self, fault: Fault, random: Random) -> None:
         """Delay messages on some paths, so that they overtake each other."""
-        around = self._around
-        around.count(FaultKind.LATE_MESSAGES)
-        paths = [around.network.path(*route) for route in self._some_routes(random)]
+        self._around.faults[FaultKind.LATE_MESSAGES] += 1
+        delay_ms = max(USUAL_DELAY_MS, fault.amount**2 * _DELAY_MS_MAX)
+        self._change_paths(fault, random, "mean_delay_ms", delay_ms)
+
+    def _change_paths(self, fault: Fault, random: Random, name: str, value: float) -> None:
+        """Give some paths another value of a field, until the fault's time is over."""
+        paths = [self._around.network.path(*route) for route in self._some_routes(random)]
         for path in paths:
-            path.mean_delay_ms = max(USUAL_DELAY_MS, fault.amount**2 * _DELAY_MS_MAX)
+            setattr(path, name, value)
 
         def undo() -> None:
             for path in paths:
-                path.mean_delay_ms = USUAL_DELAY_MS
+                setattr(path, name, getattr(Path(), name))
 
-        around.events.after(fault.duration_ms, undo)
+        self._around.events.after(fault.duration_ms, undo)
 
     def clog(self, fault: Fault, random: Random) -> None:
         """Hold back every message on one or two paths."""
         around = self._around
         routes = self._some_routes(random)[:2]
-        around.count(FaultKind.CLOGGED_PATH)
+        around.faults[FaultKind.CLOGGED_PATH] += 1
         for route in routes:
             around.network.clog(*route)
 
@@ -76,13 +64,13 @@ class NetworkFaults:
         random.shuffle(ids)
         size = random.randint(1, max(1, len(ids) - 1))
         one, other = ids[:size], ids[size:]
-        self._around.count(FaultKind.PARTITION)
+        self._around.faults[FaultKind.PARTITION] += 1
         self._cut([*_across(one, other), *_across(other, one)], fault.duration_ms)
 
     def cut_somehow(self, fault: Fault, random: Random) -> None:
         """Cut one direction, one node, or one node after the other."""
         ids = self._ids()
-        self._around.count(FaultKind.CUT_PATHS)
+        self._around.faults[FaultKind.CUT_PATHS] += 1
         how = random.choice(("one way", "isolate", "deaf", "dumb", "swizzle"))
         victim = self._victim(fault, ids)
         others = [one for one in ids if one != victim]
@@ -100,7 +88,7 @@ class NetworkFaults:
 
     def isolate(self, victims: Sequence[int], duration_ms: float) -> None:
         """Cut some nodes off from all others for a while, each other included."""
-        self._around.count(FaultKind.CUT_PATHS)
+        self._around.faults[FaultKind.CUT_PATHS] += 1
         cut_off = [route for route in self._routes() if not set(route).isdisjoint(victims)]
         self._cut(cut_off, duration_ms)
 
@@ -114,13 +102,12 @@ class NetworkFaults:
 
     def reset(self, fault: Fault, random: Random) -> None:
         """Break the connections between two nodes, at once or after they were half open."""
-        around = self._around
-        quorum = self._quorum
+        around, quorum = self._around, self._quorum
         nodes = list(quorum.nodes.values())
         if len(nodes) < 2:
             return
         one, other = random.sample(nodes, 2)
-        around.count(FaultKind.BROKEN_CONNECTION)
+        around.faults[FaultKind.BROKEN_CONNECTION] += 1
         around.trace.say(f"{one.node_id} and {other.node_id} lose their connections")
         if random.random() < RATIOS.reset_at_once:
             quorum.reset(one, other)
@@ -131,8 +118,7 @@ class NetworkFaults:
 
     def _cut(self, routes: Iterable[Route], duration_ms: float) -> None:
         around = self._around
-        quorum = self._quorum
-        if not quorum.is_safety_phase:
+        if not self._quorum.is_safety_phase:
             return
         cut = [route for route in routes if not around.network.is_cut(*route)]
         around.trace.say(f"cut: {', '.join(f'{one}>{other}' for one, other in cut)}")

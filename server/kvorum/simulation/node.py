@@ -1,12 +1,9 @@
 """A simulated node: its state that outlives its processes, and the faults that may strike it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
 
 from kvorum.metadata.address import Address
 from kvorum.node.raft.control_records import voters_record_of
@@ -51,14 +48,6 @@ def host_of(node_id: int) -> str:
     return f"node-{node_id}"
 
 
-class NodeNeighbours(Neighbours, Protocol):
-    """The other nodes, as far as a node and its process know of them."""
-
-    def process_ended(self, ended: SimulatedNode) -> None:
-        """Notify every node that is connected to a process that the process has ended."""
-        ...
-
-
 class SimulatedNode:
     """One machine with its disk and clock, and the process on it while one runs."""
 
@@ -66,7 +55,7 @@ class SimulatedNode:
         self,
         around: Surroundings,
         *,
-        neighbours: NodeNeighbours,
+        neighbours: Neighbours,
         node_id: int,
         part: Part,
         release: Release,
@@ -197,7 +186,7 @@ class SimulatedNode:
 
     def _crash_while_starting(self) -> None:
         around = self._around
-        around.count(FaultKind.CRASH_POINT)
+        around.faults[FaultKind.CRASH_POINT] += 1
         around.trace.say(f"{self.node_id} crashes while it starts")
         self._forget_crash_points()
         self.is_host_up = not self.crash_is_power_cut
@@ -215,7 +204,7 @@ class SimulatedNode:
 
     def crash_here(self) -> None:
         """End the process at its crash point, in the middle of an action."""
-        self._around.count(FaultKind.CRASH_POINT)
+        self._around.faults[FaultKind.CRASH_POINT] += 1
         self.crash(is_power_cut=self.crash_is_power_cut)
         self._around.events.after(self.restart_after_ms, self.start)
 
@@ -232,7 +221,7 @@ class SimulatedNode:
         self._around.trace.say(f"{self.node_id} {how}")
         self._end(is_power_cut=is_power_cut, is_scattering=is_scattering)
         if is_scattering:
-            self.damage()
+            self.is_damaged = True
 
     def stop(self, then: Callable[[], None]) -> None:
         """End the process as an operator does; then call back."""
@@ -260,11 +249,7 @@ class SimulatedNode:
         self._forget_crash_points()
         self.disk.crash(is_power_cut=is_power_cut, is_scattering=is_scattering)
         if self.is_host_up:
-            self._neighbours.process_ended(self)
-
-    def damage(self) -> None:
-        """Note that durable bytes have changed."""
-        self.is_damaged = True
+            self._neighbours.process_ended(self.node_id)
 
     def wipe(self, *, keeps_directory_id: bool = False) -> None:
         """Replace the disk by an empty one; the process must have ended."""
@@ -385,7 +370,7 @@ class SimulatedNode:
         return len(file.content) - file.durable_size >= MUCH_BYTES
 
     def _note(self, fault: FaultKind, text: str) -> None:
-        self._around.count(fault)
+        self._around.faults[fault] += 1
         self._around.trace.say(f"{self.node_id} {fault.name.lower().replace('_', ' ')}: {text}")
         self._around.properties.disk_fault(self, fault)
 

@@ -59,7 +59,7 @@ class Operator:
             around.events.after(5_000.0, lambda: self.upgrade(fault, random))
             return
         if is_new:
-            around.count(FaultKind.UPGRADE)
+            around.faults[FaultKind.UPGRADE] += 1
             around.trace.say(f"{leader.node_id} goes to kraft.version 1")
 
     def change_voters(self, fault: Fault, random: Random) -> bool:
@@ -80,7 +80,7 @@ class Operator:
         wanted = self._choose(leader.voters, random)
         if wanted is None:
             return False
-        around.count(FaultKind.CHANGED_VOTERS)
+        around.faults[FaultKind.CHANGED_VOTERS] += 1
         target, verb = wanted
         asked = list(quorum.nodes.values())[fault.first % len(quorum.nodes)]
         verb(leader if random.random() < RATIOS.operator_asks_leader else asked, target, random)

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.target_voters import recorded_target_voters
-from kvorum.node.event_loop import Timer
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.raft.directory import open_directory
 from kvorum.node.raft.errors import RaftStoppedError
@@ -71,7 +70,7 @@ class Machine(ObservedNode, Protocol):
 
 
 class Neighbours(Protocol):
-    """The other nodes, as far as a process knows of them."""
+    """The other nodes, as far as a node and its process know of them."""
 
     def release_of(self, host: str) -> Release:
         """Return the release to whose requests the node at an address is limited."""
@@ -87,6 +86,10 @@ class Neighbours(Protocol):
         """Carry a request to the node at an address, and its reply back."""
         ...
 
+    def process_ended(self, node_id: int) -> None:
+        """Notify every node that is connected to a process that the process has ended."""
+        ...
+
 
 class Process:
     """One process of a node, from its start to its end. Everything in it happens in `turn`s."""
@@ -99,18 +102,24 @@ class Process:
         self.sends_until_crash: int | None = None
         self._around = around
         self._neighbours = neighbours
-        self._backlog: list[Callable[[], None]] = []
+        self._backlog: list[Callable[[], object]] = []
         self._is_writing_snapshot = False
         name = f"process/{node.node_id}/{node.start_count}"
         self.runtime = SimulatedRuntime(
-            self._around.events, node.clock, self._around.random_for(f"{name}/threads"), turns=self
+            around.events,
+            node.clock,
+            around.random_for(f"{name}/threads"),
+            turn=self.turn,
+            do_work=self._do_work,
         )
         self.application = Application(
             self._applied, on_leading=self._leading, on_record=around.on_record
         )
         self.client = self._open(self._around.random_for(name))
         self.controller = Controller(
-            self,
+            self.client,
+            self.application,
+            self.runtime,
             ControllerSettings(
                 node_id=node.node_id,
                 cluster_id=around.cluster_id,
@@ -118,8 +127,10 @@ class Process:
             ),
             self._around.random_for(f"{name}/controller"),
         )
-        self.reassignment = QuorumReassignment(self, around)
-        self._registration = Registration(self, carry=self._carry)
+        self.reassignment = QuorumReassignment(
+            self.controller, node, around, put=self.put, reach=self.reach
+        )
+        self._registration = Registration(self.controller, node, self._carry)
 
     def _open(self, random: Random) -> RaftClient:
         """Open the directory and make its replica; raise StorageError or CrashedError."""
@@ -139,7 +150,12 @@ class Process:
 
     def _connect(self, on_result: Callable[[int, PeerResult], None]) -> SimulatedLinks:
         self.links = SimulatedLinks(
-            self.node.settings, release=self.node.release, wire=self, on_result=on_result
+            self.node.settings,
+            self.runtime,
+            release=self.node.release,
+            release_of=self._neighbours.release_of,
+            wire=self,
+            on_result=on_result,
         )
         return self.links
 
@@ -150,7 +166,7 @@ class Process:
         if self.node.settings.can_vote and not is_static:
             self._registration.begin()
 
-    def turn(self, callback: Callable[[], None]) -> None:
+    def turn(self, callback: Callable[[], object]) -> None:
         """Call back as one event; later where the process is paused, never where it has ended."""
         if self.is_dead:
             return
@@ -165,7 +181,7 @@ class Process:
             self.reassignment.after_turn()
             self.node.look()
 
-    def do_work(self, work: Callable[[], object]) -> None:
+    def _do_work(self, work: Callable[[], object]) -> None:
         """Do a blocking piece of work, which must leave the core alone."""
         properties = self._around.properties
         before = properties.before_thread_piece(self.node)
@@ -180,26 +196,12 @@ class Process:
 
     # --- for the links ---
 
-    def release_of(self, host: str) -> Release:
-        """Return the release of the node at an address."""
-        return self._neighbours.release_of(host)
-
-    def call_after(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        """Call back after `delay_ms` of this node's clock, unless this process has ended."""
-        return self.runtime.call_after(delay_ms, callback)
-
     def carry_request(
-        self,
-        host: str,
-        message: Message,
-        *,
-        version: int,
-        frame: bytes,
-        reply: Callable[[Reply], None],
+        self, host: str, message: Message, frame: bytes, reply: Callable[[Reply], None]
     ) -> None:
         """Carry a request of this process to the node at an address."""
         node = self.node
-        self._around.properties.request_sent(node, message, version)
+        self._around.properties.request_sent(node, message)
         if self.sends_until_crash is not None:
             self.sends_until_crash -= 1
             if self.sends_until_crash < 0:
@@ -232,13 +234,13 @@ class Process:
         version = header.request_api_version
         request = request_class(header.request_api_key).decode(bytes(body), version)
         properties = self._around.properties
-        properties.request_arrives(self.node, request, version)
+        properties.request_arrives(self.node, request)
 
         def answered(said: Message | RaftStoppedError) -> None:
             if isinstance(said, RaftStoppedError):
                 respond(ConnectionLostError(str(said)))
                 return
-            properties.response_leaves(self.node, request, version, said)
+            properties.response_leaves(self.node, request, said)
             respond(
                 encode_response_frame(said, version=version, correlation_id=header.correlation_id)
             )
@@ -273,15 +275,15 @@ class Process:
 
     def put(self, request: Message, respond: Respond) -> None:
         """Put a request to this process's own replica."""
-        properties, version = self._around.properties, request.MAX_VERSION
-        properties.request_arrives(self.node, request, version)
+        properties = self._around.properties
+        properties.request_arrives(self.node, request)
 
         def answered(said: Message | RaftStoppedError) -> None:
             if not isinstance(said, RaftStoppedError):
-                properties.response_leaves(self.node, request, version, said)
+                properties.response_leaves(self.node, request, said)
             respond(said)
 
-        self._receive(request, version=version, respond=answered)
+        self._receive(request, version=request.MAX_VERSION, respond=answered)
 
     def _carry(self, frame: bytes, reply: Callable[[Reply], None]) -> bool:
         """Carry a request to the leader that this process knows, if it knows one."""
@@ -337,11 +339,12 @@ class Process:
     def reach(self, moment: StepMoment) -> None:
         """Note that a moment of a step is reached, at which the process may crash."""
         around = self._around
-        around.properties.reassignments.count(moment.value)
-        crash = around.step_crashes.take(moment)
+        around.properties.reassignments.counts[moment.value] += 1
+        crash = next((one for one in around.step_crashes if one.moment is moment), None)
         if crash is None:
             return
-        around.count(FaultKind.CRASH_AT_STEP)
+        around.step_crashes.remove(crash)
+        around.faults[FaultKind.CRASH_AT_STEP] += 1
         around.trace.say(f"{self.node.node_id} crashes: {moment.value}")
 
         def end() -> None:

@@ -100,8 +100,9 @@ class SimulatedQuorum:
 
         network.carry(sender, receiver, arrive)
 
-    def process_ended(self, ended: SimulatedNode) -> None:
+    def process_ended(self, node_id: int) -> None:
         """Notify every node that is connected to a process that the process has ended."""
+        ended = self.nodes[node_id]
         for node in self.nodes.values():
             if node is not ended:
                 self._note_ended(ended, node)

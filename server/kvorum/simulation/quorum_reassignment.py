@@ -7,7 +7,6 @@ Only the waiting is written again: by callbacks, where a real node has a task of
 """
 
 from collections.abc import Callable
-from typing import Protocol
 
 from kvorum.controller.api import ControllerResult
 from kvorum.controller.quorum_reassignment.next_step import (
@@ -24,10 +23,9 @@ from kvorum.controller.quorum_reassignment.requests import VoterChange, refusal_
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.target_voters import recorded_target_voters
-from kvorum.node.event_loop import Runtime
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import Respond
-from kvorum.simulation.controller import Controller, Owner
+from kvorum.simulation.controller import Controller
 from kvorum.simulation.properties.node_facts import ObservedNode
 from kvorum.simulation.surroundings import StepMoment, Surroundings
 from kvorum.simulation.transport import Reply
@@ -41,33 +39,6 @@ FIRST_PAUSE_MS = 200.0
 PAUSE_MS = 1_000.0
 
 
-class ControllerProcess(Owner, Protocol):
-    """A process that registers its controller, and works towards other voters while it leads."""
-
-    @property
-    def node(self) -> ObservedNode:
-        """The machine of the process."""
-        ...
-
-    @property
-    def controller(self) -> Controller:
-        """The controller of the process."""
-        ...
-
-    @property
-    def runtime(self) -> Runtime:
-        """The time and the turns of the process."""
-        ...
-
-    def put(self, request: Message, respond: Respond) -> None:
-        """Put a request to this process's own replica."""
-        ...
-
-    def reach(self, moment: StepMoment) -> None:
-        """Note that a moment of a step is reached, at which the process may crash."""
-        ...
-
-
 class Registration:
     """Asks the active controller for a registration until its own log has it.
 
@@ -76,9 +47,12 @@ class Registration:
     """
 
     def __init__(
-        self, process: ControllerProcess, *, carry: Callable[[bytes, Callable[[Reply], None]], bool]
+        self,
+        controller: Controller,
+        node: ObservedNode,
+        carry: Callable[[bytes, Callable[[Reply], None]], bool],
     ) -> None:
-        self._process = process
+        self._controller, self._node = controller, node
         self._carry = carry
         self._number = 0
 
@@ -87,13 +61,12 @@ class Registration:
         self._later(FIRST_PAUSE_MS)
 
     def _later(self, pause_ms: float) -> None:
-        runtime = self._process.runtime
+        runtime = self._controller.runtime
         runtime.call_at(runtime.monotonic_ms() + pause_ms, self._look)
 
     def _look(self) -> None:
-        process = self._process
-        node = process.node
-        known = process.application.image.cluster.controllers.get(node.node_id)
+        node = self._node
+        known = self._controller.application.image.cluster.controllers.get(node.node_id)
         if known is not None and known.incarnation_id == node.directory_id:
             return
         self._number += 1
@@ -111,20 +84,30 @@ class Registration:
             correlation_id=self._number,
             client_id=f"controller-{node.node_id}",
         )
-        self._carry(frame, _forget)
+        # The record in the log counts, not the response.
+        self._carry(frame, lambda _said: None)
         self._later(PAUSE_MS)
 
 
-def _forget(_said: object) -> None:
-    """Ignore the response: what counts is the record in the log."""
-
-
 class QuorumReassignment:
-    """Takes one step after the other from the present voters to the target voters."""
+    """Takes one step after the other from the present voters to the target voters.
 
-    def __init__(self, process: ControllerProcess, around: Surroundings) -> None:
-        self._process = process
+    `put` hands a request to this process's own replica. `reach` notes that a moment of a step is
+    reached, at which the process may crash.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        node: ObservedNode,
+        around: Surroundings,
+        *,
+        put: Callable[[Message, Respond], None],
+        reach: Callable[[StepMoment], None],
+    ) -> None:
+        self._controller, self._node = controller, node
         self._around = around
+        self._put, self._reach = put, reach
         self._pursuit: Pursuit | None = None
         # The step under way, and where the latest voter record was when it began.
         self._step: VoterChange | None = None
@@ -133,15 +116,15 @@ class QuorumReassignment:
 
     def wake(self) -> None:
         """Begin to look at the quorum, if this process leads and there are target voters."""
-        application = self._process.application
+        application = self._controller.application
         is_wanted = recorded_target_voters(application.image) is not None
         if self._pursuit is None and is_wanted and application.leading_epoch is not None:
-            timeouts = self._process.node.settings.raft
+            timeouts = self._node.settings.raft
             self._pursuit = Pursuit(
                 election_timeout_ms=timeouts.election_timeout_ms,
                 fetch_timeout_ms=timeouts.fetch_timeout_ms,
             )
-            self._process.runtime.call_soon(self._look)
+            self._controller.runtime.call_soon(self._look)
 
     def after_turn(self) -> None:
         """Note the moment when the record of the step under way is in the log."""
@@ -150,17 +133,15 @@ class QuorumReassignment:
             return
         self._step = None
         is_addition = isinstance(step, AddVoter)
-        self._process.reach(
-            StepMoment.ADDITION_WRITTEN if is_addition else StepMoment.REMOVAL_WRITTEN
-        )
+        self._reach(StepMoment.ADDITION_WRITTEN if is_addition else StepMoment.REMOVAL_WRITTEN)
 
     def _look(self) -> None:
         """Take the next step, or look again after a while."""
-        process = self._process
-        client, application = process.client, process.application
+        controller, node = self._controller, self._node
+        client, application = controller.client, controller.application
         decision: Decision | None = None
         if self._pursuit is not None and application.leading_epoch is not None and client.is_leader:
-            quorum, now_ms = client.describe_quorum(), process.runtime.monotonic_ms()
+            quorum, now_ms = client.describe_quorum(), controller.runtime.monotonic_ms()
             decision = self._pursuit.decide(application.image, quorum, now_ms)
         if decision is None:
             # This controller is active no longer, or nothing is wanted any more.
@@ -171,34 +152,32 @@ class QuorumReassignment:
             self._wait(text, step)
             return
         self._waits_for = None
-        self._around.trace.say(f"{process.node.node_id} works towards {text}: {step}")
-        self._around.properties.step_taken(process.node, text, step, application.next_offset)
+        self._around.trace.say(f"{node.node_id} works towards {text}: {step}")
+        self._around.properties.step_taken(node, text, step, application.next_offset)
         self._take(step, text)
 
     def _wait(self, text: str, blocked: Blocked) -> None:
         if self._waits_for is not blocked.reason:
             self._waits_for = blocked.reason
-            name = self._process.node.node_id
-            self._around.trace.say(f"{name} works towards {text}: {blocked}")
-        delay_ms = pause_ms(self._process.node.settings.raft.election_timeout_ms)
-        runtime = self._process.runtime
+            self._around.trace.say(f"{self._node.node_id} works towards {text}: {blocked}")
+        delay_ms = pause_ms(self._node.settings.raft.election_timeout_ms)
+        runtime = self._controller.runtime
         runtime.call_at(runtime.monotonic_ms() + delay_ms, self._look)
 
     def _take(self, step: AddVoter | RemoveVoter | HandOver | Reached, text: str) -> None:
-        client = self._process.client
+        client = self._controller.client
         match step:
             case AddVoter() | RemoveVoter():
                 self._change_voters(step, text)
             case HandOver():
                 client.resign(client.epoch)
-                self._process.reach(StepMoment.HANDED_OVER)
-                self._process.runtime.call_soon(self._look)
+                self._reach(StepMoment.HANDED_OVER)
+                self._controller.runtime.call_soon(self._look)
             case Reached():
                 self._clear(text)
 
     def _change_voters(self, step: VoterChange, text: str) -> None:
         """Put a step to this process's own replica, which leads, as an operator would."""
-        process = self._process
         self._step, self._voters_offset = step, self._latest_voters_offset()
 
         def answered(response: Message | RaftStoppedError) -> None:
@@ -209,20 +188,20 @@ class QuorumReassignment:
             refusal = refusal_of(step, response)
             if refusal is None:
                 is_addition = isinstance(step, AddVoter)
-                process.reach(
+                self._reach(
                     StepMoment.ADDITION_COMMITTED if is_addition else StepMoment.REMOVAL_COMMITTED
                 )
-                process.runtime.call_soon(self._look)
+                self._controller.runtime.call_soon(self._look)
             else:
                 if self._pursuit is not None:
                     self._pursuit.refused(step)
                 self._wait(text, refusal)
 
-        process.put(request_of(step, cluster_id=process.node.settings.cluster_id), answered)
+        self._put(request_of(step, cluster_id=self._node.settings.cluster_id), answered)
 
     def _clear(self, text: str) -> None:
         """Write the end of the target voters, unless there are others by now; then look again."""
-        process = self._process
+        controller = self._controller
 
         def clear(
             image: MetadataImage, context: ControllerRequestContext
@@ -232,12 +211,12 @@ class QuorumReassignment:
 
         def cleared(response: Message | None) -> None:
             del response
-            process.runtime.call_soon(self._look)
+            controller.runtime.call_soon(self._look)
 
-        if process.controller.run(clear, cleared):
-            process.reach(StepMoment.TARGETS_CLEARED)
+        if controller.run(clear, cleared):
+            self._reach(StepMoment.TARGETS_CLEARED)
         else:
-            process.runtime.call_soon(self._look)
+            controller.runtime.call_soon(self._look)
 
     def _latest_voters_offset(self) -> int | None:
-        return self._process.client.core.history.voters_offset
+        return self._controller.client.core.history.voters_offset

@@ -131,22 +131,22 @@ def run_seed(
     except Exception as error:  # noqa: BLE001 - every end of a seed is reported with its number
         broken, failure = _NOTHING_BROKEN, f"{type(error).__name__}: {error}"
     if failure is not None:
-        world.trace.say(failure)
+        world.around.trace.say(failure)
     return SeedResult(
         seed=seed,
         duration_ms=duration_ms,
-        digest=world.trace.digest,
-        options=world.options.describe(),
-        faults=dict(world.fired),
-        checks=dict(world.properties.checks.counts),
-        target_voters=dict(world.properties.reassignments.counts),
-        acknowledged_writes=world.properties.ledger.acknowledged_count,
-        events=world.trace.said_count,
+        digest=world.around.trace.digest,
+        options=world.around.options.describe(),
+        faults=dict(world.around.faults),
+        checks=dict(world.around.properties.checks.counts),
+        target_voters=dict(world.around.properties.reassignments.counts),
+        acknowledged_writes=world.around.properties.ledger.acknowledged_count,
+        events=world.around.trace.said_count,
         cpu_seconds=process_time() - began,
         broken=broken,
         failure=failure,
-        failed_at_ms=world.now_ms,
-        trace=tuple(world.trace.lines),
+        failed_at_ms=world.around.now_ms,
+        trace=tuple(world.around.trace.lines),
         plan=tuple(fault.describe() for fault in world.plan),
     )
 

@@ -46,9 +46,7 @@ class Stranger:
         self._around.events.after(delay_ms, self._ask)
 
     def _ask(self) -> None:
-        around = self._around
-        quorum = self._quorum
-        random = self._random
+        quorum, random = self._quorum, self._random
         if not quorum.is_safety_phase:
             return
         node = random.choice(list(quorum.nodes.values()))
@@ -60,7 +58,10 @@ class Stranger:
             frame = encode_request_frame(
                 message, version=version, correlation_id=self._correlation_id, client_id="stranger"
             )
-            around.network.carry(_SENDER, node.node_id, lambda: node.take_request(frame, _forget))
+            # The properties have checked the response already.
+            self._around.network.carry(
+                _SENDER, node.node_id, lambda: node.take_request(frame, lambda _said: None)
+            )
         self.begin()
 
     def _epoch(self, node: SimulatedNode) -> int:
@@ -72,8 +73,7 @@ class Stranger:
         return uuid_to_text(self._random.randbytes(16))
 
     def _candidate(self) -> ReplicaKey:
-        quorum = self._quorum
-        return self._random.choice(list(quorum.nodes.values())).key
+        return self._random.choice(list(self._quorum.nodes.values())).key
 
     def _vote(self, node: SimulatedNode, voter: ReplicaKey, cluster_id: str) -> Message:
         asked = core.VoteRequest(
@@ -135,7 +135,3 @@ class Stranger:
         )
         version = common_version(FetchRequest, node.release, node.release)
         return fetch.write_request(asked, cluster_id=self._other_cluster(), version=version)
-
-
-def _forget(_said: object) -> None:
-    """Ignore the response: the properties have checked it already."""

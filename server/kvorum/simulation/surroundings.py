@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
 from kvorum.simulation.events import Events
-from kvorum.simulation.faults import FaultCounter, FaultKind
+from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.network import Network
 from kvorum.simulation.options import Options
 from kvorum.simulation.properties.watch import Properties
@@ -35,32 +36,6 @@ class StepCrash:
     restart_ms: float
 
 
-class StepCrashes:
-    """The crashes of a world that wait for their moments."""
-
-    def __init__(self) -> None:
-        self._waiting: list[StepCrash] = []
-
-    def add(self, crash: StepCrash) -> None:
-        """Let the next leader crash that reaches the moment."""
-        self._waiting.append(crash)
-
-    def take(self, moment: StepMoment) -> StepCrash | None:
-        """Return a crash that waits for a moment, which waits no longer; None without one."""
-        found = next((crash for crash in self._waiting if crash.moment is moment), None)
-        if found is not None:
-            self._waiting.remove(found)
-        return found
-
-    def forget(self) -> None:
-        """Let no process crash any more."""
-        self._waiting.clear()
-
-
-def _ignore(offset: int, value: bytes) -> None:
-    del offset, value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """Everything of a world except the nodes, the clients and the injectors of faults."""
@@ -72,8 +47,10 @@ class Surroundings:
     trace: Trace
     network: Network
     properties: Properties
-    faults: FaultCounter
-    step_crashes: StepCrashes
+    faults: Counter[FaultKind]
+    """The number of times that each kind of fault has struck."""
+    step_crashes: list[StepCrash]
+    """The crashes that wait for their moments."""
     on_record: Callable[[int, bytes], None]
     """Called with the offset and the value of each record that a node applies."""
 
@@ -86,19 +63,19 @@ class Surroundings:
         *,
         events: Events,
         is_trace_kept: bool,
-        on_record: Callable[[int, bytes], None] = _ignore,
+        on_record: Callable[[int, bytes], None] = lambda _offset, _value: None,
     ) -> Surroundings:
         """Return the shared parts of a new world, each with a generator named after it."""
-        faults = FaultCounter()
+        faults = Counter[FaultKind]()
         return cls(
             seed=seed,
             options=options,
             cluster_id=cluster_id,
             events=events,
             faults=faults,
-            step_crashes=StepCrashes(),
+            step_crashes=[],
             trace=Trace(lambda: events.now_ms, is_kept=is_trace_kept),
-            network=Network(events, random_for(seed, "network"), note=faults.count),
+            network=Network(events, random_for(seed, "network"), faults),
             properties=Properties(random_for(seed, "properties"), now_ms=lambda: events.now_ms),
             on_record=on_record,
         )
@@ -111,10 +88,6 @@ class Surroundings:
     def random_for(self, name: str) -> Random:
         """Return the random generator of one part of the world."""
         return random_for(self.seed, name)
-
-    def count(self, kind: FaultKind) -> None:
-        """Note that a fault has struck."""
-        self.faults.count(kind)
 
 
 def random_for(seed: int, name: str) -> Random:

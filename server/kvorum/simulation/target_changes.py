@@ -97,7 +97,7 @@ class TargetChanges:
         if change.targets is not None and not may_reach(quorum, change.targets):
             return
         around.trace.say(f"operator wants {change.text}, and asks {asked.node_id}")
-        around.count(FaultKind.CHANGED_TARGET_VOTERS)
+        around.faults[FaultKind.CHANGED_TARGET_VOTERS] += 1
         around.properties.reassignments.asked_for(change.targets)
 
         def take(error: int) -> None:

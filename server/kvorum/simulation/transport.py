@@ -17,6 +17,7 @@ from kvorum.node.raft.peer_exchange import PeerResult, ask
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import messages as core
 from kvorum.raft.effects import Send
+from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.simulation.versions import Release, common_version
 from kvorum.wire.errors import WireError
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
@@ -30,18 +31,10 @@ _Asking: TypeAlias = Coroutine[None, bytes | None, PeerResult]
 class Wire(Protocol):
     """The world as the links of a process use it."""
 
-    def release_of(self, host: str) -> Release:
-        """Return the release of the node at an address."""
-        ...
-
     def carry_request(
-        self, host: str, message: Message, *, version: int, frame: bytes, reply: _Take
+        self, host: str, message: Message, frame: bytes, reply: Callable[[Reply], None]
     ) -> None:
         """Carry a request to the node at an address; `reply` may come later, twice, or never."""
-        ...
-
-    def call_after(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        """Call back after `delay_ms` of this node's clock, unless its process has ended."""
         ...
 
     def tell_sent(self, send: Send) -> None:
@@ -51,9 +44,6 @@ class Wire(Protocol):
     def tell_result(self, send: Send, result: PeerResult) -> None:
         """Note the result of a request."""
         ...
-
-
-_Take: TypeAlias = Callable[[Reply], None]
 
 
 class _Answer:
@@ -80,18 +70,25 @@ class _Connection:
 
 
 class SimulatedLinks:
-    """One process's links to the other nodes."""
+    """One process's links to the other nodes.
+
+    `release_of` returns the release of the node at an address.
+    """
 
     def __init__(
         self,
         settings: RaftSettings,
+        runtime: SimulatedRuntime,
         *,
         release: Release,
+        release_of: Callable[[str], Release],
         wire: Wire,
         on_result: Callable[[int, PeerResult], None],
     ) -> None:
         self.settings = settings
+        self.runtime = runtime
         self.release = release
+        self.release_of = release_of
         self.wire = wire
         self.on_result = on_result
         self._under_way: dict[int, _Exchange] = {}
@@ -141,22 +138,22 @@ class _Exchange:
         except ClientConnectionError as error:
             # The call that sends a request never reports its result itself.
             problem = error
-            self._timer = self._links.wire.call_after(0.0, lambda: self.take(problem))
+            self._timer = self._links.runtime.call_after(0.0, lambda: self.take(problem))
 
     def version_for(self, message: type[Message]) -> int:
         """Return the highest version that both sides support."""
-        release = self._links.wire.release_of(self.host)
-        return common_version(message, self._links.release, release)
+        links = self._links
+        return common_version(message, links.release, links.release_of(self.host))
 
     def send_frame(self, message: Message, *, version: int, timeout_ms: int) -> None:
         """Send a frame, and wait at most `timeout_ms` for its reply."""
         frame = encode_request_frame(
             message, version=version, correlation_id=self._send.number, client_id="raft"
         )
-        wire = self._links.wire
+        links = self._links
         late = RequestTimedOutError(f"no response to {message.NAME} in time")
-        self._timer = wire.call_after(timeout_ms, lambda: self.take(late))
-        wire.carry_request(self.host, message, version=version, frame=frame, reply=self.take)
+        self._timer = links.runtime.call_after(timeout_ms, lambda: self.take(late))
+        links.wire.carry_request(self.host, message, frame, self.take)
 
     def take(self, reply: Reply) -> None:
         """Take the first reply or failure; ignore later ones."""

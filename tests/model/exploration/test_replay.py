@@ -89,7 +89,7 @@ def replayed_world(seed: int) -> Replay:
     whole = World(seed, duration_ms=WORLD_MS).plan
     plan = tuple(fault for fault in whole if fault.kind is not FaultKind.BIT_FLIP)
     world = World(seed, duration_ms=WORLD_MS, plan=plan)
-    replay = Replay(max(world.nodes))
+    replay = Replay(max(world.quorum.nodes))
     checked = Properties.step_taken
 
     def step_taken(

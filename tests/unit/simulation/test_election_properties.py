@@ -48,7 +48,7 @@ def _answer(
     request = _vote_request(candidate, epoch=5, voter=voter, cluster=cluster)
     answer = core.VoteResponse(error, core.KnownLeader(5), is_granted=is_granted)
     response = vote.write_answer(answer, version=2, listener_name="CONTROLLER")
-    quorum.properties.response_leaves(quorum[2], request, 2, response)
+    quorum.properties.response_leaves(quorum[2], request, response)
 
 
 def _stand(
@@ -115,7 +115,7 @@ def test_p2_a_stored_vote_that_changes(quorum: PretendedQuorum) -> None:
 def test_p2_a_candidate_that_has_not_stored_its_own_vote(quorum: PretendedQuorum) -> None:
     quorum[1].store(5)
     with broken("P2"):
-        quorum.properties.request_sent(quorum[1], _vote_request(1, epoch=5, voter=2), 2)
+        quorum.properties.request_sent(quorum[1], _vote_request(1, epoch=5, voter=2))
 
 
 def test_p3_an_epoch_told_before_it_is_stored(quorum: PretendedQuorum) -> None:
@@ -251,7 +251,7 @@ def test_p28_a_pre_vote_that_counts_as_a_vote(quorum: PretendedQuorum) -> None:
     quorum[2].be(Unattached(4, election_deadline=0.0))
     quorum[2].look()
     request = _vote_request(1, epoch=4, voter=2, is_pre_vote=True)
-    quorum.properties.request_arrives(quorum[2], request, 2)
+    quorum.properties.request_arrives(quorum[2], request)
     quorum[2].be(Unattached(4, election_deadline=0.0, voted=key_of(1)))
     quorum[2].breaks("P28")
 
@@ -410,6 +410,5 @@ def test_p15_a_leader_believed_on_behalf_of_another_directory(quorum: PretendedQ
         quorum.properties.response_leaves(
             quorum[2],
             begin_quorum_epoch.write_request(asked, cluster_id=CLUSTER_ID),
-            1,
             begin_quorum_epoch.write_answer(answer, version=1, listener_name="CONTROLLER"),
         )

@@ -3,14 +3,7 @@
 from contextlib import nullcontext
 
 import pytest
-from tests.support.pretended_quorum import (
-    FETCH_VERSION,
-    PretendedQuorum,
-    broken,
-    fetch_request,
-    key_of,
-    voters_of,
-)
+from tests.support.pretended_quorum import PretendedQuorum, broken, fetch_request, key_of, voters_of
 
 from kvorum.raft.roles import Download, Follower, Unattached
 from kvorum.raft.voter_set_history import VoterSetHistory
@@ -248,7 +241,7 @@ def test_l5_a_leader_that_gives_up_for_no_reason() -> None:
 def test_l4_a_leader_that_no_node_fetches_from(led: PretendedQuorum) -> None:
     for now_ms in (2_000.0, 4_000.0, 6_000.0):
         led.now_ms = now_ms
-        led.properties.request_arrives(led[1], fetch_request(2), FETCH_VERSION)
+        led.properties.request_arrives(led[1], fetch_request(2))
         led[1].look()
     assert led.count("L4") > 0
     led.now_ms = 9_000.0
@@ -268,10 +261,10 @@ def test_l6_a_node_that_takes_turn_after_turn(quorum: PretendedQuorum) -> None:
 
 def test_l7_a_change_of_voters_that_no_node_hears_of(quorum: PretendedQuorum) -> None:
     request = AddRaftVoterRequest()
-    quorum.properties.request_arrives(quorum[1], request, 0)
+    quorum.properties.request_arrives(quorum[1], request)
     quorum.now_ms = 4_000.0
-    quorum.properties.response_leaves(quorum[1], request, 0, AddRaftVoterResponse())
-    quorum.properties.request_arrives(quorum[1], request, 0)
+    quorum.properties.response_leaves(quorum[1], request, AddRaftVoterResponse())
+    quorum.properties.request_arrives(quorum[1], request)
     quorum.now_ms = 9_000.0
     with broken("L7"):
-        quorum.properties.response_leaves(quorum[1], request, 0, AddRaftVoterResponse())
+        quorum.properties.response_leaves(quorum[1], request, AddRaftVoterResponse())

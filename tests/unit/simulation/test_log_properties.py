@@ -76,7 +76,7 @@ def test_p6_a_follower_that_fetches_behind_what_it_has_durably(quorum: Pretended
     quorum[2].append(b"a", flush=False)
     request = fetch_request(2, position=OffsetAndEpoch(1, 1))
     with broken("P6"):
-        quorum.properties.request_sent(quorum[2], request, FETCH_VERSION)
+        quorum.properties.request_sent(quorum[2], request)
 
 
 def test_p7_a_leader_that_shows_what_its_epoch_has_not_committed(led: PretendedQuorum) -> None:
@@ -160,7 +160,7 @@ def _serve(quorum: PretendedQuorum, records: bytes, *, bytes_max: int = 1_000) -
     response = fetch.write_answer(
         answer, version=FETCH_VERSION, listener_name="CONTROLLER", records=memoryview(records)
     )
-    quorum.properties.response_leaves(quorum[1], request, FETCH_VERSION, response)
+    quorum.properties.response_leaves(quorum[1], request, response)
 
 
 def test_p24_another_record_where_one_is_committed(led: PretendedQuorum) -> None:

@@ -2,13 +2,7 @@
 
 import pytest
 from immutables import Map
-from tests.support.pretended_quorum import (
-    FETCH_VERSION,
-    PretendedQuorum,
-    broken,
-    directory_id,
-    fetch_request,
-)
+from tests.support.pretended_quorum import PretendedQuorum, broken, directory_id, fetch_request
 
 from kvorum.controller.quorum_reassignment.next_step import AddVoter, HandOver, Reached, RemoveVoter
 from kvorum.metadata.cluster_image import ControllerRegistration
@@ -47,7 +41,7 @@ def _quorum(recorded: str | None, *, fetching: tuple[int, ...] = (2, 3)) -> Pret
     _commit_targets(quorum, recorded)
     for node_id in fetching:
         request = fetch_request(node_id, position=OffsetAndEpoch(1, 1))
-        quorum.properties.request_arrives(quorum[1], request, FETCH_VERSION)
+        quorum.properties.request_arrives(quorum[1], request)
     return quorum
 
 

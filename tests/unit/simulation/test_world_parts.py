@@ -1,5 +1,6 @@
 """The parts that a simulated world is put together from: time, clocks, paths, plans."""
 
+from collections import Counter
 from dataclasses import replace
 from random import Random
 
@@ -29,8 +30,8 @@ def _dynamic_world() -> tuple[World, list[SimulatedNode], SimulatedNode]:
     """Run a world without faults; return it, its voters, and the controller that is not a voter."""
     world = World(DYNAMIC_SEED, duration_ms=DURATION_MS, plan=())
     world.run()
-    voters = [node for node in world.nodes.values() if node.part is Part.VOTER]
-    spare = next(node for node in world.nodes.values() if node.part is Part.SPARE)
+    voters = [node for node in world.quorum.nodes.values() if node.part is Part.VOTER]
+    spare = next(node for node in world.quorum.nodes.values() if node.part is Part.SPARE)
     return world, voters, spare
 
 
@@ -72,7 +73,7 @@ def test_the_calendar_may_go_back_where_the_clock_does_not() -> None:
 
 def test_a_cut_path_loses_what_is_on_its_way_and_the_way_back_stays_open() -> None:
     events, heard = Events(), list[str]()
-    network = Network(events, Random(1))
+    network = Network(events, Random(1), Counter())
     network.carry(1, 2, lambda: heard.append("on its way"))
     network.cut(1, 2)
     network.carry(1, 2, lambda: heard.append("too late"))
@@ -87,7 +88,7 @@ def test_a_cut_path_loses_what_is_on_its_way_and_the_way_back_stays_open() -> No
 
 def test_a_clogged_path_gives_everything_at_once() -> None:
     events, heard = Events(), list[float]()
-    network = Network(events, Random(1))
+    network = Network(events, Random(1), Counter())
     network.clog(1, 2)
     for _ in range(3):
         network.carry(1, 2, lambda: heard.append(events.now_ms))
@@ -99,15 +100,15 @@ def test_a_clogged_path_gives_everything_at_once() -> None:
 
 
 def test_loss_and_doubling_are_reported_each_time() -> None:
-    events, noted, heard = Events(), list[FaultKind](), list[str]()
-    network = Network(events, Random(1), note=noted.append)
+    events, faults, heard = Events(), Counter[FaultKind](), list[str]()
+    network = Network(events, Random(1), faults)
     network.path(1, 2).loss = 1.0
     network.path(2, 1).duplication = 1.0
     network.carry(1, 2, lambda: heard.append("lost"))
     network.carry(2, 1, lambda: heard.append("doubled"))
     run_all(events, 100)
     assert heard == ["doubled", "doubled"]
-    assert noted == [FaultKind.LOST_MESSAGES, FaultKind.DOUBLED_MESSAGES]
+    assert faults == {FaultKind.LOST_MESSAGES: 1, FaultKind.DOUBLED_MESSAGES: 1}
 
 
 def test_some_plan_has_each_kind_that_is_planned() -> None:
@@ -140,7 +141,7 @@ def test_nothing_strikes_a_node_once_all_faults_have_stopped() -> None:
     )
     world = World(UPGRADED_SEED, duration_ms=DURATION_MS, plan=plan, is_trace_kept=True)
     world.run()
-    text = world.trace.text()
+    text = world.around.trace.text()
     assert "has another disk" in text
     assert "is killed" not in text.partition("all faults stop")[2]
 
@@ -161,10 +162,10 @@ def test_small_parts_stay_where_snapshots_are_rare() -> None:
 
 def test_a_world_without_its_faults_is_the_same_world() -> None:
     with_faults, without = (World(5, duration_ms=DURATION_MS, plan=plan) for plan in (None, ()))
-    assert with_faults.options == without.options
-    assert with_faults.cluster_id == without.cluster_id
-    assert [one.directory_id for one in with_faults.nodes.values()] == [
-        one.directory_id for one in without.nodes.values()
+    assert with_faults.around.options == without.around.options
+    assert with_faults.around.cluster_id == without.around.cluster_id
+    assert [one.directory_id for one in with_faults.quorum.nodes.values()] == [
+        one.directory_id for one in without.quorum.nodes.values()
     ]
 
 
@@ -173,9 +174,9 @@ def test_a_world_without_faults_is_calm_and_repeats_itself() -> None:
     for _ in range(2):
         world = World(7, duration_ms=DURATION_MS, plan=())
         world.run()
-        assert world.properties.elections.latest_epoch == 1
-        assert world.properties.ledger.acknowledged_count > 0
-        digests.add(world.trace.digest)
+        assert world.around.properties.elections.latest_epoch == 1
+        assert world.around.properties.ledger.acknowledged_count > 0
+        digests.add(world.around.trace.digest)
     assert len(digests) == 1
 
 
@@ -201,7 +202,7 @@ def test_damaged_controllers_count_as_voters_they_may_become() -> None:
     world, voters, spare = _dynamic_world()
     assert len(voters) == 3
     assert may_damage(world.quorum, voters[0])
-    spare.damage()
+    spare.is_damaged = True
     assert not may_damage(world.quorum, voters[0])
 
 
@@ -213,7 +214,7 @@ def test_a_single_target_voter_is_out_of_reach_while_a_damaged_controller_may_jo
     targets = parse_target_voters(str(voters[0].node_id))
     assert may_reach(world.quorum, targets)
     assert may_become(world.quorum, only)
-    spare.damage()
+    spare.is_damaged = True
     assert not may_reach(world.quorum, targets)
     assert not may_become(world.quorum, only)
 
@@ -224,7 +225,9 @@ def test_a_controller_is_not_damaged_that_may_become_a_target_voter(
     world, _, spare = _dynamic_world()
     assert may_damage(world.quorum, spare)
     targets = parse_target_voters("1")
-    monkeypatch.setattr(world.properties.reassignments, "possible_targets", lambda: iter([targets]))
+    monkeypatch.setattr(
+        world.around.properties.reassignments, "possible_targets", lambda: iter([targets])
+    )
     assert not may_damage(world.quorum, spare)
 
 
@@ -232,8 +235,8 @@ def test_target_voters_that_others_may_lead_through_are_judged_with_them() -> No
     """The other one leads to two voters, one of which is damaged."""
     world, voters, _ = _dynamic_world()
     first, second, third = sorted(node.node_id for node in voters)
-    world.nodes[first].damage()
+    world.quorum.nodes[first].is_damaged = True
     last = parse_target_voters(f"{second},{third}")
     assert may_reach(world.quorum, last)
-    world.properties.reassignments.asked_for(parse_target_voters(f"{first},{third}"))
+    world.around.properties.reassignments.asked_for(parse_target_voters(f"{first},{third}"))
     assert not may_reach(world.quorum, last)

@@ -95,7 +95,7 @@ class GroupHandler:
 
         def then(result: Message | RequestError) -> None:
             if isinstance(result, RequestError):
-                result = _APIS[type(request)].refuse(request, result, version)
+                result = _api_of(request).refuse(request, result, version)
             self._in_own_event(partial(self._check, request, result, asked_ms))
             reply(result)
 
@@ -264,6 +264,10 @@ class GroupHandler:
             and partition.is_offset_available
             and any(True for _ in self._service.runtime.active_shards())
         )
+
+
+def _api_of(request: Message) -> BrokerApi[Any]:
+    return _APIS[type(request)]
 
 
 def _throw(error: PropertyViolatedError) -> None:

@@ -41,7 +41,7 @@ class Answers:
         asked = read_request(request, cluster_id=memory.node.settings.cluster_id)
         if isinstance(asked, core.VoteRequest):
             self._elections.check_known_epoch(memory, asked.epoch)
-            self._elections.check_candidacy(memory, asked)
+            self._elections.check_vote(memory, asked, memory.key)
         elif isinstance(
             asked,
             core.BeginQuorumEpochRequest
@@ -76,7 +76,9 @@ class Answers:
             self._check_voter(memory, asked.voter, error)
         if isinstance(response, FetchResponse) and isinstance(request, FetchRequest):
             self._check_records(memory, request, response)
-        if isinstance(response, FetchSnapshotResponse):
+        if isinstance(response, FetchSnapshotResponse) and isinstance(
+            request, FetchSnapshotRequest
+        ):
             self._check_part(memory, request, response)
 
     def _check_cluster(self, memory: NodeMemory, request: Message, error: int | None) -> None:
@@ -90,8 +92,8 @@ class Answers:
         self, memory: NodeMemory, asked: core.VoteRequest, response: VoteResponse, error: int | None
     ) -> None:
         is_granted = bool(response.topics) and response.topics[0].partitions[0].vote_granted
-        answer = core.VoteResponse(core.Error.NONE, core.KnownLeader(0), is_granted=is_granted)
-        self._elections.check_vote(memory, asked, answer)
+        if is_granted:
+            self._elections.check_vote(memory, asked, asked.replica)
         self._check_voter(memory, asked.voter, error)
         if asked.voter is not None and not _is_node(asked.voter, memory.key):
             text = f"{memory.name} gives the vote of {asked.voter}"
@@ -134,10 +136,8 @@ class Answers:
             self._checks.demand(P22, text, holds=known or is_hidden)
 
     def _check_part(
-        self, memory: NodeMemory, request: Message, response: FetchSnapshotResponse
+        self, memory: NodeMemory, request: FetchSnapshotRequest, response: FetchSnapshotResponse
     ) -> None:
-        if not isinstance(request, FetchSnapshotRequest):
-            return
         for topic in response.topics:
             for partition in topic.partitions:
                 size = len(partition.unaligned_records or b"")
@@ -172,9 +172,12 @@ def error_of(response: Message) -> int | None:
     match response:
         case FetchResponse():
             codes = [one.error_code for topic in response.responses for one in topic.partitions]
-        case VoteResponse() | BeginQuorumEpochResponse() | EndQuorumEpochResponse():
-            codes = [one.error_code for topic in response.topics for one in topic.partitions]
-        case FetchSnapshotResponse():
+        case (
+            VoteResponse()
+            | BeginQuorumEpochResponse()
+            | EndQuorumEpochResponse()
+            | FetchSnapshotResponse()
+        ):
             codes = [one.error_code for topic in response.topics for one in topic.partitions]
         case _:
             return None

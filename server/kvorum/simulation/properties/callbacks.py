@@ -1,6 +1,7 @@
 """The calls of a node's state machine, their contents, and clients' writes: P17, P22, P25."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot, RaftListener
 from kvorum.raft.roles import Leader
@@ -8,18 +9,16 @@ from kvorum.simulation.properties.catalogue import P17, P22, P25, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 
 
+@dataclass(slots=True)
 class _Write:
     """One write, by its value, which is unique."""
 
-    __slots__ = ("invoked_at_ms", "offset")
-
-    def __init__(self, invoked_at_ms: float) -> None:
-        self.invoked_at_ms = invoked_at_ms
-        self.offset: int | None = None
+    invoked_at_ms: float
+    offset: int | None = None
 
 
 class Ledger:
-    """All writes that were begun, those that were acknowledged, and their offsets.
+    """All writes that were begun, those that were acknowledged, and what state machines got.
 
     A value that was acknowledged at an offset must be there on every node, once, and writes that
     follow each other in time must follow each other in the log: then the history is linearizable,
@@ -33,6 +32,8 @@ class Ledger:
         # The offsets where state machines saw each value.
         self._applied: dict[bytes, int] = {}
         self._value_at: dict[int, bytes] = {}
+        # The epoch and the values that state machines got for each base offset.
+        self._batches: dict[int, tuple[int, tuple[bytes, ...]]] = {}
         self._highest_acknowledged: list[tuple[float, int]] = []
 
     @property
@@ -55,7 +56,9 @@ class Ledger:
         text = f"{value!r} is acknowledged at {write.offset} and at {offset}"
         self._checks.demand(P25, text, holds=write.offset in {None, offset})
         write.offset = offset
-        self._check_place(value, offset)
+        seen = self._value_at.get(offset)
+        text = f"{value!r} is acknowledged at {offset}, where {seen!r} is applied"
+        self._checks.demand(P25, text, holds=seen in {None, value})
         self._check_order(value, write, offset)
         highest = self._highest_acknowledged
         highest.append((now_ms, max(offset, highest[-1][1] if highest else -1)))
@@ -70,14 +73,15 @@ class Ledger:
         text = f"{value!r} is at {offset}, and {before} was acknowledged before it was written"
         self._checks.demand(P25, text, holds=offset > before)
 
-    def _check_place(self, value: bytes, offset: int) -> None:
-        """Demand that every state machine that has reached the offset got this value."""
-        seen = self._value_at.get(offset)
-        text = f"{value!r} is acknowledged at {offset}, where {seen!r} is applied"
-        self._checks.demand(P25, text, holds=seen in {None, value})
-
     def applied(self, name: str, batch: CommittedBatch) -> None:
-        """Check a batch that a state machine got: no value twice, acknowledged ones in place."""
+        """Check a batch that a state machine got.
+
+        All get the same values, no value twice, and acknowledged ones in place.
+        """
+        mine = (batch.epoch, batch.values)
+        other = self._batches.setdefault(batch.base_offset, mine)
+        text = f"{name} applies {mine} at {batch.base_offset}, another node {other}"
+        self._checks.demand(P22, text, holds=other == mine)
         for index, value in enumerate(batch.values):
             offset = batch.base_offset + index
             promised = self._acknowledged.get(offset)
@@ -98,31 +102,6 @@ class Ledger:
                 self._checks.demand(P25, text, holds=values.get(offset) == value)
 
 
-class AppliedRecords:
-    """The values that state machines got for each offset: all must get the same ones."""
-
-    def __init__(self, checks: Checks, ledger: Ledger) -> None:
-        self._checks = checks
-        self._ledger = ledger
-        self._values: dict[int, tuple[int, tuple[bytes, ...]]] = {}
-
-    def apply(self, name: str, batch: CommittedBatch) -> None:
-        """Note a batch that a state machine has got."""
-        mine = (batch.epoch, batch.values)
-        first = self._values.setdefault(batch.base_offset, mine)
-        text = f"{name} applies {mine} at {batch.base_offset}, another node {first}"
-        self._checks.demand(P22, text, holds=first == mine)
-        self._ledger.applied(name, batch)
-
-
-def _ignore(_memory: NodeMemory, _offset: int) -> None:
-    """Do nothing."""
-
-
-def _nothing_read(_batches: Sequence[CommittedBatch]) -> None:
-    """Do nothing."""
-
-
 class MonitoredListener:
     """A listener between a replica and its state machine that checks every call."""
 
@@ -132,16 +111,16 @@ class MonitoredListener:
         inner: RaftListener,
         *,
         checks: Checks,
-        applied: AppliedRecords,
-        on_learned: Callable[[NodeMemory, int], None] = _ignore,
-        on_batches: Callable[[Sequence[CommittedBatch]], None] = _nothing_read,
+        ledger: Ledger,
+        on_learned: Callable[[NodeMemory, int], None],
+        on_batches: Callable[[Sequence[CommittedBatch]], None],
     ) -> None:
         self._on_batches = on_batches
         self._on_learned = on_learned
         self._memory = memory
         self._inner = inner
         self._checks = checks
-        self._applied = applied
+        self._ledger = ledger
         self._next_offset = 0
         self._has_heard = False
         self._leading_epoch: int | None = None
@@ -168,7 +147,7 @@ class MonitoredListener:
             is_first = not self._has_heard and batch.base_offset == 0
             self._demand(text, holds=is_first or batch.base_offset == self._next_offset)
             self._next_offset, self._has_heard = batch.last_offset + 1, True
-            self._applied.apply(self._memory.name, batch)
+            self._ledger.applied(self._memory.name, batch)
         self._on_batches(batches)
         self._on_learned(self._memory, self._next_offset)
         return self._inner.on_commit(batches)

@@ -2,13 +2,12 @@
 
 from kvorum.raft import ReplicaKey
 from kvorum.raft.basics import ElectionRecord
-from kvorum.raft.messages import VoteRequest, VoteResponse
+from kvorum.raft.messages import VoteRequest
 from kvorum.raft.roles import Leader, Role, RoleName
 from kvorum.simulation.properties.catalogue import P1, P2, P3, P16, P18, P28, P29, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 
 _CAMPAIGNING = frozenset({RoleName.PROSPECTIVE, RoleName.CANDIDATE})
-_ELECTED = frozenset({RoleName.LEADER})
 _OBSERVING = frozenset({RoleName.UNATTACHED, RoleName.FOLLOWER, RoleName.RESIGNED})
 # The roles that each role can have become by the end of one event, within one epoch. A candidate is
 # always in an epoch of its own, so no other role becomes a candidate there.
@@ -65,7 +64,7 @@ class Elections:
             if (stored.epoch, stored.leader_id) != (role.epoch, node.node_id):
                 return
         memory.leader_role = role
-        if role.name in _ELECTED:
+        if role.name is RoleName.LEADER:
             mine = (node.node_id, node.directory_id, node.start_count)
             leader = self._leaders.setdefault(role.epoch, mine)
             text = f"epoch {role.epoch} is led by {mine} and by {leader}"
@@ -141,22 +140,17 @@ class Elections:
         text = f"{memory.name} names epoch {epoch} and has stored {stored}"
         self._checks.demand(P3, text, holds=epoch <= stored)
 
-    def check_vote(self, memory: NodeMemory, request: VoteRequest, response: VoteResponse) -> None:
-        """Check a response that leaves a node: a vote in it must be stored, and the only one."""
-        if not response.is_granted or request.is_pre_vote:
+    def check_vote(self, memory: NodeMemory, request: VoteRequest, candidate: ReplicaKey) -> None:
+        """Demand that a vote for `candidate` which leaves a node is stored, and the only one: P2.
+
+        A node that asks for votes gives its own to itself.
+        """
+        if request.is_pre_vote:
             return
-        self._note_vote(memory, epoch=request.epoch, candidate=request.replica)
-
-    def check_candidacy(self, memory: NodeMemory, request: VoteRequest) -> None:
-        """Check a request for votes that leaves a node: its own vote must be stored."""
-        if not request.is_pre_vote:
-            self._note_vote(memory, epoch=request.epoch, candidate=memory.key)
-
-    def _note_vote(self, memory: NodeMemory, *, epoch: int, candidate: ReplicaKey) -> None:
-        stored = memory.read_election()
-        is_stored = stored.epoch > epoch or (
-            stored.epoch == epoch and _is_vote_stored(stored, candidate)
-        )
+        epoch, stored = request.epoch, memory.read_election()
+        # The candidate's leadership, once it is stored, implies the vote.
+        names_it = _same(stored.voted, candidate) or stored.leader_id == candidate.id
+        is_stored = stored.epoch > epoch or (stored.epoch == epoch and names_it)
         text = f"{memory.name} votes for {candidate} in {epoch} and has stored {stored}"
         self._checks.demand(P2, text, holds=is_stored)
         first = self._votes.setdefault((memory.key, epoch), candidate)
@@ -192,8 +186,3 @@ def _same(one: ReplicaKey | None, other: ReplicaKey | None) -> bool:
     return one.id == other.id and (
         None in {one.directory_id, other.directory_id} or one.directory_id == other.directory_id
     )
-
-
-def _is_vote_stored(stored: ElectionRecord, candidate: ReplicaKey) -> bool:
-    """Return whether a vote is stored, or the candidate's leadership, which implies the vote."""
-    return _same(stored.voted, candidate) or stored.leader_id == candidate.id

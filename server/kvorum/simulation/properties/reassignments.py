@@ -67,10 +67,6 @@ class Reassignments:
         """The counts of target voters stated, replaced, cancelled and reached, and of steps."""
         self.hand_over_count = 0
 
-    def count(self, what: str) -> None:
-        """Note that something happened."""
-        self.counts[what] += 1
-
     # --- target voters ---
 
     def asked_for(self, targets: TargetVoters | None) -> None:
@@ -117,11 +113,11 @@ class Reassignments:
         self._texts.append(after)
         if after is not None:
             self._uncommitted[parse_target_voters(after)] -= 1
-            self.count("target voters stated" if before is None else "target voters replaced")
+            self.counts["target voters stated" if before is None else "target voters replaced"] += 1
         elif before is not None:
             text = f"the target voters {before} end at {offset}, neither reached nor cancelled"
             self._checks.demand(P31, text, holds=is_reached or self._is_cancel_asked)
-            self.count("target voters reached" if is_reached else "target voters cancelled")
+            self.counts["target voters reached" if is_reached else "target voters cancelled"] += 1
 
     def targets_before(self, offset: int) -> str | None:
         """Return the last target voters that were committed below an offset."""

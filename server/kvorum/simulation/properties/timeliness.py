@@ -67,9 +67,8 @@ class Timeliness:
         asked = self._changes.pop(id(request), None)
         if asked is None:
             return
-        self._check_change(memory, asked[2], waited_ms=now_ms - asked[1])
-
-    def _check_change(self, memory: NodeMemory, name: str, *, waited_ms: float) -> None:
+        _, asked_ms, name = asked
+        waited_ms = now_ms - asked_ms
         limit_ms = 2 * memory.node.settings.raft.request_timeout_ms * _DRIFT + _TURN_MS
         text = f"{memory.name} has taken {waited_ms:.0f} ms over a {name}"
         self._checks.demand(L7, text, holds=waited_ms <= limit_ms)

@@ -147,7 +147,8 @@ class Voters:
         self._committed_end = committed_end
 
     def _take_committed(self, offset: int, voters: VoterSet) -> None:
-        before = self.voters_before(offset)
+        known = [at for at in self._committed if at < offset]
+        before = self._committed[max(known)] if known else None
         if before is not None:
             gone = _keys(before) - _keys(voters)
             come = _keys(voters) - _keys(before)
@@ -173,11 +174,6 @@ class Voters:
         text = f"nobody asked to remove {[key.id for key in kept]}, gone at {offset}"
         self._checks.demand(P33, text, holds=not kept)
         self._asked_to_go -= {ReplicaKey(key.id) for key in come} | come
-
-    def voters_before(self, offset: int) -> VoterSet | None:
-        """Return the committed voter set in force right before an offset, as far as is known."""
-        known = [at for at in self._committed if at < offset]
-        return self._committed[max(known)] if known else None
 
 
 def _keys(voters: VoterSet) -> frozenset[ReplicaKey]:

@@ -9,10 +9,10 @@ from kvorum.node.raft.listener import RaftListener
 from kvorum.raft import ReplicaKey
 from kvorum.raft.basics import ElectionRecord
 from kvorum.raft.messages import VoteRequest as CoreVoteRequest
-from kvorum.raft.roles import Role, RoleName
+from kvorum.raft.roles import RoleName
 from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.properties.answers import Answers
-from kvorum.simulation.properties.callbacks import AppliedRecords, Ledger, MonitoredListener
+from kvorum.simulation.properties.callbacks import Ledger, MonitoredListener
 from kvorum.simulation.properties.catalogue import P19, Checks
 from kvorum.simulation.properties.elections import Elections
 from kvorum.simulation.properties.liveness import Liveness
@@ -55,7 +55,6 @@ class Properties:
         )
         self._answers = Answers(self.checks, elections=self.elections, shared=self.shared)
         self._restarts = Restarts(self.checks, random)
-        self._applied = AppliedRecords(self.checks, self.ledger)
         self._memories: dict[int, NodeMemory] = {}
         self._pre_votes: dict[int, tuple[CoreVoteRequest, ElectionRecord]] = {}
 
@@ -72,7 +71,7 @@ class Properties:
             self.memory_of(node),
             inner,
             checks=self.checks,
-            applied=self._applied,
+            ledger=self.ledger,
             on_learned=self._state_machine_learned,
             on_batches=self.reassignments.take_committed,
         )
@@ -178,16 +177,14 @@ class Properties:
         elif isinstance(step, RemoveVoter):
             self.voters.asked_to_remove(ReplicaKey(step.key.id, step.key.directory_id))
 
-    def request_sent(self, node: ObservedNode, request: Message, version: int) -> None:
+    def request_sent(self, node: ObservedNode, request: Message) -> None:
         """Check a request that leaves a node."""
-        del version
         memory = self.memory_of(node)
         self._look_at_log(memory)
         self._answers.leaving_request(memory, request)
 
-    def request_arrives(self, node: ObservedNode, request: Message, version: int) -> None:
+    def request_arrives(self, node: ObservedNode, request: Message) -> None:
         """Note the state of a node right before it gets a request."""
-        del version
         self.timeliness.request_arrives(self.memory_of(node), request, self._now_ms())
         if not isinstance(request, VoteRequest) or node.core is None:
             return
@@ -195,11 +192,8 @@ class Properties:
         if isinstance(asked, CoreVoteRequest) and asked.is_pre_vote:
             self._pre_votes[node.node_id] = (asked, node.core.role.election_record)
 
-    def response_leaves(
-        self, node: ObservedNode, request: Message, version: int, response: Message
-    ) -> None:
+    def response_leaves(self, node: ObservedNode, request: Message, response: Message) -> None:
         """Check a response that leaves a node."""
-        del version
         memory = self.memory_of(node)
         self._look_at_log(memory)
         self._answers.leaving_response(memory, request, response)
@@ -246,8 +240,10 @@ class Properties:
             self.watermarks.check_end(memory)
         has_snapshots = self.snapshots.check(memory)
         self.snapshots.check_cover(memory)
-        if has_changed or has_snapshots or is_new_role:
-            self._check_voters(memory, role)
+        # Effects may still be queued: only then do the files not match the core's view.
+        is_settled = core.log.end_offset == memory.scan.end_offset and not memory.is_log_damaged
+        if is_settled and (has_changed or has_snapshots or is_new_role):
+            self.voters.check(memory, role)
         if is_new_role and role.name is RoleName.LEADER:
             self.shared.check_leader(memory)
         self.timeliness.check(memory, role, self._now_ms())
@@ -274,12 +270,3 @@ class Properties:
             return
         self.shared.commit(memory, memory.process_high_watermark)
         self.voters.commit(memory, self.shared.committed_end)
-
-    def _check_voters(self, memory: NodeMemory, role: Role) -> None:
-        if not memory.is_log_damaged and self._is_log_settled(memory):
-            self.voters.check(memory, role)
-
-    def _is_log_settled(self, memory: NodeMemory) -> bool:
-        """Return whether the files match the core's view; effects may still be queued."""
-        core = memory.node.core
-        return core is not None and core.log.end_offset == memory.scan.end_offset

@@ -95,7 +95,7 @@ async def recovered(
     plan = plan_recovery(read(story.world, nodes), RecoveryOptions())
     run_command(story, nodes, folder, plan)
     lab = Lab(folder)
-    node = story.world.nodes[plan.chosen.key.id]
+    node = story.world.quorum.nodes[plan.chosen.key.id]
     replica = await lone_replica(lab, story, node, folder / node.host)
     await replica.lead()
     assert replica.node.epoch == plan.epoch + 1

@@ -73,7 +73,7 @@ def check_world(seed: int) -> Counter[str]:
     kill_all(world, random=random)
     name_directories(world)
     seen: Counter[str] = Counter()
-    readable = [node for node in world.nodes.values() if is_readable(world, node)]
+    readable = [node for node in world.quorum.nodes.values() if is_readable(world, node)]
     for nodes in subsets(readable[:NODES_MAX]):
         survivors = read(world, nodes)
         try:
@@ -86,7 +86,7 @@ def check_world(seed: int) -> Counter[str]:
         seen["unproven"] += plan.forecast.unproven_count > 0
         seen["lost something"] += any(
             not keeps(plan.forecast, batch.base_offset, batch.epoch)
-            for batch in world.properties.shared.committed
+            for batch in world.around.properties.shared.committed
         )
         if random.random() < EXECUTED_SHARE:
             check_execution(world, plan, nodes)
@@ -108,10 +108,10 @@ def is_readable(world: World, node: SimulatedNode) -> bool:
 def check_forecast(world: World, plan: RecoveryPlan) -> None:
     """Compare a forecast with everything that any node has ever known to be committed."""
     forecast = plan.forecast
-    shared = world.properties.shared
+    shared = world.around.properties.shared
     assert forecast.committed.end.offset <= shared.committed_end
     lost = 0
-    held = batches_of(world.nodes[plan.chosen.key.id])
+    held = batches_of(world.quorum.nodes[plan.chosen.key.id])
     start = min(held, default=plan.chosen.end.offset)
     for batch in shared.committed:
         is_held = batch.last_offset < max(
