@@ -14,14 +14,14 @@ from kvorum.storage.cleaner.cleanable_part import CleanablePart, cleanable_part
 from kvorum.storage.cleaner.cleaner import Cleaner, Pass
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.cleaner.offset_map import OffsetMap
+from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.log_loader import LogCheckpoint, load_local_log
-from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
+from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, encode_producer_snapshot
 from kvorum.storage.log.producer_state import ProducerState
-from kvorum.storage.log.segment_list import no_jitter
 from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.storage.names import parse_offset_name
 from kvorum.storage.topic_log.segment_retention import delete_old_segments
@@ -326,11 +326,11 @@ class OurLog:
             checkpoint=LogCheckpoint(),
             recovery_point_keeper=Keeper(),
             producer_snapshots=ProducerSnapshotFiles(
-                directory, self._files, empty_producer_snapshot
+                directory, self._files, lambda: encode_producer_snapshot({})
             ),
             now_ms=self._now,
         ).log
-        self._log.time_rolls(no_jitter, now_ms=self._now)
+        self._log.time_rolls(lambda: 0, now_ms=self._now)
 
     def _append(self, data: bytes) -> None:
         self.log.append(data, now_ms=self._now)
@@ -354,7 +354,7 @@ class OurLog:
 
     def _part(self) -> CleanablePart:
         return cleanable_part(
-            self.log,
+            SharedLog(self.log),
             self._config,
             checkpoint=self._checkpoint,
             last_stable_offset=self._last_stable_offset(),
@@ -383,7 +383,7 @@ class OurLog:
             now_ms=self._now,
         )
         cleaner = Cleaner(OffsetMap(size_bytes=memory, load_factor=0.9), files=self._files)
-        return f"cleaned {cleaner.clean(self.log, work).end_offset}"
+        return f"cleaned {cleaner.clean(SharedLog(self.log), work)}"
 
     def _dump(self) -> str:
         active = self.log.segments[-1].base_offset

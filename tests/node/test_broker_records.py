@@ -27,7 +27,6 @@ from tests.support.topics import delete_topic
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.configs_image import ResourceType
-from kvorum.storage.cleaner.shared_log import at_once
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.topic_log.unified_log import FetchDataInfo, UnifiedLog
 from kvorum.testing import Cluster
@@ -279,7 +278,7 @@ def test_a_damaged_header_is_shown_to_the_reader_as_kafka_does(
     monkeypatch.setattr(UnifiedLog, "read_range", noted)
     assert produce(broker, topic, batch(b"value")).error_code == ErrorCode.NONE
     assert values(fetch(broker, topic, 0)) == [b"value"]
-    (segment,) = logs[0].hosted(at_once).log.segments
+    (segment,) = logs[0].hosted(lambda work: work()).log.segments
     with segment.path.open("r+b") as file:
         file.seek(8)
         file.write(bytes(4))

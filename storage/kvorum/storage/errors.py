@@ -39,13 +39,10 @@ class StorageError(Exception):
         self.file = file
         self.offset = offset
         self.advice = advice
-        super().__init__(self._one_line())
-
-    def _one_line(self) -> str:
-        where = "" if self.file is None else f"{self.file}: "
-        position = "" if self.offset is None else f" (at byte {self.offset})"
-        advice = "" if not self.advice else f". {self.advice}"
-        return f"{where}{self.problem}{position}{advice}"
+        where = "" if file is None else f"{file}: "
+        position = "" if offset is None else f" (at byte {offset})"
+        ending = f". {advice}" if advice else ""
+        super().__init__(f"{where}{problem}{position}{ending}")
 
 
 class CorruptFileError(StorageError):

@@ -11,7 +11,7 @@ from kvorum.storage.log.batch_header import split_batches
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint, load_local_log
-from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
+from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, encode_producer_snapshot
 from kvorum.storage.log.segment import Segment
 from kvorum.wire.records import RecordBatch, read_batches
 
@@ -52,7 +52,9 @@ def loaded(
         config=config,
         checkpoint=checkpoint,
         recovery_point_keeper=Keeper(files),
-        producer_snapshots=ProducerSnapshotFiles(directory, files, empty_producer_snapshot),
+        producer_snapshots=ProducerSnapshotFiles(
+            directory, files, lambda: encode_producer_snapshot({})
+        ),
         now_ms=0,
     )
 

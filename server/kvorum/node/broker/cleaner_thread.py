@@ -119,7 +119,7 @@ class CleanerThread:
             return False
         if done.problem is not None:
             _log.error(LogEvent("A log cannot be compacted any more", error=str(done.problem)))
-        return done.part is not None
+        return done.end_offset is not None
 
     def _compacted(self, directory: LogDirectory) -> dict[TopicPartition, HostedLog]:
         return {

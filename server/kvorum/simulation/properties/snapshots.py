@@ -1,6 +1,5 @@
 """The snapshots on the disks: P9."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 from kvorum.node.raft.control_records import quorum_controls
@@ -9,7 +8,7 @@ from kvorum.simulation.properties.catalogue import P9, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 from kvorum.simulation.properties.shared_log import SharedLog
 from kvorum.storage.errors import StorageError
-from kvorum.storage.metadata_log.snapshot_reader import read_snapshot_batches
+from kvorum.storage.metadata_log.snapshot_reader import SnapshotInMemory, read_snapshot_batches
 from kvorum.storage.names import snapshot_name
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.errors import WireError
@@ -24,20 +23,6 @@ class SnapshotContent(NamedTuple):
     voters: VoterSet | None
     kraft_version: int
     records_crc: int
-
-
-class _FileBytes(NamedTuple):
-    """A snapshot's bytes, straight from the disk."""
-
-    path: Path
-    data: bytes
-
-    @property
-    def size(self) -> int:
-        return len(self.data)
-
-    def read_at(self, position: int, size: int) -> bytes:
-        return self.data[position : position + size]
 
 
 class SnapshotFacts:
@@ -137,7 +122,7 @@ def read_content(memory: NodeMemory, snapshot_id: OffsetAndEpoch) -> SnapshotCon
     file = memory.node.disk.directory_at(path.parent).names[path.name]
     voters: VoterSet | None = None
     kraft_version, records_crc = 0, 0
-    for header, data in read_snapshot_batches(_FileBytes(path, bytes(file.content))):
+    for header, data in read_snapshot_batches(SnapshotInMemory(path, bytes(file.content))):
         for batch in read_batches(data):
             if not header.is_control:
                 for record in batch.records():

@@ -6,30 +6,12 @@ min.compaction.lag.ms; nor is anything behind these.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
+from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.segment_list import segments_between
-
-
-class MeasurableLog(Protocol):
-    """A log as far as it is measured; `LocalLog` is one."""
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        """The segments, oldest first; the last one is active."""
-        ...
-
-    @property
-    def log_start_offset(self) -> int:
-        """The offset of the first record that may be read."""
-        ...
-
-    @property
-    def log_end_offset(self) -> int:
-        """One more than the offset of the last record."""
-        ...
 
 
 class CleanablePart(NamedTuple):
@@ -66,7 +48,7 @@ class CleanablePart(NamedTuple):
 
 
 def cleanable_part(
-    log: MeasurableLog,
+    log: SharedLog,
     config: CleanupConfig,
     *,
     checkpoint: int | None,

@@ -7,7 +7,7 @@ clean ones too; small segments are joined. The copies are made durable and put i
 originals one group at a time, so a crash leaves a log that is cleaned up to some group.
 
 The caller passes the wall clock. Reading and copying may run beside appends to the log; putting a
-copy in place (`CleanableLog.replace_segments`) belongs to the thread that owns the log.
+copy in place (`SharedLog.replace_segments`) belongs to the thread that owns the log.
 
 Segments are joined, so that compaction leaves no ever smaller ones. Batches are read with all their
 bytes. Messages of formats 0 and 1 are batches of format 2 to the cleaner, and become such, as in
@@ -18,15 +18,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from kvorum.storage.cleaner.batch_filter import BatchFilter, CleanedTransactions, LastRecord
 from kvorum.storage.cleaner.offset_map import OffsetMap
+from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.errors import CleaningAbortedError, StorageError
 from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.log.batch_header import read_header
-from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.segment import RELATIVE_OFFSET_MAX, Segment
 from kvorum.storage.log.segment_list import create_cleaned_segment, segments_between
 from kvorum.storage.log.transaction_index import AbortedTransaction, find_aborted
@@ -107,27 +106,6 @@ def _entries_at(segment: Segment, position: int, size: int) -> list[Entry]:
     return entries
 
 
-class CleanableLog(Protocol):
-    """A log as the cleaner needs it; `LocalLog` is one."""
-
-    directory: Path
-    config: LogConfig
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        """The segments, oldest first; the last one is active."""
-        ...
-
-    @property
-    def log_start_offset(self) -> int:
-        """The offset of the first record that may be read."""
-        ...
-
-    def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
-        """Put a cleaned segment, which is durable, in the place of segments."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
     """The work of one pass over a log."""
@@ -152,18 +130,6 @@ class Pass:
     """max.decompressed.message.bytes: a pass fails where a packed record is larger."""
 
 
-class CleanedPart(NamedTuple):
-    """The outcome of a pass: the next first dirty offset, and the bytes read and kept."""
-
-    end_offset: int
-    bytes_read: int
-    bytes_kept: int
-
-
-def _never_aborted() -> None:
-    """Let a pass go on."""
-
-
 class Cleaner:
     """Cleans one log at a time; its offset map is the memory that it needs."""
 
@@ -172,15 +138,15 @@ class Cleaner:
         offset_map: OffsetMap,
         *,
         files: FileSystem,
-        check_aborted: Callable[[], None] = _never_aborted,
+        check_aborted: Callable[[], None] = lambda: None,
     ) -> None:
         self._map = offset_map
         self._files = files
         # Raises CleaningAbortedError where the pass must end; called once for each read.
         self._check_aborted = check_aborted
 
-    def clean(self, log: CleanableLog, work: Pass) -> CleanedPart:
-        """Clean a log; return how far it is clean.
+    def clean(self, log: SharedLog, work: Pass) -> int:
+        """Clean a log; return the next first dirty offset.
 
         Raises CleaningAbortedError, CorruptLogError and DiskError; groups that were put in place
         before stay in place.
@@ -203,20 +169,17 @@ class Cleaner:
             index_size_max=log.config.index_size_bytes_max,
             end_offset=work.first_uncleanable_offset,
         )
-        bytes_read = bytes_kept = 0
         for group in groups:
             # The indexes of a group leave with it: what later groups need was found before.
             cleaned = self._cleaned(log, group, rules)
-            bytes_read += sum(segment.size for segment in group)
-            bytes_kept += cleaned.size
             try:
                 log.replace_segments(cleaned, group, now_ms=work.now_ms)
             except CleaningAbortedError:
                 _discard(cleaned)
                 raise
-        return CleanedPart(end_offset, bytes_read, bytes_kept)
+        return end_offset
 
-    def _build_offset_map(self, log: CleanableLog, work: Pass) -> None:
+    def _build_offset_map(self, log: SharedLog, work: Pass) -> None:
         """Map the keys of the part that is not clean, up to its end or until the map is full."""
         first, end = work.first_dirty_offset, work.first_uncleanable_offset
         self._map.clear()
@@ -268,7 +231,7 @@ class Cleaner:
             raise segment.damage(str(error), 0) from error
         return True
 
-    def _cleaned(self, log: CleanableLog, group: list[Segment], rules: BatchFilter) -> Segment:
+    def _cleaned(self, log: SharedLog, group: list[Segment], rules: BatchFilter) -> Segment:
         """Return a durable segment with what stays of a group."""
         cleaned = create_cleaned_segment(
             log.directory, group[0].base_offset, files=self._files, config=log.config
@@ -312,7 +275,7 @@ def _discard(cleaned: Segment) -> None:
         cleaned.remove_files()
 
 
-def _aborted(log: CleanableLog, first: int, end: int) -> list[AbortedTransaction]:
+def _aborted(log: SharedLog, first: int, end: int) -> list[AbortedTransaction]:
     """Return the aborted transactions of the segments from the one that holds `first` on.
 
     As with Kafka, these are also the transactions that ended below `first`, in the first of the

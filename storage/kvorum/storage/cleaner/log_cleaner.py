@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from kvorum.storage.cleaner.cleaner import CleanedPart, Cleaner, Pass
+from kvorum.storage.cleaner.cleaner import Cleaner, Pass
 from kvorum.storage.cleaner.log_cleaner_manager import HostedLog, LogCleanerManager, LogToClean
 from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.errors import CleaningAbortedError, DiskError, PoisonedError, StorageError
@@ -19,10 +19,10 @@ from kvorum.storage.topic_partition import TopicPartition
 
 
 class CleanedLog(NamedTuple):
-    """A log that a pass went over: what was done, or why it could not be."""
+    """A log that a pass went over: how far it is clean, or why it could not be cleaned."""
 
     partition: TopicPartition
-    part: CleanedPart | None
+    end_offset: int | None
     """A pass that ended early has None."""
 
     problem: StorageError | None = None
@@ -69,13 +69,7 @@ class LogCleaner:
         offset = self._manager.cleaned_offsets().get(partition)
         self.forget(others, partition)
         if offset is not None:
-            target.take_over(target_logs, partition, offset)
-
-    def take_over(
-        self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition, offset: int
-    ) -> None:
-        """Note how far a log is clean that has come from another directory."""
-        self._manager.take_over(logs, partition, offset)
+            target._manager.update_checkpoint(target_logs, partition, offset)
 
     def forget(self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition) -> None:
         """Forget a partition that is gone, whose passes were aborted before."""
@@ -96,7 +90,7 @@ class LogCleaner:
         if chosen is None:
             return None
         try:
-            part = self._clean(chosen, now_ms)
+            end_offset = self._clean(chosen, now_ms)
         except CleaningAbortedError:
             return CleanedLog(chosen.partition, None)
         except StorageError as problem:
@@ -106,12 +100,13 @@ class LogCleaner:
             if isinstance(problem, DiskError | PoisonedError):
                 raise
             self._manager.mark_uncleanable(chosen.partition)
-            self._manager.done_cleaning(logs, chosen.partition, chosen.part.first_dirty_offset)
+            first_dirty = chosen.part.first_dirty_offset
+            self._manager.update_checkpoint(logs, chosen.partition, first_dirty)
             return CleanedLog(chosen.partition, None, problem)
-        self._manager.done_cleaning(logs, chosen.partition, part.end_offset)
-        return CleanedLog(chosen.partition, part)
+        self._manager.update_checkpoint(logs, chosen.partition, end_offset)
+        return CleanedLog(chosen.partition, end_offset)
 
-    def _clean(self, chosen: LogToClean, now_ms: int) -> CleanedPart:
+    def _clean(self, chosen: LogToClean, now_ms: int) -> int:
         hosted = chosen.hosted
         cleaner = Cleaner(
             self._map,

@@ -91,7 +91,7 @@ class LogCleanerManager:
                 now_ms=now_ms,
             )
             if part.is_checkpoint_wrong:
-                self._note(logs, partition, part.first_dirty_offset)
+                self.update_checkpoint(logs, partition, part.first_dirty_offset)
             if part.total_bytes > 0:
                 dirty.append(LogToClean(partition, hosted, part))
         self.max_dirty_ratio = max((one.part.ratio for one in dirty), default=0.0)
@@ -100,26 +100,14 @@ class LogCleanerManager:
             return None
         return max(due, key=lambda one: one.part.ratio)
 
-    def done_cleaning(
-        self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition, end_offset: int
-    ) -> None:
-        """Note how far a log is clean."""
-        self._note(logs, partition, end_offset)
-
     def mark_uncleanable(self, partition: TopicPartition) -> None:
         """Leave a partition alone until the next start: a pass failed on its data."""
         self._uncleanable.add(partition)
 
-    def take_over(
-        self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition, offset: int
-    ) -> None:
-        """Note how far a log is clean that has come from another directory."""
-        self._note(logs, partition, offset)
-
     def forget(self, logs: Mapping[TopicPartition, HostedLog], partition: TopicPartition) -> None:
         """Forget a partition that was deleted or moved away."""
         self._uncleanable.discard(partition)
-        self._note(logs, partition, None)
+        self.update_checkpoint(logs, partition, None)
 
     def _truncate_checkpoint(self, partition: TopicPartition, offset: int) -> None:
         """Lower how far a log is clean, because it was truncated to `offset`."""
@@ -127,7 +115,7 @@ class LogCleanerManager:
         if cleaned.get(partition, 0) > offset:
             self._checkpoint.write({**cleaned, partition: offset})
 
-    def _note(
+    def update_checkpoint(
         self,
         logs: Mapping[TopicPartition, HostedLog],
         partition: TopicPartition,

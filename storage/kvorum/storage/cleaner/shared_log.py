@@ -13,18 +13,13 @@ RunInOwner: TypeAlias = Callable[[Callable[[], None]], None]
 """Runs something in the thread that owns the log; returns, or raises, when that is done."""
 
 
-def at_once(work: Callable[[], None]) -> None:
-    """Run something in the thread that is the owner itself."""
-    work()
-
-
 class SharedLog:
     """A view of a log for one pass, which may replace segments as long as the log did not change.
 
     Truncating, deleting segments and closing are such changes; appending is not.
     """
 
-    def __init__(self, log: LocalLog, run_in_owner: RunInOwner = at_once) -> None:
+    def __init__(self, log: LocalLog, run_in_owner: RunInOwner = lambda work: work()) -> None:
         self.directory: Path = log.directory
         self.config: LogConfig = log.config
         self._log = log

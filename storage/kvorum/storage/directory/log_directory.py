@@ -10,8 +10,6 @@ from typing import Final
 
 from kvorum.storage.directory.partition_directory import (
     DELETE_SUFFIX,
-    STRAY_SUFFIX,
-    future_name,
     future_partition,
     leaving_name,
     suffix_of,
@@ -180,26 +178,15 @@ class LogDirectory:
         """Return the logs that the checkpoint files are about; no partition has two here."""
         return {**self.future_logs, **self.logs}
 
-    def add_future_path(self, topic_partition: TopicPartition, unique: bytes) -> Path:
-        """Return the directory for a replica that is to move here."""
-        return self.take_future_path(topic_partition, future_name(topic_partition, unique))
-
     def take_future_path(self, topic_partition: TopicPartition, name: str) -> Path:
         """Note the name that the directory of a future replica has, and return its path."""
         path = self._future_paths[topic_partition] = self.path / name
         return path
 
-    def rename_for_removal(self, topic_partition: TopicPartition, unique: bytes) -> Path:
-        """Give the directory of a deleted partition, whose log is closed, its last name."""
-        return self._rename(topic_partition, leaving_name(topic_partition, unique, DELETE_SUFFIX))
-
-    def rename_stray(self, topic_partition: TopicPartition, unique: bytes) -> Path:
-        """Set a directory aside that is of no partition of this broker; it is not removed."""
-        return self._rename(topic_partition, leaving_name(topic_partition, unique, STRAY_SUFFIX))
-
-    def _rename(self, topic_partition: TopicPartition, name: str) -> Path:
+    def rename_leaving(self, topic_partition: TopicPartition, unique: bytes, suffix: str) -> Path:
+        """Give the directory of a partition that leaves, whose log is closed, its last name."""
         source = self._future_paths.pop(topic_partition, self.path / str(topic_partition))
-        target = self.path / name
+        target = self.path / leaving_name(topic_partition, unique, suffix)
         self._rename_directory(source, target)
         self._stored_points.pop(topic_partition, None)
         self._stored_starts.pop(topic_partition, None)

@@ -12,7 +12,12 @@ from random import Random
 from typing import Annotated, Final
 
 from kvorum.storage.directory.log_directory import FoundDirectories, LogDirectory
-from kvorum.storage.directory.partition_directory import UNIQUE_BYTES
+from kvorum.storage.directory.partition_directory import (
+    DELETE_SUFFIX,
+    STRAY_SUFFIX,
+    UNIQUE_BYTES,
+    future_name,
+)
 from kvorum.storage.errors import CorruptFileError, DiskError, StorageError, TooManyOpenFilesError
 from kvorum.storage.files import disk_errors
 from kvorum.storage.log.log_loader import LogCheckpoint
@@ -143,7 +148,7 @@ class LogManager:
                 raise
             if not self._settings.sets_damaged_logs_aside:
                 raise error.with_advice(_SET_ASIDE_ADVICE) from error
-            aside = directory.rename_stray(topic_partition, self._unique())
+            aside = self._set_aside(directory, topic_partition)
             _log.error("%s is damaged and kept as %s: %s", topic_partition, aside, error)
 
     def _hosted_id(
@@ -159,7 +164,7 @@ class LogManager:
         if topic_id is not None and stored_id in (None, topic_id):
             return topic_id
         _log.warning("%s belongs to no partition of this broker; it is kept", path)
-        directory.rename_stray(topic_partition, self._unique())
+        self._set_aside(directory, topic_partition)
         return None
 
     def _load_future_logs(
@@ -240,7 +245,7 @@ class LogManager:
         wrong = other if is_here else directory
         if is_here:
             other.logs.pop(topic_partition).local_log.abandon()
-        aside = wrong.rename_stray(topic_partition, self._unique())
+        aside = self._set_aside(wrong, topic_partition)
         _log.warning("%s has another log of its partition, which counts; it is kept", aside)
         return is_here
 
@@ -283,7 +288,9 @@ class LogManager:
             )
         directory = self._preferred[topic_partition]
         directory.forget_former_log(topic_partition)
-        path = directory.add_future_path(topic_partition, self._unique())
+        path = directory.take_future_path(
+            topic_partition, future_name(topic_partition, self._unique())
+        )
         log = self._load_future(directory, topic_partition, path, topic_id, now_ms)
         del self._preferred[topic_partition]
         return log
@@ -412,7 +419,7 @@ class LogManager:
         self, directory: LogDirectory, topic_partition: TopicPartition, log: UnifiedLog, now_ms: int
     ) -> None:
         log.local_log.abandon()
-        path = directory.rename_for_removal(topic_partition, self._unique())
+        path = directory.rename_leaving(topic_partition, self._unique(), DELETE_SUFFIX)
         self._deletions.append((now_ms + self._settings.delete_delay_ms, directory, path))
         directory.store_recovery_points()
 
@@ -457,6 +464,10 @@ class LogManager:
         directories, self.directories = self.directories, ()
         for directory in directories:
             directory.abandon()
+
+    def _set_aside(self, directory: LogDirectory, topic_partition: TopicPartition) -> Path:
+        """Rename a directory that is of no partition of this broker; it is not removed."""
+        return directory.rename_leaving(topic_partition, self._unique(), STRAY_SUFFIX)
 
     def _unique(self) -> bytes:
         return self._random.randbytes(UNIQUE_BYTES)

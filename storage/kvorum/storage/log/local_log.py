@@ -42,7 +42,7 @@ from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.poison import Poison
-from kvorum.storage.log.producer_snapshot import ProducerSnapshots
+from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles
 from kvorum.storage.log.segment import Segment, SegmentRollbackError
 from kvorum.storage.log.segment_list import SegmentList
 from kvorum.wire.valid_offset_and_epoch import EpochStart
@@ -88,7 +88,7 @@ class LocalLogParts:
     log_start_offset: int
     recovery_point: int
     recovery_point_keeper: RecoveryPointKeeper
-    producer_snapshots: ProducerSnapshots
+    producer_snapshots: ProducerSnapshotFiles
 
 
 class LocalLog:

@@ -21,7 +21,7 @@ from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.log.interrupted_swap import finish_interrupted_swap
 from kvorum.storage.log.local_log import LocalLog, LocalLogParts, RecoveryPointKeeper
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.log.producer_snapshot import ProducerSnapshots
+from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles
 from kvorum.storage.log.recovery import TornTail
 from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.segment_list import SegmentList, create_segment, find_leftovers
@@ -72,7 +72,7 @@ def load_local_log(
     config: LogConfig,
     checkpoint: LogCheckpoint,
     recovery_point_keeper: RecoveryPointKeeper,
-    producer_snapshots: ProducerSnapshots,
+    producer_snapshots: ProducerSnapshotFiles,
     now_ms: int,
 ) -> LoadedLog:
     """Open the log in `directory`, made if need be; `now_ms` is the wall clock.
@@ -227,7 +227,7 @@ class _Loader:
     def put_right(
         self,
         recovery_point_keeper: RecoveryPointKeeper,
-        producer_snapshots: ProducerSnapshots,
+        producer_snapshots: ProducerSnapshotFiles,
         leftovers: list[str],
     ) -> LocalLogParts:
         """Make all the changes of an opening; it needs none unless a crash was before it."""

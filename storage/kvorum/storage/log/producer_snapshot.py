@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import (
@@ -35,7 +35,6 @@ _COUNT: Final = struct.Struct(">i")
 _ENTRY: Final = struct.Struct(">qhiqiqiq")
 _NONE: Final = -1
 _ADVICE: Final = "Remove the file; the state is then made from the log itself"
-_NO_PRODUCERS: Final[Mapping[int, ProducerEntry]] = {}
 
 
 def encode_producer_snapshot(entries: Mapping[int, ProducerEntry]) -> bytes:
@@ -44,11 +43,6 @@ def encode_producer_snapshot(entries: Mapping[int, ProducerEntry]) -> bytes:
         _encode_entry(producer_id, entry) for producer_id, entry in entries.items()
     )
     return _HEADER.pack(_VERSION, crc32c(content), 0)[:_CRC_END] + content
-
-
-def empty_producer_snapshot() -> bytes:
-    """Return the content of a file without producers."""
-    return encode_producer_snapshot(_NO_PRODUCERS)
 
 
 def _encode_entry(producer_id: int, entry: ProducerEntry) -> bytes:
@@ -91,22 +85,6 @@ def _decoded_entry(fields: tuple[int, ...]) -> tuple[int, ProducerEntry]:
         None if start == _NONE else start,
         (batch,) if offset != _NONE else (),
     )
-
-
-class ProducerSnapshots(Protocol):
-    """The producer state that a log keeps in files named after offsets."""
-
-    def write(self, end_offset: int, *, durably: bool) -> None:
-        """Write the state as of `end_offset`, unless it exists."""
-        ...
-
-    def remove(self, offset: int) -> None:
-        """Remove the state of a segment that is being removed."""
-        ...
-
-    def tidy(self, *, keep: frozenset[int], end_offset: int) -> None:
-        """Remove files without a segment: all but `keep` and the latest up to `end_offset`."""
-        ...
 
 
 class ProducerSnapshotFiles:

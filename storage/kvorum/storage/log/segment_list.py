@@ -13,7 +13,7 @@ from pathlib import Path
 from kvorum.storage.errors import TooManyOpenFilesError
 from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.log.producer_snapshot import ProducerSnapshots
+from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles
 from kvorum.storage.log.segment import SEGMENT_SUFFIXES, Segment
 from kvorum.storage.names import (
     CLEANED_SUFFIX,
@@ -40,14 +40,14 @@ class SegmentList:
         *,
         files: FileSystem,
         config: LogConfig,
-        producer_snapshots: ProducerSnapshots,
+        producer_snapshots: ProducerSnapshotFiles,
     ) -> None:
         self._directory = directory
         self._segments = tuple(segments)
         self._files = files
         self._config = config
         self._producer_snapshots = producer_snapshots
-        self._draw_jitter_ms = no_jitter
+        self._draw_jitter_ms: Callable[[], int] = lambda: 0
         # Taken out of the log; their files have their names yet.
         self._leaving: deque[tuple[int, Segment]] = deque()
         self._deletions: list[tuple[int, Path]] = []
@@ -260,11 +260,6 @@ class SegmentList:
         """Close all files."""
         for segment in (*self._segments, *(segment for _, segment in self._leaving)):
             segment.close()
-
-
-def no_jitter() -> int:
-    """Return the jitter of a log whose segments end exactly when segment.ms says: 0."""
-    return 0
 
 
 def segments_between(segments: Sequence[Segment], first: int, end: int) -> list[Segment]:

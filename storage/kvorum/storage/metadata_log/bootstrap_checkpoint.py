@@ -8,11 +8,10 @@ active controller writes into the log, and the first voters and kraft.version of
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from kvorum.storage.errors import CorruptSnapshotError
 from kvorum.storage.files import FileSystem, read_if_there
-from kvorum.storage.metadata_log.snapshot_reader import read_snapshot_batches
+from kvorum.storage.metadata_log.snapshot_reader import SnapshotInMemory, read_snapshot_batches
 from kvorum.storage.metadata_log.snapshot_writer import SnapshotWriter
 from kvorum.storage.metadata_log.snapshots import RawSnapshotWriter
 from kvorum.wire.errors import DecodeError
@@ -21,20 +20,6 @@ from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID
 from kvorum.wire.records import read_batches
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-
-
-class _ReadBytes(NamedTuple):
-    """A snapshot's bytes in memory."""
-
-    path: Path
-    content: bytes
-
-    @property
-    def size(self) -> int:
-        return len(self.content)
-
-    def read_at(self, position: int, size: int) -> bytes:
-        return self.content[position : position + size]
 
 
 def read_bootstrap_records(path: Path, files: FileSystem) -> list[bytes] | None:
@@ -46,7 +31,7 @@ def read_bootstrap_records(path: Path, files: FileSystem) -> list[bytes] | None:
     if data is None:
         return None
     values: list[bytes] = []
-    for header, batch in read_snapshot_batches(_ReadBytes(path, data)):
+    for header, batch in read_snapshot_batches(SnapshotInMemory(path, data)):
         if not header.is_control:
             values += _values_of(batch, path)
     return values

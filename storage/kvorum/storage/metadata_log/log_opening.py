@@ -7,7 +7,7 @@ from kvorum.storage.files import FileSystem, disk_errors, list_if_there
 from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.log.local_log import LocalLogParts
 from kvorum.storage.log.log_config import LogConfig
-from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, empty_producer_snapshot
+from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, encode_producer_snapshot
 from kvorum.storage.log.recovery import CheckedSegments, TornTail, check_segments
 from kvorum.storage.log.segment_list import SegmentList, create_segment, find_leftovers
 from kvorum.storage.metadata_log.flushed_offset import FlushedOffsetFile
@@ -127,11 +127,15 @@ def _put_right(checked: CheckedDirectory, *, files: FileSystem, config: LogConfi
     directory = checked.directory
     with disk_errors(directory, "creating"):
         files.make_directory(directory)
-    _remove(checked, files)
+    for name in checked.to_remove:
+        with disk_errors(directory / name, "removing"):
+            files.remove(directory / name)
     if not checked.has_partition_metadata:
         write_partition_metadata(directory, files)
     rebuilt_indexes = checked.segments.repair()
-    producer_snapshots = ProducerSnapshotFiles(directory, files, empty_producer_snapshot)
+    producer_snapshots = ProducerSnapshotFiles(
+        directory, files, lambda: encode_producer_snapshot({})
+    )
     segments = SegmentList(
         directory,
         checked.segments.segments or [create_segment(directory, 0, files=files, config=config)],
@@ -161,12 +165,6 @@ def _put_right(checked: CheckedDirectory, *, files: FileSystem, config: LogConfi
         producer_snapshots=producer_snapshots,
     )
     return OpenedLog(parts, checked.snapshots, report)
-
-
-def _remove(checked: CheckedDirectory, files: FileSystem) -> None:
-    for name in checked.to_remove:
-        with disk_errors(checked.directory / name, "removing"):
-            files.remove(checked.directory / name)
 
 
 def _store_epochs(checked: CheckedDirectory, epoch_file: EpochCheckpoint) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kvorum.storage.errors import CorruptSnapshotError
 from kvorum.storage.log.batch_header import (
@@ -40,6 +40,22 @@ class SnapshotBytes(Protocol):
     def read_at(self, position: int, size: int) -> bytes:
         """Return up to `size` bytes from `position`; fewer only at the end."""
         ...
+
+
+class SnapshotInMemory(NamedTuple):
+    """The bytes of a snapshot that was read whole."""
+
+    path: Path
+    content: bytes
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        return len(self.content)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Return up to `size` bytes from `position`; fewer only at the end."""
+        return self.content[position : position + size]
 
 
 def read_snapshot_batches(snapshot: SnapshotBytes) -> Iterator[tuple[BatchHeader, memoryview]]:

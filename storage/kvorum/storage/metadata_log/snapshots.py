@@ -52,7 +52,11 @@ class SnapshotStore:
         """
         parsed = map(parse_snapshot_name, list_if_there(self._files, self.directory))
         found = [name for name in parsed if name is not None]
-        useless = [name for name in found if _is_useless(name, log_start_offset)]
+        useless = [
+            name
+            for name in found
+            if name.is_partial or name.is_deleted or name.id.offset < log_start_offset
+        ]
         self._ids = {name.id for name in found if name not in useless}
         if log_start_offset > 0 and not self._ids:
             raise MissingSnapshotError(
@@ -139,10 +143,6 @@ class SnapshotStore:
     def _add(self, snapshot_id: OffsetAndEpoch) -> None:
         with self._lock:
             self._ids.add(snapshot_id)
-
-
-def _is_useless(name: SnapshotName, log_start_offset: int) -> bool:
-    return name.is_partial or name.is_deleted or name.id.offset < log_start_offset
 
 
 def _advice_for_missing(useless: list[SnapshotName], log_start_offset: int) -> str:

@@ -12,7 +12,6 @@ from kvorum.storage.errors import PropertiesFormatError
 
 _BLANKS = " \t\f"
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
-_TRAILING_BACKSLASHES = re.compile(r"\\*$")
 _KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(u.{0,4}|.)", re.DOTALL)
@@ -50,7 +49,7 @@ def _logical_lines(text: str) -> Iterator[str]:
         if joined == "" and line[:1] in {"#", "!"}:
             continuing = False
             continue
-        continuing = _is_continued(line)
+        continuing = (len(line) - len(line.rstrip("\\"))) % 2 == 1
         joined += line[:-1] if continuing else line
         if not continuing:
             if joined:
@@ -58,11 +57,6 @@ def _logical_lines(text: str) -> Iterator[str]:
             joined = ""
     if continuing and joined:
         yield joined
-
-
-def _is_continued(line: str) -> bool:
-    found = _TRAILING_BACKSLASHES.search(line)
-    return found is not None and len(found.group()) % 2 == 1
 
 
 def _key_and_value(line: str) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from tests.unit.storage.topic_logs import marker
 from kvorum.storage.cleaner.batch_filter import BatchFilter, CleanedTransactions, last_records
 from kvorum.storage.cleaner.cleaner import Cleaner, Pass
 from kvorum.storage.cleaner.offset_map import OffsetMap
+from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.log_loader import LogCheckpoint
 from kvorum.storage.log.producer_state import ProducerState
@@ -119,7 +120,7 @@ class World:
             delete_retention_ms=RETENTION_MS,
             now_ms=self.now,
         )
-        self.clean_to = Cleaner(keys, files=self.files).clean(self.log, work).end_offset
+        self.clean_to = Cleaner(keys, files=self.files).clean(SharedLog(self.log), work)
 
     def batches(self) -> list[RecordBatch]:
         """Return the batches of all segments but the active one."""

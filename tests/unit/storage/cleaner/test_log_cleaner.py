@@ -130,7 +130,7 @@ def test_a_checkpoint_outside_the_log_makes_all_of_it_dirty(
     OffsetCheckpointFile(FILE, files, advice="").write({ONE: checkpoint, TWO: 7})
     work = Round(files, (ONE, log))
     part = cleanable_part(
-        log.log, log.config, checkpoint=checkpoint, last_stable_offset=20, now_ms=NOW
+        SharedLog(log.log), log.config, checkpoint=checkpoint, last_stable_offset=20, now_ms=NOW
     )
     assert part.is_checkpoint_wrong == is_wrong
     assert part.first_dirty_offset == (5 if is_wrong else checkpoint)
@@ -145,7 +145,7 @@ def test_what_is_not_stable_is_not_cleaned(files: FaultyFiles) -> None:
     bases = [segment.base_offset for segment in log.log.segments]
     for stable in range(21):
         part = cleanable_part(
-            log.log, COMPACT, checkpoint=None, last_stable_offset=stable, now_ms=NOW
+            SharedLog(log.log), COMPACT, checkpoint=None, last_stable_offset=stable, now_ms=NOW
         )
         assert part.first_uncleanable_offset == max(
             base for base in bases if base <= min(stable, bases[-1])
@@ -157,12 +157,14 @@ def test_young_records_are_not_cleaned_and_old_ones_must_be(files: FaultyFiles) 
     second = log.log.segments[1].base_offset
     young = replace(COMPACT, min_compaction_lag_ms=500)
     part = cleanable_part(
-        log.log, young, checkpoint=None, last_stable_offset=20, now_ms=1_500 + second
+        SharedLog(log.log), young, checkpoint=None, last_stable_offset=20, now_ms=1_500 + second
     )
     assert part.first_uncleanable_offset == second
     late = replace(COMPACT, max_compaction_lag_ms=100, min_cleanable_dirty_ratio=1.0)
     for now_ms, overdue_ms in ((1_100, 0), (1_101, 1), (1_300, 200)):
-        part = cleanable_part(log.log, late, checkpoint=None, last_stable_offset=20, now_ms=now_ms)
+        part = cleanable_part(
+            SharedLog(log.log), late, checkpoint=None, last_stable_offset=20, now_ms=now_ms
+        )
         assert part.overdue_ms == overdue_ms
         assert part.is_due(late) == (overdue_ms > 0)
 
@@ -290,7 +292,7 @@ def test_a_log_that_grows_meanwhile_is_cleaned(files: FaultyFiles) -> None:
     files.before_read(2, grow)
     done = work.clean_filthiest()
     assert done is not None
-    assert done.part is not None
+    assert done.end_offset is not None
     assert log.log_end_offset == 21
 
 

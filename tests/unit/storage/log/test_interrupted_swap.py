@@ -164,7 +164,7 @@ def test_an_aborted_pass_leaves_nothing_behind(files: FaultyFiles) -> None:
 
     keys = OffsetMap(size_bytes=2400, load_factor=0.9)
     with pytest.raises(CleaningAbortedError):
-        Cleaner(keys, files=files, check_aborted=check).clean(log, work(log))
+        Cleaner(keys, files=files, check_aborted=check).clean(SharedLog(log), work(log))
     assert [name for _, name in files.calls if name.endswith(".cleaned")]
     assert names(files, ".cleaned") == []
     clean_all(log, files)

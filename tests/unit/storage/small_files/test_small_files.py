@@ -17,7 +17,7 @@ from kvorum.storage.errors import (
     UnknownVersionError,
 )
 from kvorum.storage.files import RealFileSystem
-from kvorum.storage.log.producer_snapshot import empty_producer_snapshot
+from kvorum.storage.log.producer_snapshot import encode_producer_snapshot
 from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown, write_clean_shutdown
 from kvorum.storage.small_files.directory_lock import lock_directory
 from kvorum.storage.small_files.meta_properties import (
@@ -256,7 +256,7 @@ def test_partition_metadata(tmp_path: Path) -> None:
 
 
 def test_the_empty_producer_state() -> None:
-    assert empty_producer_snapshot().hex() == "000148674bc700000000"
+    assert encode_producer_snapshot({}).hex() == "000148674bc700000000"
 
 
 @pytest.mark.parametrize("data", [b"", b"rubbish", b"[]", b'{"brokerEpoch":"x"}'])
