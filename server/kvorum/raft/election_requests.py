@@ -120,14 +120,9 @@ def handle_begin_quorum_epoch_request(
     replica: Replica, now: float, request: BeginQuorumEpochRequest
 ) -> BeginQuorumEpochResponse:
     """Follow a new leader."""
-    error = _leader_error(replica, request.epoch, request.leader_id)
-    if error is Error.NONE and _contradicts(replica, request.epoch, request.leader_id):
-        error = Error.UNKNOWN_LEADER_EPOCH
-    if error is Error.NONE:
-        known = KnownLeader(request.epoch, request.leader_id, request.endpoints)
-        learn_leader(replica, now, known)
-        if not _is_meant(replica, request.voter):
-            error = Error.INVALID_VOTER_KEY
+    error = _learn_named_leader(replica, now, request)
+    if error is Error.NONE and not _is_meant(replica, request.voter):
+        error = Error.INVALID_VOTER_KEY
     return BeginQuorumEpochResponse(error=error, leader=replica.known_leader())
 
 
@@ -135,25 +130,30 @@ def handle_end_quorum_epoch_request(
     replica: Replica, now: float, request: EndQuorumEpochRequest
 ) -> EndQuorumEpochResponse:
     """Prepare to replace a leader that has resigned; the first successor does not wait."""
-    error = _leader_error(replica, request.epoch, request.leader_id)
-    if error is Error.NONE and _contradicts(replica, request.epoch, request.leader_id):
-        error = Error.UNKNOWN_LEADER_EPOCH
-    if error is Error.NONE:
-        known = KnownLeader(request.epoch, request.leader_id, request.endpoints)
-        learn_leader(replica, now, known)
-        role = replica.role
-        if isinstance(role, Follower) and role.leader_id == request.leader_id:
-            role.fetch_deadline = now + _successor_wait_ms(replica, role, request.preferred)
-            # The leader needs no protection any more, and the first successor needs pre-votes.
-            has_named = bool(request.preferred)
-            role.note(ContactEvent.HANDED_OVER if has_named else ContactEvent.RESIGNED)
+    error = _learn_named_leader(replica, now, request)
+    role = replica.role
+    is_learned = error is Error.NONE and role.leader_id == request.leader_id
+    if is_learned and isinstance(role, Follower):
+        role.fetch_deadline = now + _successor_wait_ms(replica, role, request.preferred)
+        # The leader needs no protection any more, and the first successor needs pre-votes.
+        has_named = bool(request.preferred)
+        role.note(ContactEvent.HANDED_OVER if has_named else ContactEvent.RESIGNED)
     return EndQuorumEpochResponse(error=error, leader=replica.known_leader())
 
 
-def _leader_error(replica: Replica, epoch: int, leader_id: int) -> Error:
+def _learn_named_leader(
+    replica: Replica, now: float, request: BeginQuorumEpochRequest | EndQuorumEpochRequest
+) -> Error:
+    """Take over the leader that a request names, or return why that is refused."""
+    epoch, leader_id = request.epoch, request.leader_id
     if epoch < replica.role.epoch:
         return Error.FENCED_LEADER_EPOCH
-    return Error.INVALID_REQUEST if leader_id < 0 or epoch > EPOCH_MAX else Error.NONE
+    if leader_id < 0 or epoch > EPOCH_MAX:
+        return Error.INVALID_REQUEST
+    if _contradicts(replica, epoch, leader_id):
+        return Error.UNKNOWN_LEADER_EPOCH
+    learn_leader(replica, now, KnownLeader(epoch, leader_id, request.endpoints))
+    return Error.NONE
 
 
 def _contradicts(replica: Replica, epoch: int, leader_id: int) -> bool:

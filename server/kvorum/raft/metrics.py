@@ -104,28 +104,22 @@ def metrics_of(replica: Replica, now: float) -> RaftMetrics:
 
 
 def _of_leader(replica: Replica, leader: Leader, now: float) -> LeaderMetrics:
+    observers = {key for key in leader.progress if not replica.voters.is_voter(key)}
+    if not replica.is_voter:
+        observers.add(leader.own_key)
+    # A voter set holds an id once, so another replica of a voter's id is a node that was started
+    # under it with another directory, and fetches as an observer.
+    duplicate_ids = {key.id for key in observers}.intersection(replica.voters.ids)
     return LeaderMetrics(
-        observer_count=_observer_count(replica, leader),
+        observer_count=len(observers),
         offline_voter_count=sum(
             not _is_online(replica, leader, voter.key, now)
             for voter in replica.voters.others(leader.own_key)
         ),
-        duplicate_voter_id_count=_duplicate_id_count(replica, leader),
+        duplicate_voter_id_count=len(duplicate_ids),
         is_adding=isinstance(replica.change, AddVoterHandlerState),
         is_removing=isinstance(replica.change, RemoveVoterHandlerState),
     )
-
-
-def _duplicate_id_count(replica: Replica, leader: Leader) -> int:
-    """Return how many voter ids another replica uses as well.
-
-    A voter set holds an id once, so the other one is a node that was started under a voter's id
-    with another directory, and fetches as an observer.
-    """
-    others = {key for key in leader.progress if not replica.voters.is_voter(key)}
-    if not replica.is_voter:
-        others.add(leader.own_key)
-    return len({key.id for key in others}.intersection(replica.voters.ids))
 
 
 def _is_online(replica: Replica, leader: Leader, key: ReplicaKey, now: float) -> bool:
@@ -155,8 +149,3 @@ def _state(replica: Replica, role: Role) -> str:
     has_voted = role.voted is not None
     may_have_voted = isinstance(role, Prospective | Unattached)
     return f"{role.name.value}-voted" if may_have_voted and has_voted else role.name.value
-
-
-def _observer_count(replica: Replica, leader: Leader) -> int:
-    others = [key for key in leader.progress if not replica.voters.is_voter(key)]
-    return len(others) + (0 if replica.is_voter else 1)

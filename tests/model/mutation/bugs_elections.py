@@ -313,8 +313,8 @@ MUTANTS = (
         cause="a new voter that had not heard of it let nobody pass for a leader that was lost",
         breaks="L1",
         within="Follower.would_grant",
-        old="self._contact is LeaderContact.ALIVE",
-        new="self._contact in {LeaderContact.ALIVE, LeaderContact.SILENT}",
+        old="self.contact is LeaderContact.ALIVE",
+        new="self.contact in {LeaderContact.ALIVE, LeaderContact.SILENT}",
     ),
     liveness_bug(
         id="asking itself alone",

@@ -326,9 +326,9 @@ MUTANTS = (
         id="vote given to a node, not to its directory",
         cause="a vote was repeated to the same node with another directory",
         breaks="P2",
-        within="may_vote_for",
-        old="role.voted.id == request.replica.id and same_directory",
-        new="role.voted.id == request.replica.id",
+        within="Role.would_grant",
+        old="self.voted.id == request.replica.id and same_directory",
+        new="self.voted.id == request.replica.id",
     ),
     liveness_bug(
         id="observers do not vote",

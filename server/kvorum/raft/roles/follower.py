@@ -35,35 +35,25 @@ class Follower(Role):
         report_deadline: float = NEVER,
         voted: ReplicaKey | None = None,
     ) -> None:
-        super().__init__(epoch, leader_id=leader_id, voted=voted)
+        super().__init__(epoch, leader_id=leader_id, leader_endpoints=leader_endpoints, voted=voted)
         self.following_id = leader_id
-        self._leader_endpoints = leader_endpoints
         self.fetch_deadline = fetch_deadline
         self.report_deadline = report_deadline
         # At kraft.version 0: the leader has this voter's report, or does not support it.
         self.has_updated_leader = False
-        self._contact = LeaderContact.UNHEARD
+        self.contact = LeaderContact.UNHEARD
+        """The state of the contact with the leader; only `note` changes it."""
         self.leader_high_watermark: int | None = None
         self.download: Download | None = None
 
-    @property
-    def contact(self) -> LeaderContact:
-        """The state of the contact with the leader; see `leader_contact`."""
-        return self._contact
-
     def note(self, event: ContactEvent) -> None:
         """Note an event of the leader. Raises IllegalMoveError."""
-        self._contact = contact_after(self._contact, event)
+        self.contact = contact_after(self.contact, event)
 
     @property
     def is_leader_gone(self) -> bool:
         """Whether the leader's process has ended, as far as is known."""
-        return self._contact in {LeaderContact.GONE, LeaderContact.YIELDED}
-
-    @property
-    def leader_endpoints(self) -> Endpoints:
-        """The endpoints of the leader."""
-        return self._leader_endpoints
+        return self.contact in {LeaderContact.GONE, LeaderContact.YIELDED}
 
     @property
     def deadline(self) -> float:
@@ -72,5 +62,5 @@ class Follower(Role):
 
     def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
         """Grant pre-votes only, and none once the leader has shown that it is alive."""
-        is_alive = self._contact is LeaderContact.ALIVE
+        is_alive = self.contact is LeaderContact.ALIVE
         return request.is_pre_vote and not is_alive and is_up_to_date

@@ -73,7 +73,7 @@ class Leader(Role):
         check_quorum_deadline: float,
     ) -> None:
         # The vote for itself need not be kept: the leader of this epoch is known for good.
-        super().__init__(epoch, leader_id=own_key.id)
+        super().__init__(epoch, leader_id=own_key.id, leader_endpoints=own_endpoints)
         self.own_key = own_key
         self.epoch_start_offset = epoch_start_offset
         self.granting_ids = granting_ids
@@ -83,13 +83,7 @@ class Leader(Role):
         self.next_begin_quorum = 0.0
         # At kraft.version 0: the voters as they have reported themselves to this leader.
         self.volatile_voters: VoterSet | None = None
-        self._own_endpoints = own_endpoints
         self._heard_from: set[int] = set()
-
-    @property
-    def leader_endpoints(self) -> Endpoints:
-        """The endpoints of this replica itself."""
-        return self._own_endpoints
 
     def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
         """Grant no vote: there is a leader."""

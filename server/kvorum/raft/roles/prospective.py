@@ -4,8 +4,7 @@ from typing import ClassVar
 
 from kvorum.raft.basics import Endpoints, ReplicaKey
 from kvorum.raft.epoch_election import EpochElection
-from kvorum.raft.messages import VoteRequest
-from kvorum.raft.roles.role import Role, RoleName, may_vote_for
+from kvorum.raft.roles.role import Role, RoleName
 
 
 class Prospective(Role):
@@ -23,17 +22,11 @@ class Prospective(Role):
         leader_endpoints: Endpoints = (),
         voted: ReplicaKey | None = None,
     ) -> None:
-        super().__init__(epoch, leader_id=leader_id, voted=voted)
+        super().__init__(epoch, leader_id=leader_id, leader_endpoints=leader_endpoints, voted=voted)
         self.tally = tally
         self.election_deadline = election_deadline
-        self._leader_endpoints = leader_endpoints
         self._lets_pass_until: float | None = None
         self._has_let_pass = False
-
-    @property
-    def leader_endpoints(self) -> Endpoints:
-        """The endpoints of the leader that fell silent."""
-        return self._leader_endpoints
 
     @property
     def deadline(self) -> float:
@@ -52,7 +45,3 @@ class Prospective(Role):
         if self._lets_pass_until is not None and self._lets_pass_until <= now:
             self._lets_pass_until = None
         return self._lets_pass_until is not None
-
-    def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
-        """Return whether to give a vote; see `may_vote_for`."""
-        return may_vote_for(self, request, is_up_to_date=is_up_to_date)

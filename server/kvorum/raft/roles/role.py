@@ -25,16 +25,18 @@ class Role:
     name: ClassVar[RoleName]
 
     def __init__(
-        self, epoch: int, *, leader_id: int | None = None, voted: ReplicaKey | None = None
+        self,
+        epoch: int,
+        *,
+        leader_id: int | None = None,
+        leader_endpoints: Endpoints = (),
+        voted: ReplicaKey | None = None,
     ) -> None:
         self.epoch = epoch
         self.leader_id = leader_id
-        self.voted = voted
-
-    @property
-    def leader_endpoints(self) -> Endpoints:
+        self.leader_endpoints = leader_endpoints
         """The endpoints of the leader, as far as this role knows them."""
-        return ()
+        self.voted = voted
 
     @property
     def deadline(self) -> float:
@@ -47,21 +49,14 @@ class Role:
         return ElectionRecord(self.epoch, self.leader_id, self.voted)
 
     def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
-        """Return whether to give a vote or a pre-vote of this epoch.
+        """Return whether to give a vote, once per epoch, or a pre-vote.
 
         `is_up_to_date` is whether the candidate's log reaches at least as far as this replica's.
+        A vote given before can only be repeated. Where a leader is known, the election is over.
         """
-        raise NotImplementedError
-
-
-def may_vote_for(role: Role, request: VoteRequest, *, is_up_to_date: bool) -> bool:
-    """Return whether a role that follows no leader gives its vote, once per epoch.
-
-    A vote given before can only be repeated. Where a leader is known, the election is over.
-    """
-    if request.is_pre_vote:
-        return is_up_to_date
-    if role.voted is not None:
-        same_directory = role.voted.directory_id in {None, request.replica.directory_id}
-        return role.voted.id == request.replica.id and same_directory
-    return role.leader_id is None and is_up_to_date
+        if request.is_pre_vote:
+            return is_up_to_date
+        if self.voted is not None:
+            same_directory = self.voted.directory_id in {None, request.replica.directory_id}
+            return self.voted.id == request.replica.id and same_directory
+        return self.leader_id is None and is_up_to_date

@@ -3,8 +3,7 @@
 from typing import ClassVar
 
 from kvorum.raft.basics import ReplicaKey
-from kvorum.raft.messages import VoteRequest
-from kvorum.raft.roles.role import Role, RoleName, may_vote_for
+from kvorum.raft.roles.role import Role, RoleName
 
 
 class Unattached(Role):
@@ -30,7 +29,3 @@ class Unattached(Role):
     def deadline(self) -> float:
         """When an election begins; the core never lets an observer hold one."""
         return self.election_deadline
-
-    def would_grant(self, request: VoteRequest, *, is_up_to_date: bool) -> bool:
-        """Return whether to give a vote; see `may_vote_for`."""
-        return may_vote_for(self, request, is_up_to_date=is_up_to_date)
