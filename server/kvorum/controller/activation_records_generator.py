@@ -3,7 +3,7 @@
 from kvorum.controller.api import ControllerResult
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.bootstrap import BootstrapMetadata
-from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.configs_image import CLUSTER_RESOURCE
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS, static_min_insync_replicas
 from kvorum.metadata.errors import ReplayError
 from kvorum.metadata.features import ELR_VERSION_FEATURE
@@ -48,21 +48,13 @@ def _bootstrap_records(
         records.append((BeginTransactionRecord(name=BOOTSTRAP_TRANSACTION), 0))
     records.extend(bootstrap.records)
     if bootstrap.feature_level(ELR_VERSION_FEATURE) > 0:
-        records.append((_cluster_min_insync_replicas(settings), 0))
+        # ELR needs the same min.insync.replicas on all brokers.
+        value = str(static_min_insync_replicas(settings.static_configs))
+        records.append((ConfigRecord(*CLUSTER_RESOURCE, MIN_INSYNC_REPLICAS, value), 0))
     if version.supports_metadata_transactions:
         records.append((EndTransactionRecord(), 0))
     return ControllerResult(
         None, tuple(records), is_atomic=not version.supports_metadata_transactions
-    )
-
-
-def _cluster_min_insync_replicas(settings: ControllerSettings) -> ConfigRecord:
-    """Return the record that pins min.insync.replicas for all brokers, as ELR needs it."""
-    return ConfigRecord(
-        resource_type=ResourceType.BROKER,
-        resource_name="",
-        name=MIN_INSYNC_REPLICAS,
-        value=str(static_min_insync_replicas(settings.static_configs)),
     )
 
 

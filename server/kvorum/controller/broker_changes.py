@@ -27,12 +27,12 @@ def handle_broker_fenced(rules: ClusterRules, broker: BrokerRegistration) -> Ste
     yield from leader_and_isr_changes(
         rules, partitions_with_isr_member(rules.image, broker.id), broker_to_remove=broker.id
     )
-    yield _change(broker, fenced=FENCE), 0
+    yield BrokerRegistrationChangeRecord(broker.id, broker.epoch, fenced=FENCE), 0
 
 
 def handle_broker_unfenced(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
     """Yield the records that unfence `broker` and elect it where a partition has no leader."""
-    yield _change(broker, fenced=UNFENCE), 0
+    yield BrokerRegistrationChangeRecord(broker.id, broker.epoch, fenced=UNFENCE), 0
     yield from leader_and_isr_changes(
         rules, partitions_without_leader(rules.image), broker_to_add=broker.id
     )
@@ -41,7 +41,10 @@ def handle_broker_unfenced(rules: ClusterRules, broker: BrokerRegistration) -> S
 def shutting_down(rules: ClusterRules, broker: BrokerRegistration) -> Steps:
     """Yield the records that move leaderships and ISR memberships off `broker` before it stops."""
     if not broker.is_in_controlled_shutdown:
-        yield _change(broker, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN), 1
+        change = BrokerRegistrationChangeRecord(
+            broker.id, broker.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
+        )
+        yield change, 1
     yield from leader_and_isr_changes(
         rules, partitions_with_isr_member(rules.image, broker.id), broker_to_remove=broker.id
     )
@@ -85,7 +88,7 @@ def handle_directories_offline(
             rules, partitions_in_directory(rules.image, directory), broker_to_remove=broker.id
         )
     online = [directory for directory in broker.directories if directory not in offline]
-    yield _change(broker, log_dirs=online), 2
+    yield BrokerRegistrationChangeRecord(broker.id, broker.epoch, log_dirs=online), 2
 
 
 def cordon_directories(
@@ -95,22 +98,7 @@ def cordon_directories(
     known = broker.cordoned_directories
     if cordoned is None or (known is not None and set(known) == set(cordoned)):
         return
-    yield _change(broker, cordoned_log_dirs=list(cordoned)), 3
-
-
-def _change(
-    broker: BrokerRegistration,
-    *,
-    fenced: int = 0,
-    in_controlled_shutdown: int = 0,
-    log_dirs: list[bytes] | None = None,
-    cordoned_log_dirs: list[bytes] | None = None,
-) -> BrokerRegistrationChangeRecord:
-    return BrokerRegistrationChangeRecord(
-        broker_id=broker.id,
-        broker_epoch=broker.epoch,
-        fenced=fenced,
-        in_controlled_shutdown=in_controlled_shutdown,
-        log_dirs=log_dirs or [],
-        cordoned_log_dirs=cordoned_log_dirs,
+    change = BrokerRegistrationChangeRecord(
+        broker.id, broker.epoch, cordoned_log_dirs=list(cordoned)
     )
+    yield change, 3

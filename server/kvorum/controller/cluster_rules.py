@@ -27,17 +27,9 @@ class ClusterRules:
             image.configs, node_id=settings.node_id, static=settings.static_configs
         )
         self._common_values: dict[str, EffectiveConfig] = {}
-        self._default_directories: dict[int, bytes] = {}
 
     def default_directory(self, broker_id: int) -> bytes:
         """Return the log directory that a new replica on the broker is assigned first."""
-        known = self._default_directories.get(broker_id)
-        if known is None:
-            known = self._default_directory(broker_id)
-            self._default_directories[broker_id] = known
-        return known
-
-    def _default_directory(self, broker_id: int) -> bytes:
         broker = self.image.cluster.brokers.get(broker_id)
         if broker is None:
             return directory_ids.UNASSIGNED

@@ -83,8 +83,6 @@ class MutationQuota:
 
     def throttle_time_ms(self, now_ms: int) -> int:
         """Return how long the client has to wait from `now_ms` on; 0 for no wait."""
-        if not self._throttle_ms:
-            return 0
         return max(0, self._throttle_ms - (now_ms - self._throttled_at_ms))
 
     def _draw(self, partitions: int, now_ms: int) -> None:
@@ -117,7 +115,10 @@ class MutationQuotas:
         self, quotas: ClientQuotasImage, *, user: str, client_id: str, is_strict: bool, now_ms: int
     ) -> MutationQuota | None:
         """Return the quota of a request, or None where no entity has a quota."""
-        limits = self._limits_of(quotas)
+        limits = self._limits
+        if limits is None or self._seen is not quotas:
+            limits = self._limits = MutationLimits.of(quotas)
+            self._seen = quotas
         if not limits.kinds:
             return None
         key = limits.bucket_key(user=user, client_id=client_id)
@@ -129,12 +130,6 @@ class MutationQuotas:
             bucket = TokenBucket(tokens=burst, updated_ms=now_ms, used_ms=now_ms)
             self._buckets[key] = bucket
         return MutationQuota(bucket, rate=rate, burst=burst, is_strict=is_strict)
-
-    def _limits_of(self, quotas: ClientQuotasImage) -> MutationLimits:
-        if self._limits is None or self._seen is not quotas:
-            self._limits = MutationLimits.of(quotas)
-            self._seen = quotas
-        return self._limits
 
     def _drop_unused(self, now_ms: int) -> None:
         for key, bucket in list(self._buckets.items()):

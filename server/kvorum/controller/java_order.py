@@ -4,12 +4,10 @@ Kafka answers with the first error that it finds, and writes records in the orde
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
+from typing import TypeVar
 
-from kvorum.metadata.java_hash import spread_hash
+from kvorum.metadata.java_hash import FIRST_CAPACITY, LOAD_FACTOR, spread_hash
 
-FIRST_TABLE_SIZE: Final = 16
-LOAD_FACTOR: Final = 0.75
 Key = TypeVar("Key")
 
 
@@ -25,7 +23,7 @@ def integer_table_order(numbers: Iterable[int]) -> list[int]:
 
 def _by_bucket(keys: Iterable[Key], spread: Callable[[Key], int]) -> list[Key]:
     distinct = list(dict.fromkeys(keys))
-    size = FIRST_TABLE_SIZE
+    size = FIRST_CAPACITY
     while len(distinct) > size * LOAD_FACTOR:
         size *= 2
     # Sorting is stable: keys of the same bucket keep the order of insertion.

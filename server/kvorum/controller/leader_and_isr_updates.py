@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
-from typing import Protocol
 
 from kvorum.controller.api import Steps
 from kvorum.controller.cluster_rules import ClusterRules
@@ -22,14 +21,6 @@ SEARCHED_PER_PIECE = 10_000
 """The number of topics and partitions that are checked between two pauses: some 10 ms."""
 KINDS_MAX = 10_000
 """The number of decisions that are kept for equal partitions."""
-
-
-class Decide(Protocol):
-    """A function that decides on one partition."""
-
-    def __call__(self, topic: TopicImage, index: int, *, is_unclean_enabled: bool) -> Decision:
-        """Return the record of the change with its version, or None where nothing changes."""
-        ...
 
 
 def leads_any(image: MetadataImage, broker_id: int) -> bool:
@@ -115,7 +106,11 @@ def leader_and_isr_changes(
     broker_to_add: int = NO_BROKER,
     broker_with_unclean_shutdown: int = NO_BROKER,
 ) -> Steps:
-    """Yield the changes of `partitions` when a broker is removed, added or shut down uncleanly."""
+    """Yield the changes of `partitions` when a broker is removed, added or shut down uncleanly.
+
+    One decision serves all partitions that are alike. Two are alike if they are equal and their
+    topics have the same configuration.
+    """
     gone = {broker_to_remove, broker_with_unclean_shutdown}
 
     def may_lead(broker_id: int) -> bool:
@@ -123,7 +118,7 @@ def leader_and_isr_changes(
             broker_id == broker_to_add or rules.image.cluster.is_broker_active(broker_id)
         )
 
-    def changed(topic: TopicImage, index: int, *, is_unclean_enabled: bool) -> Decision:
+    def decide(topic: TopicImage, index: int, *, is_unclean_enabled: bool) -> Decision:
         change = rules.change(topic, index, may_lead)
         if is_unclean_enabled:
             change.election = Election.UNCLEAN
@@ -132,16 +127,6 @@ def leader_and_isr_changes(
         change.isr = tuple(replica for replica in change.isr if replica not in gone)
         return change.record()
 
-    return _decided_by_kind(rules, partitions, changed)
-
-
-def _decided_by_kind(
-    rules: ClusterRules, partitions: Iterable[PartitionOfTopic | None], decide: Decide
-) -> Steps:
-    """Yield the records that `decide` returns, with one call for all partitions that are alike.
-
-    Two partitions are alike if they are equal and their topics have the same configuration.
-    """
     decided: dict[object, Decision] = {}
     for found in partitions:
         if found is None:

@@ -16,26 +16,26 @@ def check_assignment(
     `replication_factor` is that of the preceding partitions, or None for the first one.
     """
     if not replicas:
-        raise _invalid("The manual partition assignment includes an empty replica list.")
+        raise invalid_assignment("The manual partition assignment includes an empty replica list.")
     previous = None
     for broker_id in sorted(replicas):
         if broker_id not in cluster.brokers:
-            raise _invalid(
+            raise invalid_assignment(
                 f"The manual partition assignment includes broker {broker_id}, but no such "
                 "broker is registered."
             )
         if not cluster.brokers[broker_id].has_uncordoned_directory:
-            raise _invalid(
+            raise invalid_assignment(
                 f"The manual partition assignment includes broker {broker_id}, but all its log "
                 "directories are cordoned."
             )
         if broker_id == previous:
-            raise _invalid(
+            raise invalid_assignment(
                 f"The manual partition assignment includes the broker {broker_id} more than once."
             )
         previous = broker_id
     if replication_factor is not None and len(replicas) != replication_factor:
-        raise _invalid(
+        raise invalid_assignment(
             f"The manual partition assignment includes a partition with {len(replicas)} "
             "replica(s), but this is not consistent with previous partitions, which have "
             f"{replication_factor} replica(s)."
@@ -47,11 +47,12 @@ def check_some_replica_is_active(
 ) -> None:
     """Raise `RequestError` where no replica could lead the partition."""
     if not any(cluster.is_broker_active(broker_id) for broker_id in replicas):
-        raise _invalid(
+        raise invalid_assignment(
             "All brokers specified in the manual partition assignment for partition "
             f"{partition} are fenced or in controlled shutdown."
         )
 
 
-def _invalid(message: str) -> RequestError:
+def invalid_assignment(message: str) -> RequestError:
+    """Return the refusal INVALID_REPLICA_ASSIGNMENT with a message."""
     return RequestError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.manual_assignment import check_assignment, check_some_replica_is_active
+from kvorum.controller.manual_assignment import (
+    check_assignment,
+    check_some_replica_is_active,
+    invalid_assignment,
+)
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.controller.striped_replica_placer import Racks, usable_brokers
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import partition_record
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest
 
@@ -22,22 +26,19 @@ def assigned_partitions(
 ) -> list[list[int]]:
     """Return the replicas that the request assigns to each partition, or refuse the assignment."""
     if topic.replication_factor != -1:
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST,
-            "A manual partition assignment was specified, but replication factor was not set "
-            "to -1.",
+        raise invalid_request(
+            "A manual partition assignment was specified, but replication factor was not set to -1."
         )
     if topic.num_partitions != -1:
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST,
-            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        raise invalid_request(
+            "A manual partition assignment was specified, but numPartitions was not set to -1."
         )
     replication_factor: int | None = None
     replicas: dict[int, list[int]] = {}
     for assignment in topic.assignments:
         index = assignment.partition_index
         if index in replicas:
-            raise _invalid_assignment(
+            raise invalid_assignment(
                 f"Found multiple manual partition assignments for partition {index}"
             )
         check_assignment(
@@ -47,7 +48,7 @@ def assigned_partitions(
         check_some_replica_is_active(image.cluster, assignment.broker_ids, partition=index)
         replicas[index] = assignment.broker_ids
     if sorted(replicas) != list(range(len(replicas))):
-        raise _invalid_assignment("partitions should be a consecutive 0-based integer sequence")
+        raise invalid_assignment("partitions should be a consecutive 0-based integer sequence")
     return [replicas[index] for index in range(len(replicas))]
 
 
@@ -98,7 +99,3 @@ def new_partition_record(
         is_elr_enabled=image.features.is_elr_enabled,
     )
     return record, version.partition_record_version
-
-
-def _invalid_assignment(message: str) -> RequestError:
-    return RequestError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -47,15 +47,6 @@ class ControllerSettings:
     token_secrets: TokenSecrets = field(default_factory=lambda: TokenSecrets(TokenSettings()))
 
 
-def _nobody() -> QuorumDescription:
-    return NO_QUORUM
-
-
-def _no_problem(kraft_version: int) -> str | None:
-    del kraft_version
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class ControllerRequestContext:
     """The context of one call besides the image: time, random source, log position and client.
@@ -80,8 +71,8 @@ class ControllerRequestContext:
     is_forwarded: bool = False
     kraft_version: int = 0
     leader_id: int = -1
-    describe_quorum: Callable[[], QuorumDescription] = _nobody
-    kraft_upgrade_problem: Callable[[int], str | None] = _no_problem
+    describe_quorum: Callable[[], QuorumDescription] = lambda: NO_QUORUM
+    kraft_upgrade_problem: Callable[[int], str | None] = lambda _: None
     mutation_quota: MutationQuota | None = None
     access: Access = UNRESTRICTED
     principal: Principal = ANONYMOUS

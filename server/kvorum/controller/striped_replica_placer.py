@@ -9,9 +9,10 @@ not always follow each other.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.metadata.cluster_image import ClusterImage
@@ -90,49 +91,35 @@ class _Ring:
     """The fenced or the unfenced brokers of a rack, taken in turn and each once per partition."""
 
     def __init__(self, brokers: list[int], random: Random) -> None:
-        self._brokers = list(brokers)
+        self.brokers = list(brokers)
         self._start = random.randrange(len(brokers)) if brokers else 0
         self._taken_count = 0
 
     def start_partition(self) -> None:
         """Start the next partition; a ring that was used for the last one starts one further."""
         if self._taken_count:
-            self._start = (self._start + 1) % len(self._brokers)
+            self._start = (self._start + 1) % len(self.brokers)
         self._taken_count = 0
 
     def take(self) -> int | None:
         """Return the next broker, or None if all are taken for this partition."""
-        if self._taken_count >= len(self._brokers):
+        if self._taken_count >= len(self.brokers):
             return None
-        broker = self._brokers[(self._start + self._taken_count) % len(self._brokers)]
+        broker = self.brokers[(self._start + self._taken_count) % len(self.brokers)]
         self._taken_count += 1
         return broker
 
-    def shuffle(self, chance: Random) -> None:
-        """Shuffle the brokers."""
-        chance.shuffle(self._brokers)
 
+class _Rack(NamedTuple):
+    """The brokers of a rack."""
 
-class _Rack:
-    """The brokers of a rack: unfenced ones first."""
-
-    def __init__(self, *, unfenced: list[int], fenced: list[int], random: Random) -> None:
-        self.unfenced = _Ring(unfenced, random)
-        self.fenced = _Ring(fenced, random)
+    unfenced: _Ring
+    fenced: _Ring
 
     def take(self) -> int | None:
         """Return the next broker, an unfenced one if any is left."""
         broker = self.unfenced.take()
         return self.fenced.take() if broker is None else broker
-
-    def start_partition(self) -> None:
-        self.unfenced.start_partition()
-        self.fenced.start_partition()
-
-    def shuffle(self, chance: Random) -> None:
-        """Shuffle the brokers of each kind."""
-        self.unfenced.shuffle(chance)
-        self.fenced.shuffle(chance)
 
 
 class _Placer:
@@ -142,7 +129,7 @@ class _Placer:
         self._random = random
         self._unfenced_count = racks.unfenced_count
         self._racks = [
-            _Rack(unfenced=unfenced, fenced=fenced, random=random)
+            _Rack(_Ring(unfenced, random), _Ring(fenced, random))
             for unfenced, fenced in racks.brokers
         ]
         self._start = random.randrange(len(self._racks))
@@ -152,8 +139,8 @@ class _Placer:
         """Return the replicas of the next partition."""
         if self._placed_count == self._unfenced_count and self._unfenced_count > 1:
             self._shuffle()
-        for rack in self._racks:
-            rack.start_partition()
+        for ring in itertools.chain(*self._racks):
+            ring.start_partition()
         first_rack, first = self._take_first()
         replicas = [first, *self._take_others(first_rack, replication_factor - 1)]
         self._placed_count += 1
@@ -185,8 +172,8 @@ class _Placer:
 
     def _shuffle(self) -> None:
         self._random.shuffle(self._racks)
-        for rack in self._racks:
-            rack.shuffle(self._random)
+        for ring in itertools.chain(*self._racks):
+            self._random.shuffle(ring.brokers)
         self._placed_count = 0
 
 

@@ -7,7 +7,6 @@ from typing import Final
 from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.create_topics import CreateTopicsRequest
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 SEPARATORS: Final = "._"
@@ -33,14 +32,12 @@ class CollidingNames:
             return None
         if count <= SEPARATORS_MAX:
             return next(filter(self._topics.ids.__contains__, _spellings(name)), None)
-        return self._by_metric_name().get(unified_name(name))
+        return self._by_metric_name().get(_unified(name))
 
     def _by_metric_name(self) -> dict[str, str]:
         if self._by_unified_name is None:
             self._by_unified_name = {
-                unified_name(existing): existing
-                for existing in sorted(self._topics.ids, reverse=True)
-                if has_colliding_characters(existing)
+                _unified(existing): existing for existing in sorted(self._topics.ids, reverse=True)
             }
         return self._by_unified_name
 
@@ -51,35 +48,12 @@ def _spellings(name: str) -> Iterator[str]:
     return map("".join, itertools.product(*choices))
 
 
-def has_colliding_characters(name: str) -> bool:
-    """Return whether `name` contains a '.' or a '_'."""
-    return "." in name or "_" in name
-
-
-def unified_name(name: str) -> str:
+def _unified(name: str) -> str:
     """Return `name` as it appears in names of metrics."""
     return name.replace(".", "_")
-
-
-def check_partition_total(
-    topics: Iterable[CreateTopicsRequest.CreatableTopic], *, partitions_default: int
-) -> None:
-    """Raise `RequestError` POLICY_VIOLATION where `topics` have too many partitions."""
-    check_total(
-        (_partition_count(topic, partitions_default) for topic in topics),
-        "Excessively large number of partitions per request.",
-    )
 
 
 def check_total(counts: Iterable[int], message: str) -> None:
     """Raise `RequestError` POLICY_VIOLATION with `message` where a request adds too much."""
     if sum(counts) > PARTITIONS_PER_REQUEST_MAX:
         raise RequestError(ErrorCode.POLICY_VIOLATION, message)
-
-
-def _partition_count(topic: CreateTopicsRequest.CreatableTopic, partitions_default: int) -> int:
-    if topic.assignments:
-        return len(topic.assignments)
-    if topic.num_partitions == -1:
-        return partitions_default
-    return max(topic.num_partitions, 0)

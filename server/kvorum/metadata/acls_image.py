@@ -36,18 +36,6 @@ EntriesByPrincipal: TypeAlias = Map[str, tuple[AccessControlEntry, ...]]
 """The entries of one resource pattern."""
 
 
-def _no_entries() -> Map[bytes, AccessControlEntry]:
-    return Map()
-
-
-def _no_patterns() -> Map[ResourcePattern, EntriesByPrincipal]:
-    return Map()
-
-
-def _no_lengths() -> Map[tuple[int, int], int]:
-    return Map()
-
-
 @dataclass(frozen=True, slots=True)
 class AclsImage:
     """Every access control entry by its id, with an index by resource pattern.
@@ -57,12 +45,12 @@ class AclsImage:
     of a resource's name.
     """
 
-    entries: Map[bytes, AccessControlEntry] = field(default_factory=_no_entries)
+    entries: Map[bytes, AccessControlEntry] = field(default_factory=Map[bytes, AccessControlEntry])
     patterns: Map[ResourcePattern, EntriesByPrincipal] = field(
-        default_factory=_no_patterns, compare=False, repr=False
+        default_factory=Map[ResourcePattern, EntriesByPrincipal], compare=False, repr=False
     )
     prefix_lengths: Map[tuple[int, int], int] = field(
-        default_factory=_no_lengths, compare=False, repr=False
+        default_factory=Map[tuple[int, int], int], compare=False, repr=False
     )
 
     def __contains__(self, entry: AccessControlEntry) -> bool:
@@ -82,20 +70,6 @@ def acl_record(entry_id: bytes, entry: AccessControlEntry) -> AccessControlEntry
         host=entry.host,
         operation=entry.operation,
         permission_type=entry.permission_type,
-    )
-
-
-def _add(image: AclsImage, entry_id: bytes, entry: AccessControlEntry) -> AclsImage:
-    pattern = _pattern_of(entry)
-    of_pattern = image.patterns.get(pattern)
-    lengths = image.prefix_lengths
-    if of_pattern is None:
-        of_pattern = EntriesByPrincipal()
-        lengths = _counted(lengths, pattern, step=1)
-    same = of_pattern.get(entry.principal, ())
-    of_pattern = of_pattern.set(entry.principal, (*same, entry))
-    return AclsImage(
-        image.entries.set(entry_id, entry), image.patterns.set(pattern, of_pattern), lengths
     )
 
 
@@ -143,7 +117,17 @@ def replay_access_control_entry(image: AclsImage, record: AccessControlEntryReco
     )
     if record.id in image.entries:
         image = _remove(image, record.id)
-    return _add(image, record.id, entry)
+    pattern = _pattern_of(entry)
+    of_pattern = image.patterns.get(pattern)
+    lengths = image.prefix_lengths
+    if of_pattern is None:
+        of_pattern = EntriesByPrincipal()
+        lengths = _counted(lengths, pattern, step=1)
+    same = of_pattern.get(entry.principal, ())
+    of_pattern = of_pattern.set(entry.principal, (*same, entry))
+    return AclsImage(
+        image.entries.set(record.id, entry), image.patterns.set(pattern, of_pattern), lengths
+    )
 
 
 def replay_remove_access_control_entry(image: AclsImage, entry_id: bytes) -> AclsImage:

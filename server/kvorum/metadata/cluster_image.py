@@ -1,6 +1,6 @@
 """Registered brokers and controllers, folded from their registration records."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -10,8 +10,10 @@ from kvorum.metadata import directory_ids
 from kvorum.metadata.errors import ReplayError
 from kvorum.metadata.features import VersionRange
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kvorum.wire.messages.fence_broker_record import FenceBrokerRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
+from kvorum.wire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kvorum.wire.messages.unregister_controller_record import UnregisterControllerRecord
 
@@ -137,19 +139,7 @@ class FeatureFields(Protocol):
     max_supported_version: int
 
 
-_Written_co = TypeVar("_Written_co", covariant=True)
-
-
-class _NewEndpoint(Protocol[_Written_co]):
-    def __call__(
-        self, *, name: str, host: str, port: int, security_protocol: int
-    ) -> _Written_co: ...
-
-
-class _NewFeature(Protocol[_Written_co]):
-    def __call__(
-        self, *, name: str, min_supported_version: int, max_supported_version: int
-    ) -> _Written_co: ...
+Written = TypeVar("Written")
 
 
 def endpoint_of(fields: EndpointFields) -> Endpoint:
@@ -166,28 +156,17 @@ def feature_ranges(features: Iterable[FeatureFields]) -> list[tuple[str, Version
 
 
 def write_endpoints(
-    endpoints: Iterable[Endpoint], new: _NewEndpoint[_Written_co]
-) -> list[_Written_co]:
+    endpoints: Iterable[Endpoint], new: Callable[[str, str, int, int], Written]
+) -> list[Written]:
     """Return the endpoints as instances of `new`, the class of a request or a record."""
-    return [
-        new(
-            name=each.listener,
-            host=each.host,
-            port=each.port,
-            security_protocol=each.security_protocol,
-        )
-        for each in endpoints
-    ]
+    return [new(each.listener, each.host, each.port, each.security_protocol) for each in endpoints]
 
 
 def write_features(
-    ranges: Iterable[tuple[str, VersionRange]], new: _NewFeature[_Written_co]
-) -> list[_Written_co]:
+    ranges: Iterable[tuple[str, VersionRange]], new: Callable[[str, int, int], Written]
+) -> list[Written]:
     """Return the features as instances of `new`, the class of a request or a record."""
-    return [
-        new(name=name, min_supported_version=range_.min, max_supported_version=range_.max)
-        for name, range_ in ranges
-    ]
+    return [new(name, range_.min, range_.max) for name, range_ in ranges]
 
 
 def _sorted_endpoints(end_points: Iterable[EndpointFields]) -> tuple[Endpoint, ...]:
@@ -223,10 +202,16 @@ def replay_unregister_broker(image: ClusterImage, record: UnregisterBrokerRecord
     return replace(image, brokers=image.brokers.delete(broker.id))
 
 
-def replay_fencing(image: ClusterImage, broker_id: int, epoch: int, *, fence: bool) -> ClusterImage:
-    """Return `image` with one broker fenced or unfenced, as the oldest record types do."""
-    broker = _registered(image, broker_id, epoch, action="fence" if fence else "unfence")
-    return replace(image, brokers=image.brokers.set(broker_id, replace(broker, is_fenced=fence)))
+def replay_fence_broker(image: ClusterImage, record: FenceBrokerRecord) -> ClusterImage:
+    """Return `image` with one broker fenced."""
+    broker = _registered(image, record.id, record.epoch, action="fence")
+    return replace(image, brokers=image.brokers.set(broker.id, replace(broker, is_fenced=True)))
+
+
+def replay_unfence_broker(image: ClusterImage, record: UnfenceBrokerRecord) -> ClusterImage:
+    """Return `image` with one broker unfenced."""
+    broker = _registered(image, record.id, record.epoch, action="unfence")
+    return replace(image, brokers=image.brokers.set(broker.id, replace(broker, is_fenced=False)))
 
 
 _FENCING_CHANGES = {-1: False, 0: None, 1: True}

@@ -52,12 +52,7 @@ def image_records(image: MetadataImage) -> Iterator[RecordAndVersion]:
     yield from _configs(image.configs)
     yield from _client_quotas(image.client_quotas)
     if image.next_producer_id >= 0:
-        yield (
-            ProducerIdsRecord(
-                broker_id=-1, broker_epoch=-1, next_producer_id=image.next_producer_id
-            ),
-            0,
-        )
+        yield ProducerIdsRecord(-1, -1, next_producer_id=image.next_producer_id), 0
     yield from _acls(image.acls)
     yield from _scram(image.scram, version)
     yield from _delegation_tokens(image.delegation_tokens, version)
@@ -169,12 +164,7 @@ def partition_record(
 def _configs(image: ConfigsImage) -> Iterator[RecordAndVersion]:
     for resource in sorted(image.resources):
         for name, value in sorted(image.resources[resource].items()):
-            yield (
-                ConfigRecord(
-                    resource_type=resource[0], resource_name=resource[1], name=name, value=value
-                ),
-                0,
-            )
+            yield ConfigRecord(*resource, name, value), 0
 
 
 def _client_quotas(image: ClientQuotasImage) -> Iterator[RecordAndVersion]:

@@ -113,18 +113,6 @@ def _config(editor: ImageEditor, record: ConfigRecord, _: int) -> None:
     editor.configs = configs_image.replay_config(editor.configs, record)
 
 
-def _fence_broker(editor: ImageEditor, record: FenceBrokerRecord, _: int) -> None:
-    editor.cluster = cluster_image.replay_fencing(
-        editor.cluster, record.id, record.epoch, fence=True
-    )
-
-
-def _unfence_broker(editor: ImageEditor, record: UnfenceBrokerRecord, _: int) -> None:
-    editor.cluster = cluster_image.replay_fencing(
-        editor.cluster, record.id, record.epoch, fence=False
-    )
-
-
 def _remove_topic(editor: ImageEditor, record: RemoveTopicRecord, _: int) -> None:
     name = editor.topics.remove_topic(record.topic_id)
     editor.configs = editor.configs.without(ResourceType.TOPIC, name)
@@ -247,8 +235,8 @@ FOLDS: Final[Mapping[int, Fold]] = MappingProxyType(
             _of_topics(PartitionRecord, TopicsEditor.create_partition),
             _typed(ConfigRecord, _config),
             _of_topics(PartitionChangeRecord, TopicsEditor.change_partition),
-            _typed(FenceBrokerRecord, _fence_broker),
-            _typed(UnfenceBrokerRecord, _unfence_broker),
+            _of_cluster(FenceBrokerRecord, cluster_image.replay_fence_broker),
+            _of_cluster(UnfenceBrokerRecord, cluster_image.replay_unfence_broker),
             _typed(RemoveTopicRecord, _remove_topic),
             _typed(DelegationTokenRecord, _delegation_token),
             _typed(UserScramCredentialRecord, _user_scram_credential),

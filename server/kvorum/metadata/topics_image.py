@@ -47,7 +47,10 @@ class SharedPartitions:
 
     def _remember(self, partition: PartitionRegistration) -> PartitionRegistration:
         if len(self._partitions) >= KINDS_MAX:
-            self._forget()
+            self._partitions.clear()
+            self._replicas.clear()
+            self._directories.clear()
+            self._ids.clear()
         replicas = self._share_replicas(partition.replicas)
         made = PartitionRegistration(
             replicas,
@@ -64,12 +67,6 @@ class SharedPartitions:
         )
         self._partitions[made] = made
         return made
-
-    def _forget(self) -> None:
-        self._partitions.clear()
-        self._replicas.clear()
-        self._directories.clear()
-        self._ids.clear()
 
     def _share_replicas(self, replicas: tuple[int, ...]) -> tuple[int, ...]:
         return self._replicas.setdefault(replicas, replicas)

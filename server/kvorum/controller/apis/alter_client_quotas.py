@@ -1,10 +1,9 @@
 """AlterClientQuotas (49): sets and removes quotas of users, client ids and addresses."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from math import isnan
 from types import MappingProxyType
 from typing import Final
 
@@ -111,8 +110,8 @@ def _answer(entity: Entity) -> AlterClientQuotasResponse.EntryData:
 
 def _changes(
     image: MetadataImage, entry: AlterClientQuotasRequest.EntryData, entity: Entity
-) -> Iterator[RecordAndVersion]:
-    """Yield the records of one entity; none is written unless all are accepted."""
+) -> list[RecordAndVersion]:
+    """Return the records of one entity; raise `RequestError` unless all changes are accepted."""
     keys = _keys_of(entity)
     current = image.client_quotas.entities.get(_key(entity)) or Map[str, float]()
     records: list[RecordAndVersion] = []
@@ -123,14 +122,9 @@ def _changes(
                 records.append((_record(entity, name, value=0.0, remove=True), 0))
             continue
         _check_value(keys, name, operation.value)
-        if not _is_same(current.get(name), operation.value):
+        if current.get(name) != operation.value:
             records.append((_record(entity, name, value=operation.value, remove=False), 0))
-    return iter(records)
-
-
-def _is_same(one: float | None, other: float) -> bool:
-    """Return whether two values are equal; NaN equals NaN."""
-    return one == other or (one is not None and isnan(one) and isnan(other))
+    return records
 
 
 def _record(entity: Entity, key: str, *, value: float, remove: bool) -> ClientQuotaRecord:
@@ -195,7 +189,6 @@ def _check_value(keys: Mapping[str, QuotaKey], name: str, value: float) -> None:
 def _refuse(
     request: AlterClientQuotasRequest, error: RequestError, _version: int
 ) -> AlterClientQuotasResponse:
-    """Refuse AlterClientQuotas."""
     return AlterClientQuotasResponse(
         entries=[
             AlterClientQuotasResponse.EntryData(

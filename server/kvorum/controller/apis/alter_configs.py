@@ -76,7 +76,6 @@ def _filter(
 def _refuse(
     request: AlterConfigsRequest, error: RequestError, _version: int
 ) -> AlterConfigsResponse:
-    """Refuse AlterConfigs."""
     return AlterConfigsResponse(
         responses=[_answer(resource, error) for resource in request.resources]
     )

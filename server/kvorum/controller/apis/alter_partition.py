@@ -49,9 +49,7 @@ def alter_partition(
     for topic_request in request.topics:
         topic = image.topics.by_id.get(topic_request.topic_id)
         answers = [
-            PartitionResponse(
-                partition_index=wanted.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_ID
-            )
+            _refusal(wanted, ErrorCode.UNKNOWN_TOPIC_ID)
             if topic is None
             else _alter(
                 rules,

@@ -15,7 +15,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
@@ -86,9 +86,7 @@ def alter_partition_reassignments(
 
 def _check_is_first(changed: set[tuple[str, int]], topic_name: str, index: int) -> None:
     if (topic_name, index) in changed:
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST, f"Partition {topic_name}:{index} is listed more than once."
-        )
+        raise invalid_request(f"Partition {topic_name}:{index} is listed more than once.")
 
 
 def _alter(
@@ -170,7 +168,6 @@ def _cancel(
 def _refuse(
     request: AlterPartitionReassignmentsRequest, error: RequestError, _version: int
 ) -> AlterPartitionReassignmentsResponse:
-    """Refuse AlterPartitionReassignments."""
     response = AlterPartitionReassignmentsResponse(
         error_code=error.code, error_message=error.message
     )

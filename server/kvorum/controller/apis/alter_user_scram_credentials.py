@@ -83,14 +83,8 @@ def _record(
         raise RequestError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     if change.mechanism not in DIGESTS:
         raise RequestError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-    if isinstance(change, AlterUserScramCredentialsRequest.ScramCredentialDeletion):
-        return _deletion(image, change)
-    return _upsertion(change)
-
-
-def _deletion(
-    image: MetadataImage, change: AlterUserScramCredentialsRequest.ScramCredentialDeletion
-) -> RemoveUserScramCredentialRecord:
+    if isinstance(change, AlterUserScramCredentialsRequest.ScramCredentialUpsertion):
+        return _upsertion(change)
     if (change.mechanism, change.name) not in image.scram.credentials:
         raise RequestError(
             ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist"
@@ -131,7 +125,6 @@ def _duplicate() -> RequestError:
 def _refuse(
     request: AlterUserScramCredentialsRequest, error: RequestError, _version: int
 ) -> AlterUserScramCredentialsResponse:
-    """Refuse AlterUserScramCredentials."""
     users = {deletion.name for deletion in request.deletions}
     users |= {upsertion.name for upsertion in request.upsertions}
     return AlterUserScramCredentialsResponse(

@@ -138,7 +138,6 @@ def _form_problem(request: CreateAclsRequest) -> str | None:
 
 
 def _refuse(request: CreateAclsRequest, error: RequestError, _version: int) -> CreateAclsResponse:
-    """Refuse CreateAcls."""
     return CreateAclsResponse(
         results=[
             CreateAclsResponse.AclCreationResult(error.code, error.message)

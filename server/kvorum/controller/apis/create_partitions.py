@@ -203,7 +203,6 @@ def _filter(
 def _refuse(
     request: CreatePartitionsRequest, error: RequestError, _version: int
 ) -> CreatePartitionsResponse:
-    """Refuse CreatePartitions."""
     return CreatePartitionsResponse(
         results=[_result(topic.name, error.code, error.message) for topic in request.topics]
     )

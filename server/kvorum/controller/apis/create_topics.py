@@ -30,7 +30,7 @@ from kvorum.controller.new_partitions import (
 from kvorum.controller.policies import CreateTopicRequest
 from kvorum.controller.policy_calls import ask_policy
 from kvorum.controller.settings import ControllerRequestContext
-from kvorum.controller.topic_validation import CollidingNames, check_partition_total
+from kvorum.controller.topic_validation import CollidingNames, check_total
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.config_operation import Operation
 from kvorum.metadata.configs_image import ResourceType
@@ -52,14 +52,6 @@ from kvorum.wire.uuid_text import random_uuid
 
 NOT_TOLD: Final = -1
 """The value of numbers of a topic that the client has no permission to see."""
-
-
-@dataclass(frozen=True, slots=True)
-class _NewTopic:
-    """The outcome of creating one topic."""
-
-    records: list[RecordAndVersion]
-    result: CreatableTopicResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +78,10 @@ def create_topics(
         for topic in request.topics
         if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC
     ]
-    check_partition_total(wanted, partitions_default=context.settings.partitions_default)
+    check_total(
+        (_partition_count(topic, context.settings.partitions_default) for topic in wanted),
+        "Excessively large number of partitions per request.",
+    )
     names = CollidingNames(image.topics)
     common = _Common(
         image=image,
@@ -100,17 +95,25 @@ def create_topics(
     for topic in wanted:
         try:
             _check_name(image, topic.name, names)
-            created = _create_topic(topic, common)
+            topic_records, result = _create_topic(topic, common)
         except RequestError as error:
             results.append(_refusal(topic.name, error.code, error.message))
             continue
-        records.extend(created.records)
+        records.extend(topic_records)
         check_record_count(records)
-        results.append(created.result)
+        results.append(result)
     results.extend(_refused_beforehand(counts))
     return ControllerResult(
         CreateTopicsResponse(topics=results), () if request.validate_only else tuple(records)
     )
+
+
+def _partition_count(topic: CreatableTopic, partitions_default: int) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    if topic.num_partitions == -1:
+        return partitions_default
+    return max(topic.num_partitions, 0)
 
 
 def _refused_beforehand(counts: Counter[str]) -> Iterable[CreatableTopicResult]:
@@ -141,7 +144,9 @@ def _check_name(image: MetadataImage, name: str, names: CollidingNames) -> None:
     check_topic_name(name)
 
 
-def _create_topic(topic: CreatableTopic, common: _Common) -> _NewTopic:
+def _create_topic(
+    topic: CreatableTopic, common: _Common
+) -> tuple[list[RecordAndVersion], CreatableTopicResult]:
     image, context = common.image, common.context
     config_records = _config_records(image, topic, context)
     partitions = _partitions(topic, common)
@@ -165,7 +170,7 @@ def _create_topic(topic: CreatableTopic, common: _Common) -> _NewTopic:
         replication_factor=len(partitions[0]),
         configs=common.configs.of(topic),
     )
-    return _NewTopic(records, result)
+    return records, result
 
 
 def _ask_policy(
@@ -314,7 +319,6 @@ def _filter(
 def _refuse(
     request: CreateTopicsRequest, error: RequestError, _version: int
 ) -> CreateTopicsResponse:
-    """Refuse CreateTopics."""
     return CreateTopicsResponse(
         topics=[_refusal(topic.name, error.code, error.message) for topic in request.topics]
     )

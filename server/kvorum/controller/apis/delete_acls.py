@@ -81,7 +81,6 @@ def _form_problem(request: DeleteAclsRequest) -> str | None:
 
 
 def _refuse(request: DeleteAclsRequest, error: RequestError, _version: int) -> DeleteAclsResponse:
-    """Refuse DeleteAcls."""
     return DeleteAclsResponse(
         filter_results=[
             DeleteAclsResponse.DeleteAclsFilterResult(error.code, error.message)

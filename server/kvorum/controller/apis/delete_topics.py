@@ -1,7 +1,7 @@
 """DeleteTopics (20): deletes topics by name or id."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -18,7 +18,7 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -67,9 +67,7 @@ def _check_deletion_is_enabled(context: ControllerRequestContext) -> None:
     if context.settings.is_topic_deletion_enabled:
         return
     if context.api_version < FIRST_VERSION_WITH_DISABLED_CODE:
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST, "This version does not support topic deletion."
-        )
+        raise invalid_request("This version does not support topic deletion.")
     raise RequestError(ErrorCode.TOPIC_DELETION_DISABLED)
 
 
@@ -123,32 +121,24 @@ def _find(
             results.append(_by_default(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
         else:
             topics[topic_id] = found.name
-    for name, topic_id in _find_names(image, wanted, results):
-        if topic_id in topics or topic_id in wanted.duplicate_ids:
-            topics.pop(topic_id, None)
-            wanted.duplicate_ids.add(topic_id)
+    for name in wanted.names:
+        named_id = image.topics.ids.get(name)
+        if named_id is None:
+            results.append(_by_default(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        elif named_id in topics or named_id in wanted.duplicate_ids:
+            topics.pop(named_id, None)
+            wanted.duplicate_ids.add(named_id)
             results.append(
                 _result(
                     name,
-                    topic_id,
+                    named_id,
                     ErrorCode.INVALID_REQUEST,
                     "The provided topic name maps to an ID that was already supplied.",
                 )
             )
         else:
-            topics[topic_id] = name
+            topics[named_id] = name
     return topics
-
-
-def _find_names(
-    image: MetadataImage, wanted: _Wanted, results: list[DeletableTopicResult]
-) -> Iterator[tuple[str, bytes]]:
-    for name in wanted.names:
-        topic_id = image.topics.ids.get(name)
-        if topic_id is None:
-            results.append(_by_default(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        else:
-            yield name, topic_id
 
 
 def _by_default(name: str | None, topic_id: bytes, code: ErrorCode) -> DeletableTopicResult:
@@ -229,16 +219,10 @@ def _nothing(_: DeleteTopicsResponse) -> None:
 def _refuse(
     request: DeleteTopicsRequest, error: RequestError, _version: int
 ) -> DeleteTopicsResponse:
-    """Refuse DeleteTopics."""
     named = [(topic.name, topic.topic_id) for topic in request.topics]
     named += [(name, ZERO_UUID) for name in request.topic_names]
     return DeleteTopicsResponse(
-        responses=[
-            DeleteTopicsResponse.DeletableTopicResult(
-                name=name, topic_id=topic_id, error_code=error.code
-            )
-            for name, topic_id in named
-        ]
+        responses=[_result(name, topic_id, error.code, None) for name, topic_id in named]
     )
 
 

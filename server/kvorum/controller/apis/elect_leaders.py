@@ -11,7 +11,7 @@ from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from kvorum.wire.messages.elect_leaders import (
@@ -33,9 +33,7 @@ def elect_leaders(
     """
     election = ELECTIONS.get(request.election_type)
     if election is None:
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}"
-        )
+        raise invalid_request(f"Unknown election type {request.election_type}")
     rules = ClusterRules(image, context.settings)
     records: list[RecordAndVersion] = []
     results: list[ReplicaElectionResult] = []

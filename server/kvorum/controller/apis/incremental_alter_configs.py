@@ -22,7 +22,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.logger_changes import check_logger_changes
 from kvorum.metadata.permission import PER_RESOURCE
 from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.incremental_alter_configs import (
@@ -48,8 +48,7 @@ def incremental_alter_configs(
     for wanted in kept:
         for config in wanted.configs:
             if config.config_operation not in OPERATIONS:
-                problem = f"There is no config operation {config.config_operation}."
-                raise RequestError(ErrorCode.INVALID_REQUEST, problem)
+                raise invalid_request(f"There is no config operation {config.config_operation}.")
     resources, refused = sort_out_resources(kept)
     response = IncrementalAlterConfigsResponse(
         responses=[_answer(resource, error) for resource, error in refused]
@@ -135,7 +134,6 @@ def _filter(
 def _refuse(
     request: IncrementalAlterConfigsRequest, error: RequestError, _version: int
 ) -> IncrementalAlterConfigsResponse:
-    """Refuse IncrementalAlterConfigs."""
     return IncrementalAlterConfigsResponse(
         responses=[_answer(resource, error) for resource in request.resources]
     )

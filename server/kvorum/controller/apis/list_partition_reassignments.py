@@ -92,7 +92,6 @@ def _ongoing(topic: TopicImage, indexes: Iterable[int]) -> Iterator[OngoingParti
 def _refuse(
     request: ListPartitionReassignmentsRequest, error: RequestError, _version: int
 ) -> ListPartitionReassignmentsResponse:
-    """Refuse ListPartitionReassignments."""
     response = ListPartitionReassignmentsResponse(
         error_code=error.code, error_message=error.message
     )

@@ -6,7 +6,11 @@ from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError, refused_by_message_or_default
+from kvorum.metadata.request_error import (
+    RequestError,
+    invalid_request,
+    refused_by_message_or_default,
+)
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.unregister_controller import (
     UnregisterControllerRequest,
@@ -21,9 +25,7 @@ def unregister_controller(
     """Remove a controller that is not a voter: its features then hold up no upgrade."""
     controller_id = request.controller_id
     if controller_id == context.leader_id:
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."
-        )
+        raise invalid_request("Controller cannot unregister itself while it is active.")
     if not image.metadata_version.supports_controller_unregistration:
         raise RequestError(
             ErrorCode.UNSUPPORTED_VERSION,
@@ -37,9 +39,8 @@ def unregister_controller(
     # Kafka 4.4.0 does not look at that yet (KAFKA-20865). The latest voters count: a set that is
     # not committed is before the record of the removal in the log.
     if any(voter.key.id == controller_id for voter in context.describe_quorum().voters):
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST,
-            f"Controller {controller_id} is a voter; it has to be removed from the voters first.",
+        raise invalid_request(
+            f"Controller {controller_id} is a voter; it has to be removed from the voters first."
         )
     record = UnregisterControllerRecord(controller_id=controller_id)
     return ControllerResult(UnregisterControllerResponse(), ((record, 0),))

@@ -10,14 +10,13 @@ from kvorum.controller.java_order import hash_table_order
 from kvorum.controller.limits import check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.configs_image import CLUSTER_RESOURCE, ResourceType
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS, static_min_insync_replicas
 from kvorum.metadata.errors import UnknownFeatureError
 from kvorum.metadata.features import (
     DISABLED,
     ELR_VERSION_FEATURE,
     KRAFT_VERSION_FEATURE,
-    VersionRange,
     check_dependencies,
 )
 from kvorum.metadata.image import MetadataImage
@@ -218,18 +217,14 @@ def reason_not_supported(
         ]
     for what, supported in nodes:
         if level not in supported:
-            return _unsupported(what, supported)
+            if supported.max == 0:
+                return f"{what} does not support this feature."
+            return f"{what} only supports versions {supported}"
     if are_controllers_known:
         for node_id in settings.quorum_voter_ids:
             if node_id != settings.node_id and node_id not in controllers:
                 return f"controller {node_id} has not registered, and may not support this feature"
     return None
-
-
-def _unsupported(what: str, supported: VersionRange) -> str:
-    if supported.max == 0:
-        return f"{what} does not support this feature."
-    return f"{what} only supports versions {supported}"
 
 
 def elr_safety_records(
@@ -239,7 +234,7 @@ def elr_safety_records(
     records: list[RecordAndVersion] = []
     if MIN_INSYNC_REPLICAS not in image.configs.of_cluster():
         value = str(static_min_insync_replicas(context.settings.static_configs))
-        records.append((_min_insync_replicas(broker="", value=value), 0))
+        records.append((ConfigRecord(*CLUSTER_RESOURCE, MIN_INSYNC_REPLICAS, value), 0))
     broker_ids = {
         int(name)
         for resource_type, name in image.configs.resources
@@ -247,20 +242,11 @@ def elr_safety_records(
     }
     # Ids in another spelling, such as 01, are ignored, as in Kafka.
     records.extend(
-        (_min_insync_replicas(broker=name, value=None), 0)
+        (ConfigRecord(ResourceType.BROKER, name, MIN_INSYNC_REPLICAS, None), 0)
         for name in map(str, sorted(broker_ids))
         if MIN_INSYNC_REPLICAS in image.configs.of(ResourceType.BROKER, name)
     )
     return records
-
-
-def _min_insync_replicas(*, broker: str, value: str | None) -> ConfigRecord:
-    return ConfigRecord(
-        resource_type=ResourceType.BROKER,
-        resource_name=broker,
-        name=MIN_INSYNC_REPLICAS,
-        value=value,
-    )
 
 
 def _invalid(update: _Update, reason: str) -> RequestError:

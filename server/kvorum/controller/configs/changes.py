@@ -101,10 +101,7 @@ def _is_written(resource: ConfigResource, change: ConfigChange, current: Mapping
 
 
 def _record(resource: ConfigResource, change: ConfigChange) -> RecordAndVersion:
-    record = ConfigRecord(
-        resource_type=resource[0], resource_name=resource[1], name=change.name, value=change.value
-    )
-    return record, 0
+    return ConfigRecord(*resource, change.name, change.value), 0
 
 
 def _new_value(

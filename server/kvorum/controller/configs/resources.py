@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeVar
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.config_permissions import config_refusal
 from kvorum.metadata.configs_image import ResourceType
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.wire.error_codes import ErrorCode
 
@@ -38,21 +38,14 @@ def sort_out_resources(
     for resource in named:
         key = (resource.resource_type, resource.resource_name)
         if resource.resource_type not in KNOWN_TYPES:
-            refused.append((resource, _unknown_type(resource.resource_type)))
+            text = f"Unknown resource type {resource.resource_type}."
+            refused.append((resource, RequestError(ErrorCode.UNSUPPORTED_VERSION, text)))
         elif counts[key] == 1:
             accepted.append(resource)
         elif key not in seen:
-            refused.append((resource, _duplicate()))
+            refused.append((resource, invalid_request("Duplicate resource.")))
         seen.add(key)
     return accepted, refused
-
-
-def _unknown_type(resource_type: int) -> RequestError:
-    return RequestError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource_type}.")
-
-
-def _duplicate() -> RequestError:
-    return RequestError(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
 
 
 def refused_resources(

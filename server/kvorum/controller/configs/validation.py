@@ -172,7 +172,9 @@ def _check_resource(
     try:
         match resource_type:
             case ResourceType.TOPIC:
-                _check_topic_resource_name(name)
+                if not name:
+                    raise invalid_request("Default topic resources are not allowed.")
+                check_topic_name(name)
                 validate_topic_configs(
                     wanted,
                     existing=existing,
@@ -197,12 +199,6 @@ def _check_resource(
         if error.is_invalid_request:
             raise invalid_request(error.message) from error
         raise _invalid_config(error.message) from error
-
-
-def _check_topic_resource_name(name: str) -> None:
-    if not name:
-        raise invalid_request("Default topic resources are not allowed.")
-    check_topic_name(name)
 
 
 def _check_broker_name(name: str) -> None:

@@ -86,16 +86,14 @@ def planned_steps(
         if isinstance(step, Blocked):
             return Plan(tuple(steps), step)
         quorum = _after(step, targets, quorum, circumstances)
-        steps.append(_planned(step, quorum, circumstances))
+        silent = [one for one in quorum.voters if not _is_fetching(one, quorum, circumstances)]
+        steps.append(
+            PlannedStep(step=step, voter_count=len(quorum.voters), silent_count=len(silent))
+        )
         state = quorum.leader_id, frozenset(one.key for one in quorum.voters)
         if state in seen:
             raise AssertionError(f"the steps go round in a circle: {step}")
         seen.add(state)
-
-
-def _planned(step: Step, quorum: QuorumDescription, circumstances: Circumstances) -> PlannedStep:
-    silent = [one for one in quorum.voters if not _is_fetching(one, quorum, circumstances)]
-    return PlannedStep(step=step, voter_count=len(quorum.voters), silent_count=len(silent))
 
 
 def _is_fetching(

@@ -135,8 +135,4 @@ def ongoing_quorum_reassignment(
 
 
 def _record(value: str | None) -> RecordAndVersion:
-    resource_type, resource_name = CLUSTER_RESOURCE
-    record = ConfigRecord(
-        resource_type=resource_type, resource_name=resource_name, name=TARGET_VOTERS, value=value
-    )
-    return record, 0
+    return ConfigRecord(*CLUSTER_RESOURCE, TARGET_VOTERS, value), 0

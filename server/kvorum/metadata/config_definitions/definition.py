@@ -5,8 +5,6 @@ from enum import Enum, IntEnum
 
 from kvorum.metadata.config_definitions.validators import Validator
 
-__all__ = ["ConfigDefinition", "ConfigType", "UpdateMode"]
-
 
 class ConfigType(IntEnum):
     """The types of Kafka's ConfigDef, with the numbers of DescribeConfigs responses."""

@@ -80,15 +80,14 @@ def validate_topic_configs(
         _check_switching_off(values)
 
 
-def _number_of(values: Mapping[str, ConfigValue], name: str) -> int:
-    value = values[name]
+def _number(value: ConfigValue) -> int:
     assert isinstance(value, int)
     return value
 
 
 def _check_compaction_lags(values: Mapping[str, ConfigValue]) -> None:
-    shortest = _number_of(values, "min.compaction.lag.ms")
-    longest = _number_of(values, "max.compaction.lag.ms")
+    shortest = _number(values["min.compaction.lag.ms"])
+    longest = _number(values["max.compaction.lag.ms"])
     if shortest > longest:
         raise InvalidConfigError(
             f"conflict topic config setting min.compaction.lag.ms ({shortest}) > "
@@ -119,7 +118,7 @@ def _check_remote_storage(
 def _check_local_retention(values: Mapping[str, ConfigValue], unit: str) -> None:
     """Refuse a local retention that is longer than the whole one, or unlimited when that is not."""
     whole_key, local_key = f"retention.{unit}", f"local.retention.{unit}"
-    whole, local = _number_of(values, whole_key), _number_of(values, local_key)
+    whole, local = _number(values[whole_key]), _number(values[local_key])
     is_limited = whole > _UNLIMITED if unit == "bytes" else whole != _UNLIMITED
     if not is_limited or local == _LIKE_RETENTION:
         return
@@ -132,8 +131,8 @@ def _check_local_retention(values: Mapping[str, ConfigValue], unit: str) -> None
 
 
 def _check_equal_retention(values: Mapping[str, ConfigValue], unit: str) -> None:
-    local = _number_of(values, f"local.retention.{unit}")
-    if local not in {_LIKE_RETENTION, _number_of(values, f"retention.{unit}")}:
+    local = _number(values[f"local.retention.{unit}"])
+    if local not in {_LIKE_RETENTION, _number(values[f"retention.{unit}"])}:
         raise InvalidConfigError(
             f"When `remote.log.copy.disable` is set to true, the `local.retention.{unit}` and "
             f"`retention.{unit}` must be set to the identical value because there will be no more "
@@ -194,11 +193,6 @@ def _check_assignor(name: ConfigValue, known: ConfigValue) -> None:
         )
 
 
-def _number(value: ConfigValue) -> int:
-    assert isinstance(value, int)
-    return value
-
-
 def _bound(name: str, side: str, broker_texts: Mapping[str, str]) -> int | None:
     """Return the value of the broker key that is the bound of a group key; None without one."""
     kind, _, rest = name.partition(".")
@@ -226,8 +220,7 @@ def validate_client_metrics_configs(subscription: str, new: Mapping[str, str]) -
             message = f"Unknown client metrics configuration: {name}"
             raise InvalidConfigError(message, is_invalid_request=True)
     values = parse_all(CLIENT_METRICS_CONFIGS, new)
-    interval_ms, patterns = values["interval.ms"], values["match"]
-    assert isinstance(interval_ms, int)
+    interval_ms, patterns = _number(values["interval.ms"]), values["match"]
     assert isinstance(patterns, tuple)
     if not _INTERVAL_MS_MIN <= interval_ms <= _INTERVAL_MS_MAX:
         raise InvalidConfigError(

@@ -14,14 +14,6 @@ from kvorum.metadata.config_definitions.other_rows import (
 )
 from kvorum.metadata.config_definitions.topic_rows import TOPIC_ROWS
 
-__all__ = [
-    "BROKER_CONFIGS",
-    "CLIENT_METRICS_CONFIGS",
-    "DYNAMIC_ONLY_BROKER_CONFIGS",
-    "GROUP_CONFIGS",
-    "TOPIC_CONFIGS",
-]
-
 
 def _table(
     rows: Iterable[ConfigDefinition], documentation: Mapping[str, str]

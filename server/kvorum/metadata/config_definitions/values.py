@@ -10,8 +10,7 @@ from kvorum.metadata.config_definitions.java_text import (
     parse_java_double,
     parse_java_integer,
 )
-from kvorum.metadata.config_definitions.validators import ConfigValue, ListOf
-from kvorum.metadata.java_text import java_double_text
+from kvorum.metadata.config_definitions.validators import ConfigValue, ListOf, value_text
 
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
@@ -76,14 +75,10 @@ def convert_to_text(value: ConfigValue) -> str | None:
     match value:
         case None:
             return None
-        case bool():
-            return "true" if value else "false"
-        case float():
-            return java_double_text(value)
         case tuple():
             return ",".join(value)
         case _:
-            return str(value)
+            return value_text(value)
 
 
 def _parse_boolean(definition: ConfigDefinition, text: str, trimmed: str) -> bool:
