@@ -47,7 +47,7 @@ CONTROL: Final = 0x20
 DELETE_HORIZON: Final = 0x40
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
-_AFTER_CRC = struct.Struct(">hiqqqhii")
+AFTER_CRC = struct.Struct(">hiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")
 _LENGTH = struct.Struct(">i")
 _WHAT = "record batch"
@@ -240,13 +240,8 @@ def read_units(
         pos += unit.size
 
 
-class _NewBatch(Protocol):
-    """Make a batch without `RecordBatch.__new__`, which would double the cost."""
-
-    def __call__(self, kind: type[RecordBatch], fields: Iterable[object], /) -> RecordBatch: ...
-
-
-_NEW: _NewBatch = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of object
+# Makes a batch without `RecordBatch.__new__`, which would double the cost.
+_NEW: Callable[[type[RecordBatch], Iterable[object]], RecordBatch] = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of object
 
 
 def read_right_batches(view: memoryview, begin: int) -> Iterator[RecordBatch]:
@@ -344,7 +339,7 @@ def build_batch(records: Iterable[RecordData], options: BatchOptions = DEFAULT_O
     """
     written = write_numbered(enumerate(records))
     body = compress(written.data, options.compression)
-    after_crc = _AFTER_CRC.pack(
+    after_crc = AFTER_CRC.pack(
         _attributes(options),
         written.record_count - 1,
         written.first_timestamp,
@@ -354,13 +349,16 @@ def build_batch(records: Iterable[RecordData], options: BatchOptions = DEFAULT_O
         options.base_sequence,
         written.record_count,
     )
-    before_crc = _BEFORE_CRC.pack(
-        options.base_offset,
-        HEADER_BYTES - LENGTH_FIELD_END + len(body),
-        options.partition_leader_epoch,
-        MAGIC,
-        crc32c(body, crc32c(after_crc)),
+    return with_beginning(
+        after_crc, body, base_offset=options.base_offset, epoch=options.partition_leader_epoch
     )
+
+
+def with_beginning(after_crc: bytes, body: bytes, *, base_offset: int, epoch: int) -> bytes:
+    """Return a batch of the header's fields from the attributes on, and the packed records."""
+    checksum = crc32c(body, crc32c(after_crc))
+    length = HEADER_BYTES - LENGTH_FIELD_END + len(body)
+    before_crc = _BEFORE_CRC.pack(base_offset, length, epoch, MAGIC, checksum)
     return b"".join((before_crc, after_crc, body))
 
 

@@ -4,18 +4,15 @@ What identifies the batch stays: base offset, last offset, leader epoch, and the
 sequence. A batch with a delete horizon has it in the place of the base timestamp.
 """
 
-import struct
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Final
 
-from kvorum.wire.checksums import crc32c
 from kvorum.wire.records.batch import (
+    AFTER_CRC,
     COMPRESSION_MASK,
     CONTROL,
     DELETE_HORIZON,
-    HEADER_BYTES,
-    LENGTH_FIELD_END,
     LOG_APPEND_TIME,
     MAGIC,
     NO_PRODUCER,
@@ -24,13 +21,12 @@ from kvorum.wire.records.batch import (
     TRANSACTIONAL,
     RecordBatch,
     batch_at,
+    with_beginning,
 )
 from kvorum.wire.records.compression import compress
 from kvorum.wire.records.legacy import NO_EPOCH, LegacyMessage
 from kvorum.wire.records.record import Record, RecordData, write_numbered
 
-_BEFORE_CRC: Final = struct.Struct(">qiibI")
-_AFTER_CRC: Final = struct.Struct(">hiqqqhii")
 _KEPT_WITHOUT_RECORDS: Final = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 _KEPT: Final = _KEPT_WITHOUT_RECORDS | COMPRESSION_MASK
 
@@ -135,7 +131,7 @@ def _written(
     max_timestamp: int,
     record_count: int,
 ) -> bytes:
-    after_crc = _AFTER_CRC.pack(
+    after_crc = AFTER_CRC.pack(
         attributes,
         batch.last_offset_delta,
         base_timestamp,
@@ -145,11 +141,6 @@ def _written(
         batch.base_sequence,
         record_count,
     )
-    before_crc = _BEFORE_CRC.pack(
-        batch.base_offset,
-        HEADER_BYTES - LENGTH_FIELD_END + len(body),
-        batch.partition_leader_epoch,
-        MAGIC,
-        crc32c(body, crc32c(after_crc)),
+    return with_beginning(
+        after_crc, body, base_offset=batch.base_offset, epoch=batch.partition_leader_epoch
     )
-    return b"".join((before_crc, after_crc, body))

@@ -4,9 +4,9 @@ A record is: its length, an attributes byte that is always 0, timestamp and offs
 the batch's, key, value, headers. All numbers are zigzag varints; a length of -1 means null.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, repeat
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kvorum.wire.errors import CorruptBatchError, EncodeError, InvalidRecordError
 from kvorum.wire.primitives import decode_with_replacement
@@ -41,18 +41,9 @@ class Record(NamedTuple):
     headers: tuple[Header, ...]
 
 
-class _NewRecord(Protocol):
-    """Make a record without `Record.__new__`, which would double the cost."""
-
-    def __call__(
-        self,
-        kind: type[Record],
-        fields: tuple[int, int, bytes | None, bytes | None, tuple[Header, ...]],
-        /,
-    ) -> Record: ...
-
-
-_NEW: _NewRecord = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of object
+_Fields: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[Header, ...]]
+# Makes a record without `Record.__new__`, which would double the cost.
+_NEW: Callable[[type[Record], _Fields], Record] = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of object
 
 
 class RecordData(NamedTuple):
