@@ -157,10 +157,8 @@ def _log_of_leader(design: Design, bounds: Bounds, state: State, own: int) -> It
         for changed in reconfiguration.changes(design, voters, replicas=replicas):
             if not target_steps.is_admitted(design, bounds, state, own, changed):
                 continue
-            leader = reconfiguration.with_change(
-                own, node, voters=changed, syncs=bounds.syncs_at_once
-            )
-            after = _counted(design, state, own, leader)
+            entry = Entry(node.epoch, replica_of(own, node), voters=changed)
+            after = _written(design, bounds, state, own, entry)
             more = spent._replace(changes=spent.changes + 1)
             yield ("changes voters to", own, changed), after._replace(spent=more)
     if reconfiguration.is_removed(own, node, first_voters=state.first_voters):

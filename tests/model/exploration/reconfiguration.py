@@ -3,16 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from tests.model.exploration.design import Design
-from tests.model.exploration.state import (
-    LEADER,
-    Entry,
-    Node,
-    bit,
-    members,
-    node_of,
-    replica_of,
-    voters_of,
-)
+from tests.model.exploration.state import LEADER, Node, bit, members, node_of, replica_of, voters_of
 
 
 def may_change(design: Design, node: Node) -> bool:
@@ -58,12 +49,6 @@ def changes(design: Design, voters: int, *, replicas: Iterable[int]) -> Iterator
             for other in changing[:index]:
                 if changed ^ bit(other):
                     yield changed ^ bit(other)
-
-
-def with_change(own: int, node: Node, *, voters: int, syncs: bool) -> Node:
-    """Return a leader that has appended a voter record."""
-    log = (*node.log, Entry(node.epoch, replica_of(own, node), 0, voters))
-    return node._replace(log=log, durable=len(log) if syncs else node.durable)
 
 
 def is_removed(own: int, node: Node, *, first_voters: int) -> bool:

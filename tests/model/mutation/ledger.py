@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tests.model.mutation.mutant import EditError, Mutant
 from tests.model.mutation.sources import Sources
@@ -34,22 +35,8 @@ def read_ledger() -> dict[str, Entry]:
     """Return the ledger by the ids of the bugs."""
     if not LEDGER_FILE.exists():
         return {}
-    content: dict[str, dict[str, object]] = json.loads(LEDGER_FILE.read_text(encoding="utf-8"))
-    return {bug_id: _entry(fields) for bug_id, fields in content.items()}
-
-
-def _entry(fields: Mapping[str, object]) -> Entry:
-    caught_by, seconds, worlds = fields["caught_by"], fields["seconds"], fields.get("worlds")
-    return Entry(
-        cause=str(fields["cause"]),
-        breaks=str(fields["breaks"]),
-        kind=str(fields["kind"]),
-        digest=str(fields["digest"]),
-        caught_by=None if caught_by is None else str(caught_by),
-        says=str(fields["says"]),
-        seconds=float(str(seconds)),
-        worlds=None if worlds is None else int(str(worlds)),
-    )
+    content: dict[str, dict[str, Any]] = json.loads(LEDGER_FILE.read_text(encoding="utf-8"))
+    return {bug_id: Entry(**fields) for bug_id, fields in content.items()}
 
 
 def write_ledger(entries: Mapping[str, Entry]) -> None:

@@ -48,13 +48,8 @@ def image_of(texts: Iterable[str], controllers: Iterable[int]) -> MetadataImage:
 
 
 def _targets(text: str) -> ConfigRecord:
-    resource_type, resource_name = CLUSTER_RESOURCE
-    return ConfigRecord(
-        resource_type=resource_type,
-        resource_name=resource_name,
-        name=TARGET_VOTERS,
-        value=None if text == NO_TARGETS else text.removeprefix(TARGETS),
-    )
+    value = None if text == NO_TARGETS else text.removeprefix(TARGETS)
+    return ConfigRecord(*CLUSTER_RESOURCE, TARGET_VOTERS, value)
 
 
 def _registration(node_id: int) -> RegisterControllerRecord:

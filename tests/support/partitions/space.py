@@ -96,10 +96,7 @@ def first_world(space: Space) -> World:
         ("min.insync.replicas", str(space.min_insync)),
         ("unclean.leader.election.enable", str(space.is_unclean_enabled).lower()),
     ):
-        record = ConfigRecord(
-            resource_type=ResourceType.TOPIC, resource_name=TOPIC, name=name, value=value
-        )
-        controller.commit(((record, 0),))
+        controller.commit(((ConfigRecord(ResourceType.TOPIC, TOPIC, name, value), 0),))
     return World(controller.image, controller.next_offset)
 
 

@@ -35,7 +35,8 @@ class Writers:
         self._problems: list[str] = []
         self._addresses = tuple(addresses)
         self._changed = threading.Condition()
-        self._is_over = threading.Event()
+        # Set once the clients shall end.
+        self.is_over = threading.Event()
         self._period = 0
         self._progress = 0
         self._seeds = range(seed, seed + count)
@@ -47,7 +48,7 @@ class Writers:
         return self
 
     def __exit__(self, _kind: object, error: object, _trace: object) -> None:
-        self._is_over.set()
+        self.is_over.set()
         self._threads.join()
         if error is None:
             assert self._problems == []
@@ -71,11 +72,6 @@ class Writers:
             with self._changed:
                 self._problems.append(f"writer {number}: {error!r}")
                 self._changed.notify_all()
-
-    @property
-    def is_over(self) -> threading.Event:
-        """Set once the clients shall end."""
-        return self._is_over
 
     def begin(self, names: Sequence[str]) -> int:
         """Note that topics are going to be asked for; return what `note` wants to know."""
