@@ -44,9 +44,8 @@ class ProcessTasks:
         self,
         task: Callable[[Item], Result | FailedTask],
         items: Sequence[Item],
-        *,
-        records_of: Callable[[Result], int],
-        show: Callable[[int, int], None],
+        what: str,
+        progress: Console,
     ) -> list[Result]:
         """See `Tasks`."""
         results: list[Result] = []
@@ -55,7 +54,8 @@ class ProcessTasks:
                 if isinstance(result, FailedTask):
                     raise PipelineError(result.reason)
                 results.append(result)
-                show(len(results), sum(map(records_of, results)))
+                records = sum(each.record_count for each in results)
+                progress.show(what, done=len(results), total=len(items), records=records)
         return results
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from typing import TYPE_CHECKING, Final, Self
+from contextlib import ExitStack, closing
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from kvorum.cli.shared_arguments import add_fs_option
 from kvorum.spark.errors import SparkSliceError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from kvorum.spark.pipeline.job import SparkTasks
     from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
 
@@ -99,55 +99,38 @@ def run(args: argparse.Namespace) -> int:
         cluster_id=args.cluster_id,
         file_system_options=dict(args.fs),
     )
-    console = Console(sys.stderr, is_terminal=sys.stderr.isatty())
     try:
-        with SparkWhenNeeded(args) as spark:
-            report = run_pipeline(request, spark.start, console)
+        with (
+            closing(Console(sys.stderr, is_terminal=sys.stderr.isatty())) as console,
+            ExitStack() as ended,
+        ):
+            report = run_pipeline(request, partial(_start_spark, args, ended), console)
     except SparkSliceError as error:
-        console.close()
         return _fail(str(error))
     except OSError as error:
-        console.close()
         return _fail(f"{error.filename or request.output}: {error.strerror or error}")
     except PySparkException as error:
-        console.close()
-        return _fail(f"Spark: {_first_line(str(error))}")
+        first_line = str(error).strip().partition("\n")[0]
+        return _fail(f"Spark: {first_line}")
     except JavaError as error:
-        console.close()
         return _fail(f"Spark: {root_cause(str(error))}")
     _print_summary(report, request)
     return 0
 
 
-class SparkWhenNeeded:
-    """A session of Spark that is started on demand, and stopped in the end."""
+def _start_spark(args: argparse.Namespace, ended: ExitStack) -> SparkTasks:
+    """Start a session, which is stopped when `ended` closes; return what runs tasks in it."""
+    from kvorum.spark.pipeline.job import SparkTasks  # noqa: PLC0415 - imports pyspark
+    from kvorum.spark.session import build_session  # noqa: PLC0415 - the same
 
-    def __init__(self, args: argparse.Namespace) -> None:
-        self._args = args
-        self._session: SparkSession | None = None
-
-    def __enter__(self) -> Self:
-        """Return this object."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Stop the session."""
-        if self._session is not None:
-            self._session.stop()
-
-    def start(self) -> SparkTasks:
-        """Start the session; return what runs tasks in it."""
-        from kvorum.spark.pipeline.job import SparkTasks  # noqa: PLC0415 - imports pyspark
-        from kvorum.spark.session import build_session  # noqa: PLC0415 - the same
-
-        args = self._args
-        self._session = build_session(
-            master=args.master,
-            driver_memory=args.driver_memory,
-            driver_host=args.driver_host,
-            is_without_rows=True,
-        )
-        return SparkTasks(self._session)
+    session = build_session(
+        master=args.master,
+        driver_memory=args.driver_memory,
+        driver_host=args.driver_host,
+        is_without_rows=True,
+    )
+    ended.callback(session.stop)
+    return SparkTasks(session)
 
 
 def _print_summary(report: PipelineReport, request: PipelineRequest) -> None:
@@ -193,7 +176,3 @@ def _heap_size(text: str) -> str:
 def _fail(reason: str) -> int:
     print(f"kvorum pipeline: {reason}", file=sys.stderr)
     return 1
-
-
-def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0]

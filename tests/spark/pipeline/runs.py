@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow.dataset
 
 from kvorum.spark.errors import PipelineError
 from kvorum.spark.pipeline.cluster_plan import FailedTask, Item, Result
+from kvorum.spark.pipeline.progress import Console
 from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
 from kvorum.spark.pipeline.run import run_pipeline
 from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
@@ -23,9 +25,8 @@ class HereTasks:
         self,
         task: Callable[[Item], Result | FailedTask],
         items: Sequence[Item],
-        *,
-        records_of: Callable[[Result], int],
-        show: Callable[[int, int], None],
+        what: str,
+        progress: Console,
     ) -> list[Result]:
         """See `Tasks`."""
         results: list[Result] = []
@@ -34,7 +35,8 @@ class HereTasks:
             if isinstance(result, FailedTask):
                 raise PipelineError(result.reason)
             results.append(result)
-            show(len(results), sum(map(records_of, results)))
+            records = sum(each.record_count for each in results)
+            progress.show(what, done=len(results), total=len(items), records=records)
         return results
 
 
@@ -42,22 +44,20 @@ class KilledError(BaseException):
     """Ends a run at any place; nothing catches it."""
 
 
-class Notes:
+class Notes(Console):
     """Progress as a list of lines."""
 
     def __init__(self) -> None:
+        super().__init__(StringIO(), is_terminal=False)
         self.lines: list[str] = []
 
     def note(self, text: str) -> None:
-        """See `Progress`."""
+        """Keep the line."""
         self.lines.append(text)
 
     def show(self, what: str, *, done: int, total: int, records: int) -> None:
-        """See `Progress`."""
+        """Keep a line without the time."""
         self.lines.append(f"{done}/{total} {what} {records}")
-
-    def close(self) -> None:
-        """See `Progress`."""
 
 
 def run_here(

@@ -9,6 +9,7 @@ from tests.spark.pipeline.runs import Notes, content, files_of, rows_of, run_her
 from tests.spark.pipeline.story_logs import damage, make_story, segment_of
 
 from kvorum.spark.errors import PipelineError
+from kvorum.spark.pipeline.cluster_plan import PieceOutcome
 from kvorum.spark.pipeline.job import SparkTasks
 from kvorum.spark.pipeline.request import PipelineRequest
 from kvorum.spark.pipeline.run import run_pipeline
@@ -57,13 +58,12 @@ def test_damage_of_one_cluster_ends_the_run_with_its_line(
 
 
 def test_a_task_collects_garbage_rarely_in_a_process_that_is_prepared(spark: SparkSession) -> None:
-    def states(_: int) -> tuple[int, bool]:
-        return gc.get_threshold()[0], gc.get_freeze_count() > 0
+    def states(_: int) -> PieceOutcome:
+        is_prepared = gc.get_threshold()[0] == YOUNG_OBJECTS_MAX and gc.get_freeze_count() > 0
+        return PieceOutcome("prepared" if is_prepared else "not prepared", 0, [])
 
-    found = SparkTasks(spark).run(
-        states, [1], records_of=lambda _: 0, show=lambda _tasks, _records: None
-    )
-    assert found == [(YOUNG_OBJECTS_MAX, True)]
+    (found,) = SparkTasks(spark).run(states, [1], "tasks", Notes())
+    assert found.cluster_id == "prepared"
     # Other code in the same process has Python's own settings.
     threshold = spark.sparkContext.parallelize([1], 1).map(lambda _: gc.get_threshold()[0])
     assert threshold.collect() != [YOUNG_OBJECTS_MAX]

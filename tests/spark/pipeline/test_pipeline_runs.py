@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -347,10 +348,8 @@ def test_a_directory_with_other_tables_is_not_written_to(story: Story, tmp_path:
 def test_a_footer_with_other_rows_stops_the_run(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def three(*_: object) -> int:
-        return 3
-
-    monkeypatch.setattr("kvorum.spark.pipeline.staged_files.Stage._footer_rows", three)
+    footer = SimpleNamespace(num_rows=3)
+    monkeypatch.setattr("pyarrow.parquet.read_metadata", lambda _: footer)
     with pytest.raises(PipelineError, match="3 rows where"):
         run_here(story.write(tmp_path / "a"), tmp_path / "out")
     assert not (tmp_path / "out" / "_commits").exists()

@@ -1,15 +1,17 @@
 """The values that the driver hands to the tasks and gets back, and the runner of tasks."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum, unique
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kvorum.spark.pipeline.cluster_state import ClusterState
 from kvorum.spark.pipeline.layout import cluster_directory
 from kvorum.spark.pipeline.log_reading import Piece
+from kvorum.spark.pipeline.output_files import output_files
+from kvorum.spark.pipeline.progress import Console
 from kvorum.spark.pipeline.replicas import Cluster
-from kvorum.spark.pipeline.staged_files import StagedFile
+from kvorum.spark.pipeline.staged_files import Stage, StagedFile
 from kvorum.spark.pipeline.tables import ErrorRow
 
 
@@ -28,7 +30,12 @@ class RunPlan:
     with_json: bool
     keeps_errors: bool
     inline_bytes_max: int
-    file_system_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    file_system_options: Mapping[str, Any]
+
+    def new_stage(self) -> Stage:
+        """Return the folder for the files of one attempt of a task."""
+        files = output_files(self.root, self.file_system_options)
+        return Stage(files, self.root, self.staging, self.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +67,9 @@ class FoldBegin(StrEnum):
 class ClusterOutcome(NamedTuple):
     """The part of one cluster that a task folded.
 
-    The offsets and counts are those of the log; `unfolded_count` is that of the records of the
-    snapshot with which the fold began, and of the records before it that the log still has.
+    The offsets and counts are those of the log, control records included in `record_count`;
+    `unfolded_count` is that of the records of the snapshot with which the fold began, and of the
+    records before it that the log still has.
     `pieces` are the records that were read, as far as this task did not write them into their table
     itself. `replaces_all` means that all rows of the cluster that are in the tables go.
     """
@@ -72,8 +80,8 @@ class ClusterOutcome(NamedTuple):
     log_directory: str
     from_offset: int
     next_offset: int
+    record_count: int
     control_count: int
-    metadata_count: int
     unfolded_count: int
     pieces: list[Piece]
     staged: list[StagedFile]
@@ -81,11 +89,6 @@ class ClusterOutcome(NamedTuple):
     replaces_all: bool
     is_tail_torn: bool
     duration_ms: int
-
-    @property
-    def record_count(self) -> int:
-        """The records of the log that were folded."""
-        return self.control_count + self.metadata_count
 
 
 class PiecePlan(NamedTuple):
@@ -112,7 +115,7 @@ class FailedTask(NamedTuple):
 
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+Result = TypeVar("Result", ClusterOutcome, PieceOutcome)
 
 
 class Tasks(Protocol):
@@ -122,13 +125,12 @@ class Tasks(Protocol):
         self,
         task: Callable[[Item], Result | FailedTask],
         items: Sequence[Item],
-        *,
-        records_of: Callable[[Result], int],
-        show: Callable[[int, int], None],
+        what: str,
+        progress: Console,
     ) -> list[Result]:
         """Return the result of `task` for each item, in their order.
 
-        `show` gets the number of tasks that are done and of their records. Raises `PipelineError`
-        when a task has failed; the others are given up.
+        `progress` shows how many of the items, which it calls `what`, are done. Raises
+        `PipelineError` when a task has failed; the others are given up.
         """
         ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
@@ -33,15 +34,10 @@ class TailPlace(NamedTuple):
 def is_in_place(tail: Tail, place: TailPlace, options: Mapping[str, Any]) -> bool:
     """Return whether the batch of a tail is still where it was found."""
     try:
-        file = files_at(place.path, options).open(place.path)
+        with closing(files_at(place.path, options).open(place.path)) as file:
+            data = file.read_at(place.position, HEADER_SIZE)
     except OSError:
         return False
-    try:
-        data = file.read_at(place.position, HEADER_SIZE)
-    except OSError:
-        return False
-    finally:
-        file.close()
     if len(data) < HEADER_SIZE:
         return False
     header = read_header(data)

@@ -3,6 +3,7 @@
 What is held is bounded for all tables together; beyond it the largest collections become files.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 from kvorum.spark.history import HISTORY_TABLES
 from kvorum.spark.history.arrow_schemas import record_batch
 from kvorum.spark.pipeline.layout import day_directory
-from kvorum.spark.pipeline.staged_files import Stage, table_of
+from kvorum.spark.pipeline.staged_files import Stage
 
 ROWS_PER_BATCH: Final = 2048
 LOOSE_ROW_BYTES: Final = 1024
@@ -38,12 +39,12 @@ class DayRows:
     def __init__(self, stage: Stage, cluster: str) -> None:
         self._stage = stage
         self._cluster = cluster
-        self._collected: dict[_Key, _Collected] = {}
+        self._collected: dict[_Key, _Collected] = defaultdict(_Collected)
         self._held_bytes = 0
 
     def add_row(self, table: str, day: int | None, row: tuple[Any, ...]) -> None:
         """Add a row of a history table; `day` is the number of days since 1970."""
-        collected = self._collection(table, day)
+        collected = self._collected[table, day]
         collected.rows.append(row)
         self._held_bytes += LOOSE_ROW_BYTES
         if len(collected.rows) >= ROWS_PER_BATCH:
@@ -53,8 +54,7 @@ class DayRows:
 
     def add_batch(self, table: str, day: int | None, batch: pa.RecordBatch) -> None:
         """Add rows of a table that are in Arrow's form."""
-        collected = self._collection(table, day)
-        self._append(collected, batch)
+        self._append(self._collected[table, day], batch)
         if self._held_bytes > HELD_BYTES_MAX:
             self._make_room()
 
@@ -62,13 +62,6 @@ class DayRows:
         """Write everything that is left."""
         for key in sorted(self._collected, key=lambda key: (key[0], key[1] or -1)):
             self._write(key)
-
-    def _collection(self, table: str, day: int | None) -> _Collected:
-        key = (table, day)
-        collected = self._collected.get(key)
-        if collected is None:
-            collected = self._collected[key] = _Collected()
-        return collected
 
     def _append(self, collected: _Collected, batch: pa.RecordBatch) -> None:
         collected.batches.append(batch)
@@ -95,4 +88,4 @@ class DayRows:
         self._pack(table, collected)
         self._held_bytes -= collected.packed_bytes
         folders = f"{self._cluster}/{day_directory(day)}"
-        self._stage.add_rows(table, folders, table_of(collected.batches))
+        self._stage.add_batches(table, folders, collected.batches)

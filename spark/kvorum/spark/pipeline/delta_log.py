@@ -7,8 +7,8 @@ completed after a kill adds no second commit.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -35,22 +35,12 @@ _PARQUET: Any = pyarrow.parquet
 Action = dict[str, Any]
 
 
-class LastCommit(NamedTuple):
-    """The result of the last commit of a run: the number of that run, and the table.
-
-    Other programs may have set the table's properties since.
-    """
-
-    run: int
-    metadata: Action
-
-
 def add_commit(files: OutputFiles, table_root: str, change: TableChange) -> None:
     """See `AddCommit`."""
     run, added, removed, now_ms = change
     versions = _versions(files, table_root)
-    last = _last_commit(files, table_root, versions)
-    if last is not None and last.run >= run:
+    last_run, metadata = _last_commit(files, table_root, versions) or (0, _new_metadata(now_ms))
+    if last_run >= run:
         return
     actions: list[Action] = [
         {"commitInfo": {"timestamp": now_ms, "operation": "WRITE", "engineInfo": APPLICATION}},
@@ -58,13 +48,15 @@ def add_commit(files: OutputFiles, table_root: str, change: TableChange) -> None
     ]
     if not versions:
         actions.append({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}})
-    metadata = _new_metadata(now_ms) if last is None else last.metadata
     if added:
         with files.open(f"{table_root}/{added[0].path}") as file:
             metadata = {**metadata, **_columns(_PARQUET.read_schema(file), added[0].path)}
     # Every commit of a run has it, so that no more than the end of the log has to be read.
     actions.append({"metaData": metadata})
-    actions += [_remove(path, now_ms) for path in removed]
+    actions += [
+        {"remove": {"path": quote(path), "deletionTimestamp": now_ms, "dataChange": True}}
+        for path in removed
+    ]
     actions += [_add(file, now_ms) for file in added]
     path = _path(table_root, max(versions, default=-1) + 1)
     data = "".join(f"{json.dumps(action, separators=(',', ':'))}\n" for action in actions)
@@ -80,7 +72,8 @@ def delta_type(kind: Any) -> Any:
     if pa.types.is_struct(kind):
         struct: Any = kind
         fields = (struct.field(index) for index in range(struct.num_fields))
-        return {"type": "struct", "fields": [_field(each.name, each.type) for each in fields]}
+        named = [_field(each.name, delta_type(each.type)) for each in fields]
+        return {"type": "struct", "fields": named}
     if pa.types.is_list(kind):
         return {"type": "array", "elementType": delta_type(kind.value_type), "containsNull": True}
     name = spark_type(kind)
@@ -88,7 +81,7 @@ def delta_type(kind: Any) -> Any:
 
 
 def _field(name: str, kind: Any) -> Action:
-    return {"name": name, "type": delta_type(kind), "nullable": True, "metadata": {}}
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
 
 
 def _new_metadata(now_ms: int) -> Action:
@@ -103,11 +96,8 @@ def _new_metadata(now_ms: int) -> Action:
 def _columns(schema: Any, path: str) -> Action:
     """Return what the metadata says of columns: those of a file, and of its directories."""
     partitions = list(partition_values(path))
-    fields = [_field(field.name, field.type) for field in schema]
-    fields += [
-        {"name": name, "type": PARTITION_TYPES[name], "nullable": True, "metadata": {}}
-        for name in partitions
-    ]
+    fields = [_field(field.name, delta_type(field.type)) for field in schema]
+    fields += [_field(name, PARTITION_TYPES[name]) for name in partitions]
     return {
         "schemaString": json.dumps({"type": "struct", "fields": fields}),
         "partitionColumns": partitions,
@@ -127,34 +117,31 @@ def _add(file: AddedFile, now_ms: int) -> Action:
     }
 
 
-def _remove(path: str, now_ms: int) -> Action:
-    return {"remove": {"path": quote(path), "deletionTimestamp": now_ms, "dataChange": True}}
-
-
 def _versions(files: OutputFiles, table_root: str) -> list[int]:
     names = files.names_in(f"{table_root}/{LOG}")
     stems = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
     return sorted(int(stem) for stem in stems if len(stem) == VERSION_DIGITS and stem.isdecimal())
 
 
-def _last_commit(files: OutputFiles, table_root: str, versions: Sequence[int]) -> LastCommit | None:
-    """Return the last commit of a run; what other programs committed since is passed over."""
+def _last_commit(
+    files: OutputFiles, table_root: str, versions: Sequence[int]
+) -> tuple[int, Action] | None:
+    """Return the number of the last run with a commit, and the table's metadata.
+
+    Other programs may have set the table's properties since; their commits are passed over.
+    """
     run: int | None = None
     metadata: Action | None = None
     for version in reversed(versions):
-        actions = list(_actions(files, _path(table_root, version)))
+        data = files.read(_path(table_root, version)) or b""
+        actions: list[Action] = [json.loads(line) for line in data.splitlines()]
         if metadata is None:
             metadata = next((each["metaData"] for each in actions if "metaData" in each), None)
         transactions = [each["txn"] for each in actions if "txn" in each]
         run = next((each["version"] for each in transactions if each["appId"] == APPLICATION), None)
         if run is not None and metadata is not None:
-            return LastCommit(run, metadata)
+            return run, metadata
     return None
-
-
-def _actions(files: OutputFiles, path: str) -> Iterator[Action]:
-    for line in (files.read(path) or b"").splitlines():
-        yield json.loads(line)
 
 
 def _path(table_root: str, version: int) -> str:

@@ -125,10 +125,7 @@ def _places(reference: Iterator[BatchPlace], replica: Iterator[BatchPlace]) -> I
     ours, theirs = next(reference, None), next(replica, None)
     if ours is not None and theirs is not None:
         start = max(ours.base_offset, theirs.base_offset)
-        while ours is not None and ours.base_offset < start:
-            ours = next(reference, None)
-        while theirs is not None and theirs.base_offset < start:
-            theirs = next(replica, None)
+        ours, theirs = _from(start, ours, reference), _from(start, theirs, replica)
     while ours is not None and theirs is not None:
         if ours == theirs:
             ours, theirs = next(reference, None), next(replica, None)
@@ -141,8 +138,11 @@ def _places(reference: Iterator[BatchPlace], replica: Iterator[BatchPlace]) -> I
             yield Difference(DifferenceKind.EXTRA, theirs.base_offset, until, theirs.epoch, None)
             theirs = next(replica, None)
         else:
-            yield _unequal(ours, theirs)
-            ours, theirs = _past(ours, theirs, reference, replica)
+            is_other_epoch = ours.epoch != theirs.epoch
+            kind = DifferenceKind.OTHER_EPOCH if is_other_epoch else DifferenceKind.OTHER_CONTENT
+            until = max(ours.next_offset, theirs.next_offset)
+            yield Difference(kind, ours.base_offset, until, theirs.epoch, ours.epoch)
+            ours, theirs = _from(until, ours, reference), _from(until, theirs, replica)
     while ours is not None:
         yield Difference(
             DifferenceKind.BEHIND, ours.base_offset, ours.next_offset, None, ours.epoch
@@ -155,28 +155,13 @@ def _places(reference: Iterator[BatchPlace], replica: Iterator[BatchPlace]) -> I
         theirs = next(replica, None)
 
 
-def _unequal(ours: BatchPlace, theirs: BatchPlace) -> Difference:
-    is_other_epoch = ours.epoch != theirs.epoch
-    kind = DifferenceKind.OTHER_EPOCH if is_other_epoch else DifferenceKind.OTHER_CONTENT
-    until = max(ours.next_offset, theirs.next_offset)
-    return Difference(kind, ours.base_offset, until, theirs.epoch, ours.epoch)
-
-
-def _past(
-    ours: BatchPlace | None,
-    theirs: BatchPlace | None,
-    reference: Iterator[BatchPlace],
-    replica: Iterator[BatchPlace],
-) -> tuple[BatchPlace | None, BatchPlace | None]:
-    """Return the next batches after two unequal ones, where neither overlaps what was compared."""
-    assert ours is not None
-    assert theirs is not None
-    until = max(ours.next_offset, theirs.next_offset)
-    while ours is not None and ours.base_offset < until:
-        ours = next(reference, None)
-    while theirs is not None and theirs.base_offset < until:
-        theirs = next(replica, None)
-    return ours, theirs
+def _from(
+    offset: int, batch: BatchPlace | None, following: Iterator[BatchPlace]
+) -> BatchPlace | None:
+    """Return the first of a batch and those that follow it that begins at `offset` or after it."""
+    while batch is not None and batch.base_offset < offset:
+        batch = next(following, None)
+    return batch
 
 
 def by_preference(

@@ -2,25 +2,21 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from kvorum.spark.errors import LogFilesError, SparkSliceError, UnreconciledError
 from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
-from kvorum.spark.history.arrow_schemas import record_batch
 from kvorum.spark.pipeline.cluster_plan import ClusterOutcome, ClusterPlan, FailedTask, FoldBegin
 from kvorum.spark.pipeline.cluster_state import ClusterState
 from kvorum.spark.pipeline.divergence import by_preference, divergence_rows
-from kvorum.spark.pipeline.folded_log import FoldedLog, LogFold, RowPlace
+from kvorum.spark.pipeline.folded_log import FoldedLog, LogFold, table_and_day
 from kvorum.spark.pipeline.layout import CLUSTER_FILE, HISTORY_FILE, STATE, day_directory, day_of
 from kvorum.spark.pipeline.log_reading import Piece
-from kvorum.spark.pipeline.output_files import output_files
 from kvorum.spark.pipeline.records_task import write_records
 from kvorum.spark.pipeline.replicas import Replica
-from kvorum.spark.pipeline.staged_files import Stage, table_of
-from kvorum.spark.pipeline.tables import ROW_TYPES, ErrorRow
+from kvorum.spark.pipeline.tables import ErrorRow
 
 DIVERGENCE: Final = "replica_divergence"
 ERRORS: Final = "errors"
@@ -46,11 +42,9 @@ def fold_cluster(plan: ClusterPlan) -> ClusterOutcome | FailedTask:
 def _outcome_without_log(plan: ClusterPlan, replica: Replica, reason: str) -> ClusterOutcome:
     """Stage the error of a cluster that cannot be folded; its tables stay as they are."""
     run, state = plan.run, plan.state
-    files = output_files(run.root, run.file_system_options)
-    stage = Stage(files, run.root, run.staging, run.number)
+    stage = run.new_stage()
     error = ErrorRow(run.number, replica.log_directory, 0, None, "unusable", reason)
-    batch = record_batch(ROW_TYPES[ERRORS], [error])
-    stage.add_rows(ERRORS, plan.directory, table_of([batch]))
+    stage.add_rows(ERRORS, plan.directory, [error])
     fingerprint = plan.cluster.fingerprint
     state = (
         ClusterState(None, None, 0, fingerprint, None, [], run.with_json)
@@ -65,8 +59,8 @@ def _outcome_without_log(plan: ClusterPlan, replica: Replica, reason: str) -> Cl
         log_directory=replica.log_directory,
         from_offset=state.next_offset,
         next_offset=state.next_offset,
+        record_count=0,
         control_count=0,
-        metadata_count=0,
         unfolded_count=0,
         pieces=[],
         staged=stage.staged,
@@ -94,7 +88,7 @@ class _ClusterTask:
         self._write_state()
         self._write_divergence()
         if self._folded.errors:
-            self._add(ERRORS, self._plan.directory, self._folded.errors)
+            self._stage.add_rows(ERRORS, self._plan.directory, self._folded.errors)
         folded, reference = self._folded, self._folded.replicas[0].replica
         self._save()
         return ClusterOutcome(
@@ -103,9 +97,9 @@ class _ClusterTask:
             node_id=reference.node_id,
             log_directory=reference.log_directory,
             from_offset=folded.start.next_offset,
-            next_offset=folded.history.next_offset,
-            control_count=folded.counts.control,
-            metadata_count=folded.counts.metadata,
+            next_offset=folded.start.history.next_offset,
+            record_count=folded.reading.handed_count,
+            control_count=folded.control_count,
             unfolded_count=self._unfolded_count,
             pieces=pieces,
             staged=self._stage.staged,
@@ -131,14 +125,8 @@ class _ClusterTask:
         size = sum(piece.unit.end - piece.unit.start.position for piece in pieces)
         if size > self._run.inline_bytes_max:
             return pieces
-        written = write_records(
-            pieces,
-            folded.rows,
-            with_json=self._run.with_json,
-            options=self._run.file_system_options,
-        )
-        counts = folded.counts
-        expected = counts.control + counts.metadata + self._unfolded_count
+        written = write_records(pieces, folded.rows, self._run)
+        expected = folded.reading.handed_count + self._unfolded_count
         if written != expected:
             raise UnreconciledError(
                 f"{self._plan.cluster.cluster_id}: {expected} records were read, but {written} "
@@ -149,43 +137,38 @@ class _ClusterTask:
     def _write_open_rows(self) -> None:
         """Write what is not over; the next run replaces these files."""
         open_rows: dict[tuple[str, int | None], list[tuple[Any, ...]]] = defaultdict(list)
-        for row in self._folded.history.open_rows():
-            open_rows[RowPlace.of(row)].append(row)
-        last_day = day_of(self._folded.history.last_timestamp_ms)
+        for row in self._folded.start.history.open_rows():
+            open_rows[table_and_day(row)].append(row)
+        last_day = day_of(self._folded.start.history.last_timestamp_ms)
         filled = {table for table, _ in open_rows}
         for table in HISTORY_TABLES.keys() - filled:
             # A table without rows has a file, too, so that it can be read.
             open_rows[table, last_day] = []
         for (table, day), rows in open_rows.items():
-            self._add(table, f"{self._plan.directory}/{day_directory(day)}", rows, is_open=True)
+            folders = f"{self._plan.directory}/{day_directory(day)}"
+            self._stage.add_rows(table, folders, rows, is_open=True)
 
     def _write_state(self) -> None:
         rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in STATE_TABLES}
-        for row in self._folded.history.end_state():
+        for row in self._folded.start.history.end_state():
             rows[_STATE_TABLE[type(row)]].append(row)
         for table, found in rows.items():
-            self._add(table, self._plan.directory, found, is_open=True)
+            self._stage.add_rows(table, self._plan.directory, found, is_open=True)
 
     def _write_divergence(self) -> None:
         reference, *others = [each.replica for each in self._folded.replicas]
         rows = list(divergence_rows(reference, others, self._run.file_system_options))
-        self._add(DIVERGENCE, self._plan.directory, rows, is_open=True)
-
-    def _add(
-        self, table: str, folders: str, rows: Sequence[tuple[Any, ...]], *, is_open: bool = False
-    ) -> None:
-        batch = record_batch(ROW_TYPES[table], rows)
-        self._stage.add_rows(table, folders, table_of([batch]), is_open=is_open)
+        self._stage.add_rows(DIVERGENCE, self._plan.directory, rows, is_open=True)
 
     def _save(self) -> None:
         """Stage what the next run goes on from."""
         folder = f"{STATE}/{self._plan.directory}"
         history = f"{folder}/{HISTORY_FILE}-{self._run.number:06}"
-        self._stage.add_bytes(history, self._folded.history.to_bytes())
+        self._stage.add_bytes(history, self._folded.start.history.to_bytes())
         state = ClusterState(
             tail=self._folded.reading.tail,
             tail_place=self._folded.reading.tail_place,
-            next_offset=self._folded.history.next_offset,
+            next_offset=self._folded.start.history.next_offset,
             fingerprint=self._plan.cluster.fingerprint,
             history=history,
             replaced=[history, *(file.target for file in self._stage.staged if file.is_open)],

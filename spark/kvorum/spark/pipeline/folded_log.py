@@ -30,7 +30,7 @@ from kvorum.spark.pipeline.day_rows import DayRows
 from kvorum.spark.pipeline.layout import day_of
 from kvorum.spark.pipeline.log_reading import LogReading, Piece, decoded_records
 from kvorum.spark.pipeline.output_files import output_files
-from kvorum.spark.pipeline.replicas import ENDLESS, Begin, ReadableReplica, begins_of
+from kvorum.spark.pipeline.replicas import ENDLESS, ReadableReplica, begins_of
 from kvorum.spark.pipeline.staged_files import Stage
 from kvorum.spark.pipeline.tables import ErrorRow
 
@@ -58,8 +58,8 @@ def first_start(
     raise `DamagedFileError`. Raises `LogFilesError` where there is nothing to begin with.
     """
     for readable in replicas:
-        for begin in begins_of(readable.replica):
-            start = _start_at(begin, options, damages)
+        for snapshot in begins_of(readable.replica):
+            start = _start_at(snapshot, options, damages)
             if start is not None:
                 return start
     replica = replicas[0].replica
@@ -77,16 +77,26 @@ class _DamagedSnapshotError(Exception):
 
 
 def _start_at(
-    begin: Begin, options: Mapping[str, Any], damages: list[Damage] | None
+    file: LogFile | None, options: Mapping[str, Any], damages: list[Damage] | None
 ) -> FoldStart | None:
-    file = begin.snapshot
     if file is None:
         return FoldStart(FoldBegin.LOG, MetadataHistory(), 0, None, [], 0)
-    counted = _CountedRecords(file, options)
+    (unit,) = plan_ranges(FoundFiles((file,), frozenset()), range_bytes=max(file.size, 1))
+    offset, count = file.offset or 0, 0
+
+    def records() -> Iterator[LogRecord]:
+        nonlocal count
+        for item in read_range(unit, file_system_options=options):
+            if isinstance(item, Damage):
+                raise _DamagedSnapshotError(item)
+            for record in decoded_records(file.path, [item]):
+                if isinstance(record, Damage):
+                    raise _DamagedSnapshotError(record)
+                count += 1
+                yield record
+
     try:
-        history = MetadataHistory.from_snapshot(
-            counted.records(), end_offset=begin.offset, epoch=file.epoch
-        )
+        history = MetadataHistory.from_snapshot(records(), end_offset=offset, epoch=file.epoch)
     except _DamagedSnapshotError as error:
         found = error.damage
         if damages is None:
@@ -97,114 +107,75 @@ def _start_at(
         return None
     except ContradictionError as error:
         raise LogFilesError(f"{file.path}: {error}") from error
-    (unit,) = counted.units
-    pieces = [Piece(unit, 0, ENDLESS)]
-    return FoldStart(FoldBegin.SNAPSHOT, history, begin.offset, None, pieces, counted.count)
+    return FoldStart(FoldBegin.SNAPSHOT, history, offset, None, [Piece(unit, 0, ENDLESS)], count)
 
 
-class _CountedRecords:
-    """The records of one snapshot, and how many have been read."""
-
-    def __init__(self, file: LogFile, options: Mapping[str, Any]) -> None:
-        self.units = plan_ranges(FoundFiles((file,), frozenset()), range_bytes=max(file.size, 1))
-        self.count = 0
-        self._options = options
-
-    def records(self) -> Iterator[LogRecord]:
-        """Yield the records; raises `_DamagedSnapshotError`."""
-        for unit in self.units:
-            for item in read_range(unit, file_system_options=self._options):
-                if isinstance(item, Damage):
-                    raise _DamagedSnapshotError(item)
-                for record in decoded_records(unit.file.path, [item]):
-                    if isinstance(record, Damage):
-                        raise _DamagedSnapshotError(record)
-                    self.count += 1
-                    yield record
+_TABLE_AND_TIME: Final[Mapping[type[Any], tuple[str, int]]] = MappingProxyType(
+    {
+        row_type: (
+            name,
+            next(
+                index
+                for index, column in enumerate(row_type._fields)
+                if column in {"from_time", "time"}
+            ),
+        )
+        for name, row_type in HISTORY_TABLES.items()
+    }
+)
+"""The table of each type of row, and the index of the column with the time when it began."""
 
 
-class RowPlace:
-    """The table of each type of row, and the day of a row: that of the time when it began."""
-
-    TABLES: Final[Mapping[type[Any], tuple[str, int]]] = MappingProxyType(
-        {
-            row_type: (
-                name,
-                next(
-                    index
-                    for index, column in enumerate(row_type._fields)
-                    if column in {"from_time", "time"}
-                ),
-            )
-            for name, row_type in HISTORY_TABLES.items()
-        }
-    )
-
-    @classmethod
-    def of(cls, row: HistoryRow) -> tuple[str, int | None]:
-        """Return the table and the day of a row, in days since 1970."""
-        table, time = cls.TABLES[type(row)]
-        timestamp_ms: Any = row[time]
-        return table, day_of(timestamp_ms)
+def table_and_day(row: HistoryRow) -> tuple[str, int | None]:
+    """Return the table of a row, and the day when it began, in days since 1970."""
+    table, time = _TABLE_AND_TIME[type(row)]
+    timestamp_ms: Any = row[time]
+    return table, day_of(timestamp_ms)
 
 
 class StoppedError(Exception):
     """A record contradicts those before it, so that the log has no history from there on."""
 
-    def __init__(self, *, path: str, offset: int, reason: str) -> None:
+    def __init__(self, path: str, offset: int, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.offset = offset
         self.reason = reason
 
 
-class FoldCounts:
-    """The number of records by kind."""
-
-    def __init__(self) -> None:
-        self.control = 0
-        self.metadata = 0
-
-
-def fold(history: MetadataHistory, reading: LogReading, rows: DayRows) -> FoldCounts:
-    """Add the rows of all records of `reading` to `rows`.
+def fold(history: MetadataHistory, reading: LogReading, rows: DayRows) -> int:
+    """Add the rows of all records of `reading` to `rows`; return how many are control records.
 
     Raises `StoppedError` for a record that cannot follow, after which `history` and `rows` are of
     no use, and `UnreconciledError` where records of the files did not get here.
     """
-    counts = FoldCounts()
+    control = metadata = 0
     begin = history.next_offset
-    add, place, add_row = history.add, RowPlace.of, rows.add_row
-    offset = begin
+    add, add_row = history.add, rows.add_row
     for record in reading.records():
-        offset = record.offset
         try:
             for row in add(record):
-                add_row(*place(row), row)
+                add_row(*table_and_day(row), row)
         except HistoryError as error:
-            raise StoppedError(path=reading.path, offset=offset, reason=str(error)) from error
+            raise StoppedError(reading.path, record.offset, str(error)) from error
         if record.message.API_KEY is None:
-            counts.control += 1
+            control += 1
         else:
-            counts.metadata += 1
-    _reconcile(reading, counts, folded=history.next_offset - begin)
-    return counts
-
-
-def _reconcile(reading: LogReading, counts: FoldCounts, *, folded: int) -> None:
-    if not folded == reading.handed_count == counts.control + counts.metadata:
+            metadata += 1
+    if not history.next_offset - begin == reading.handed_count == control + metadata:
         raise UnreconciledError(
             f"{reading.path}: {reading.offered_count} records by the headers of batches, "
-            f"{reading.withheld_count} behind damage, but {counts.control} control and "
-            f"{counts.metadata} metadata records were folded"
+            f"{reading.withheld_count} behind damage, but {control} control and "
+            f"{metadata} metadata records were folded"
         )
+    return control
 
 
 PASSES_MAX: Final = 4
 
 
 class FoldedLog(NamedTuple):
-    """The history after the last pass, with what it read and the rows that it made.
+    """The last pass, after which the history of `start` has all records that `reading` handed out.
 
     `earlier` read what the log still has before the end of the snapshot that the history begins
     with: these are records for their table, and no part of the history. `replicas` are in the order
@@ -212,10 +183,9 @@ class FoldedLog(NamedTuple):
     """
 
     start: FoldStart
-    history: MetadataHistory
     reading: LogReading
     earlier: LogReading
-    counts: FoldCounts
+    control_count: int
     stage: Stage
     rows: DayRows
     replicas: tuple[ReadableReplica, ...]
@@ -264,8 +234,10 @@ class LogFold:
         found = damages if self._run.keeps_errors else None
         if begin is FoldBegin.SAVED:
             saved = self._saved_start()
-            if not self._starts_later(saved.next_offset):
+            starts = [each.replica.start_offset for each in self._replicas]
+            if any(start is None or start <= saved.next_offset for start in starts):
                 return saved
+            # Every log begins after what was saved, so a snapshot has to stand in.
             begin = FoldBegin.LOG_STARTS_LATER
         start = first_start(self._usable, self._run.file_system_options, found)
         return start if begin is FoldBegin.LOG else start._replace(begin=begin)
@@ -283,24 +255,16 @@ class LogFold:
             raise DamagedOutputError(f"{self._run.root}/{path}: {error}: use --rebuild") from error
         return FoldStart(FoldBegin.SAVED, history, history.next_offset, state.tail, [], 0)
 
-    def _starts_later(self, offset: int) -> bool:
-        """Return whether all logs begin after an offset, so that a snapshot has to stand in."""
-        starts = [each.replica.start_offset for each in self._replicas]
-        return all(start is not None and start > offset for start in starts)
-
     def _pass(self, start: FoldStart, damages: list[Damage]) -> FoldedLog:
-        run = self._run
-        files = output_files(run.root, run.file_system_options)
-        stage = Stage(files, run.root, run.staging, run.number)
+        stage = self._run.new_stage()
         rows = DayRows(stage, self._plan.directory)
         reading = self._reading(start.next_offset, start.tail, self._limit)
         earlier = self._read_earlier(start)
-        counts = fold(start.history, reading, rows)
+        control_count = fold(start.history, reading, rows)
         found = (*damages, *earlier.damages, *reading.damages)
-        errors = [_error_row(run.number, each) for each in found]
-        errors += self._stopped
+        errors = [_error_row(self._run.number, each) for each in found] + self._stopped
         return FoldedLog(
-            start, start.history, reading, earlier, counts, stage, rows, self._replicas, errors
+            start, reading, earlier, control_count, stage, rows, self._replicas, errors
         )
 
     def _reading(self, offset: int, tail: Tail | None, limit: int) -> LogReading:
@@ -331,10 +295,8 @@ class LogFold:
         if not self._run.keeps_errors:
             raise LogFilesError(str(error)) from error
         self._limit = error.offset
-        row = ErrorRow(
-            self._run.number, error.path, error.offset, None, "contradiction", error.reason
-        )
-        self._stopped = [row]
+        number, path, offset, reason = self._run.number, error.path, error.offset, error.reason
+        self._stopped = [ErrorRow(number, path, offset, None, "contradiction", reason)]
 
     def _is_rewritten(self, folded: FoldedLog) -> bool:
         """Return whether the log is not the one whose end was saved, or not one log at all."""

@@ -306,10 +306,9 @@ def table_schema(
     """
     ids = _Ids(base, last_id)
     fields = [_field(ids, field.name, field.name, field.type) for field in columns]
-    fields += [
-        NestedField(ids.of(name, kind), name, kind, required=False)
-        for name, kind in ((name, PARTITION_TYPES[name]) for name in partitions)
-    ]
+    for name in partitions:
+        kind = PARTITION_TYPES[name]
+        fields.append(NestedField(ids.of(name, kind), name, kind, required=False))
     return Schema(*fields, schema_id=base.schema_id)
 
 

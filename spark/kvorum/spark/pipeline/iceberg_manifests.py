@@ -9,10 +9,10 @@ import errno
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.manifest import (
@@ -48,7 +48,7 @@ class ManifestWriting:
     schema: Schema
     spec: PartitionSpec
     snapshot_id: int
-    written_count: int = field(default=0)
+    written_count: int = 0
 
     def manifests(
         self, before: Iterable[ManifestFile], added: Iterable[AddedFile], removed: Iterable[str]
@@ -196,9 +196,7 @@ class _Input(InputFile):
         return self._files.exists(self.location)
 
     def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002, FBT - pyiceberg's own
-        stream: Any = BytesIO(self._data())
-        opened: InputStream = stream
-        return opened
+        return cast("InputStream", BytesIO(self._data()))
 
     def _data(self) -> bytes:
         data = self._files.read(self.location)
@@ -223,9 +221,7 @@ class _Output(OutputFile):
         return _Input(self._files, self.location)
 
     def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT - pyiceberg's own
-        stream: Any = _Buffer(self._write)
-        created: OutputStream = stream
-        return created
+        return cast("OutputStream", _Buffer(self._write))
 
     def _write(self, data: bytes) -> None:
         self._files.write(self.location, data)

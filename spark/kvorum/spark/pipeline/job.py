@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from kvorum.spark.errors import PipelineError
 from kvorum.spark.java_error import JavaError
 from kvorum.spark.pipeline.cluster_plan import FailedTask, Item, Result
+from kvorum.spark.pipeline.progress import Console
 from kvorum.spark.worker_process import prepare_for_more_tasks, rare_collections
 
 SHOW_S: Final = 0.5
@@ -52,9 +53,8 @@ class SparkTasks:
         self,
         task: Callable[[Item], Result | FailedTask],
         items: Sequence[Item],
-        *,
-        records_of: Callable[[Result], int],
-        show: Callable[[int, int], None],
+        what: str,
+        progress: Console,
     ) -> list[Result]:
         """See `Tasks`."""
         context = self._context
@@ -67,7 +67,7 @@ class SparkTasks:
             if isinstance(result, FailedTask):
                 done.add(_Done(failure=result.reason))
             else:
-                done.add(_Done(1, records_of(result)))
+                done.add(_Done(1, result.record_count))
             return result
 
         group = f"kvorum-{uuid4().hex}"
@@ -77,15 +77,19 @@ class SparkTasks:
             rdd: Any = context.parallelize(items, len(items))
             return cast("list[Result | FailedTask]", rdd.map(observed).collect())
 
+        def show() -> None:
+            tasks, records, _ = done.value
+            progress.show(what, done=tasks, total=len(items), records=records)
+
         with ThreadPoolExecutor(max_workers=1) as pool:
             future = pool.submit(collect)
             try:
                 while not wait([future], timeout=SHOW_S).done and done.value.failure is None:
-                    show(done.value.tasks, done.value.records)
+                    show()
             finally:
                 if not future.done():
                     context.cancelJobGroup(group)
-        show(done.value.tasks, done.value.records)
+        show()
         return _results(future, done.value.failure)
 
 

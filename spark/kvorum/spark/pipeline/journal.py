@@ -15,7 +15,6 @@ is tried.
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -46,14 +45,11 @@ class Journal:
     table_format: str
     sizes: dict[str, list[int]]
 
-    def to_bytes(self) -> bytes:
-        """Return the journal as it is stored."""
-        return json.dumps(asdict(self), indent=1, sort_keys=True).encode()
-
 
 def commit(files: OutputFiles, root: str, journal: Journal) -> None:
     """Make a run's files visible; it counts from the moment that the journal is there."""
-    files.write(_path(root, journal.number, JOURNAL_SUFFIX), journal.to_bytes())
+    data = json.dumps(asdict(journal), indent=1, sort_keys=True).encode()
+    files.write(_path(root, journal.number, JOURNAL_SUFFIX), data)
     complete(files, root, journal)
 
 
@@ -102,19 +98,13 @@ def recover(files: OutputFiles, root: str) -> tuple[int, list[int]]:
     of the output's lock may do this.
     """
     names = set(files.names_in(f"{root}/{COMMITS}"))
-    numbers = sorted(_numbers(names))
+    stems = [name.removesuffix(JOURNAL_SUFFIX) for name in names if name.endswith(JOURNAL_SUFFIX)]
+    numbers = sorted(int(stem) for stem in stems if stem.isdecimal())
     unfinished = [number for number in numbers if f"{number}{DONE_SUFFIX}" not in names]
     for number in unfinished:
         complete(files, root, _read(files, root, number))
     files.remove_tree(f"{root}/{STAGING}")
     return max(numbers, default=0) + 1, unfinished
-
-
-def _numbers(names: set[str]) -> Iterator[int]:
-    for name in names:
-        stem = name.removesuffix(JOURNAL_SUFFIX)
-        if stem != name and stem.isdecimal():
-            yield int(stem)
 
 
 def _read(files: OutputFiles, root: str, number: int) -> Journal:

@@ -81,10 +81,11 @@ class LogReading:
     def records(self) -> Iterator[LogRecord]:
         """Yield the records from the next offset on, as far as any replica has them."""
         while self.next_offset < self.limit:
-            index = self._index_of_readable()
+            before = self.next_offset
+            having = (i for i, each in enumerate(self.replicas) if each.has(before))
+            index = next(having, None)
             if index is None:
                 return
-            before = self.next_offset
             self.is_tail_gone = False
             yield from self._of_replica(index)
             if self.is_tail_gone and index == 0:
@@ -92,10 +93,6 @@ class LogReading:
             if self.next_offset == before and self.replicas[index].has(before):
                 # Nothing came from this replica, so the next one has to have it.
                 self.replicas[index].holes.append(Hole(before, ENDLESS))
-
-    def _index_of_readable(self) -> int | None:
-        having = (i for i, each in enumerate(self.replicas) if each.has(self.next_offset))
-        return next(having, None)
 
     def _of_replica(self, index: int) -> Iterator[LogRecord]:
         """Yield the records of one replica, up to a damage or to where a preferred one has them."""
@@ -232,15 +229,12 @@ def _at_once(batches: Sequence[RecordBatch]) -> list[LogRecord] | None:
     """Return the records of batches without control records; None where one is unusual."""
     try:
         run = read_run(block_of(batches))
-        if run is None or run.offsets.tolist() != _offsets(batches):
+        spans = (range(each.base_offset, each.next_offset) for each in batches)
+        if run is None or run.offsets.tolist() != list(chain.from_iterable(spans)):
             return None
         return _of_run(run)
     except (WireError, MetadataError):
         return None
-
-
-def _offsets(batches: Sequence[RecordBatch]) -> list[int]:
-    return list(chain.from_iterable(range(each.base_offset, each.next_offset) for each in batches))
 
 
 def _of_run(run: RecordRun) -> list[LogRecord]:

@@ -1,6 +1,6 @@
 """The task for the table of records: the rows of pieces of files, by day."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -9,21 +9,13 @@ import pyarrow as pa
 from kvorum.spark.conditions import Condition
 from kvorum.spark.errors import SparkSliceError
 from kvorum.spark.files.damage import Mode
-from kvorum.spark.metadata_source.columns import (
-    DAMAGE,
-    DEFAULT_COLUMNS,
-    JSON_COLUMN,
-    Column,
-    columns_named,
-)
+from kvorum.spark.metadata_source.columns import DAMAGE, DEFAULT_COLUMNS, JSON_COLUMN, columns_named
 from kvorum.spark.metadata_source.filters import RowFilter
 from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
-from kvorum.spark.pipeline.cluster_plan import FailedTask, PieceOutcome, PiecePlan
+from kvorum.spark.pipeline.cluster_plan import FailedTask, PieceOutcome, PiecePlan, RunPlan
 from kvorum.spark.pipeline.day_rows import DayRows
 from kvorum.spark.pipeline.layout import DAY_MS
 from kvorum.spark.pipeline.log_reading import Piece
-from kvorum.spark.pipeline.output_files import output_files
-from kvorum.spark.pipeline.staged_files import Stage
 from kvorum.spark.pipeline.tables import RECORDS
 
 # The directory names the cluster, and damage is in a table of its own.
@@ -32,49 +24,32 @@ _KEPT: Final = tuple(column for column in DEFAULT_COLUMNS if column.name not in 
 _DAY_US: Final = DAY_MS * 1000
 
 
-def record_columns(*, with_json: bool) -> tuple[Column, ...]:
-    """Return the columns of the table of records."""
-    return (*_KEPT, JSON_COLUMN) if with_json else _KEPT
-
-
 def write_piece(plan: PiecePlan) -> PieceOutcome | FailedTask:
     """Stage the records of one piece."""
     run = plan.run
     try:
-        files = output_files(run.root, run.file_system_options)
-        stage = Stage(files, run.root, run.staging, run.number)
+        stage = run.new_stage()
         rows = DayRows(stage, plan.directory)
-        count = write_records(
-            [plan.piece], rows, with_json=run.with_json, options=run.file_system_options
-        )
+        count = write_records([plan.piece], rows, run)
         rows.finish()
     except (SparkSliceError, OSError) as error:
         return FailedTask(str(error) or type(error).__name__)
     return PieceOutcome(plan.cluster_id, count, stage.staged)
 
 
-def write_records(
-    pieces: Sequence[Piece], rows: DayRows, *, with_json: bool, options: Mapping[str, Any]
-) -> int:
+def write_records(pieces: Sequence[Piece], rows: DayRows, run: RunPlan) -> int:
     """Add the records of `pieces` to `rows`; return how many there were."""
-    return sum(_write_piece(piece, rows, with_json=with_json, options=options) for piece in pieces)
-
-
-def _write_piece(
-    piece: Piece, rows: DayRows, *, with_json: bool, options: Mapping[str, Any]
-) -> int:
-    offsets = Condition(low=piece.first_offset, high=piece.end_offset - 1)
-    query = Query(
-        (*record_columns(with_json=with_json), *columns_named([DAMAGE])),
-        RowFilter({"offset": offsets}),
-        Mode.PERMISSIVE,
-        options,
-    )
+    written = (*_KEPT, JSON_COLUMN) if run.with_json else _KEPT
+    columns = (*written, *columns_named([DAMAGE]))
     count = 0
-    for batch in arrow_batches(piece.unit, query):
-        for day, part in _by_day(sound_rows(batch, piece)):
-            rows.add_batch(RECORDS, day, part)
-            count += part.num_rows
+    for piece in pieces:
+        offsets = Condition(low=piece.first_offset, high=piece.end_offset - 1)
+        row_filter = RowFilter({"offset": offsets})
+        query = Query(columns, row_filter, Mode.PERMISSIVE, run.file_system_options)
+        for batch in arrow_batches(piece.unit, query):
+            for day, part in _by_day(sound_rows(batch, piece)):
+                rows.add_batch(RECORDS, day, part)
+                count += part.num_rows
     return count
 
 

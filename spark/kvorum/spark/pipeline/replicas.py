@@ -57,13 +57,6 @@ class Cluster(NamedTuple):
         )
 
 
-class Begin(NamedTuple):
-    """The begin of a fold: nothing at offset 0, or a snapshot's state."""
-
-    offset: int
-    snapshot: LogFile | None
-
-
 def clusters_of(found: FoundFiles) -> tuple[Cluster, ...]:
     """Return the clusters, the largest first, so that no large one is left for the end.
 
@@ -111,28 +104,22 @@ def _by_offset(files: list[LogFile], kind: FileKind) -> list[LogFile]:
     return sorted(chosen, key=lambda file: (file.offset or 0, file.path))
 
 
-def begins_of(replica: Replica) -> list[Begin]:
+def begins_of(replica: Replica) -> list[LogFile | None]:
     """Return where a fold of a replica can begin, the one with the longest history first.
 
-    Without segments that is only the latest snapshot; nowhere if the segments begin after every
-    snapshot.
+    That is a snapshot, or None for offset 0. Without segments it is only the latest snapshot;
+    nowhere if the segments begin after every snapshot.
     """
     start = replica.start_offset
-    begins = [Begin(0, None)] if start == 0 else []
-    begins += [
-        Begin(file.offset or 0, file)
-        for file in replica.snapshots
-        if start is not None and (file.offset or 0) >= start
-    ]
-    if start is None and replica.snapshots:
-        latest = replica.snapshots[-1]
-        begins.append(Begin(latest.offset or 0, latest))
-    return begins
+    if start is None:
+        return [*replica.snapshots[-1:]]
+    covering = [file for file in replica.snapshots if (file.offset or 0) >= start]
+    return [None, *covering] if start == 0 else [*covering]
 
 
 def demand_begin(cluster: Cluster) -> None:
     """Raise `LogFilesError` where no replica has a place at which a fold can begin."""
-    if any(begins_of(replica) for replica in cluster.replicas):
+    if any(map(begins_of, cluster.replicas)):
         return
     replica = cluster.replicas[0]
     covered = max((file.offset or 0 for file in replica.snapshots), default=0)

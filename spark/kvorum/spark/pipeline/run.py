@@ -10,7 +10,6 @@ from uuid import uuid4
 
 from kvorum.spark.errors import DamagedOutputError, PipelineError, UnreconciledError
 from kvorum.spark.files.find import find_files
-from kvorum.spark.history.arrow_schemas import record_batch
 from kvorum.spark.pipeline.cluster_plan import (
     ClusterOutcome,
     ClusterPlan,
@@ -34,11 +33,11 @@ from kvorum.spark.pipeline.layout import (
 )
 from kvorum.spark.pipeline.lock import locked
 from kvorum.spark.pipeline.output_files import OutputFiles, output_files, output_root
-from kvorum.spark.pipeline.progress import Progress
+from kvorum.spark.pipeline.progress import Console
 from kvorum.spark.pipeline.records_task import write_piece
 from kvorum.spark.pipeline.replicas import Cluster, clusters_of, demand_begin
 from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest, TableFormat
-from kvorum.spark.pipeline.staged_files import Stage, StagedFile, rows_by_table, table_of
+from kvorum.spark.pipeline.staged_files import StagedFile, rows_by_table
 from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS, RowCountColumn, RunRow
 
 REBUILT: Final[Mapping[FoldBegin, str]] = MappingProxyType(
@@ -62,7 +61,7 @@ def find_clusters(request: PipelineRequest) -> tuple[Cluster, ...]:
 
 
 def run_pipeline(
-    request: PipelineRequest, start_tasks: Callable[[], Tasks], progress: Progress
+    request: PipelineRequest, start_tasks: Callable[[], Tasks], progress: Console
 ) -> PipelineReport:
     """Bring the tables up to date; `start_tasks` is called only if there is something to do.
 
@@ -102,7 +101,7 @@ class _Run:
     """One run with something to do."""
 
     def __init__(
-        self, run: RunPlan, files: OutputFiles, progress: Progress, table_format: TableFormat
+        self, run: RunPlan, files: OutputFiles, progress: Console, table_format: TableFormat
     ) -> None:
         self._run = run
         self._table_format = table_format
@@ -115,7 +114,7 @@ class _Run:
     ) -> PipelineReport:
         """Fold, write and commit; return what was done."""
         tasks = start_tasks()
-        outcomes = self._fold(tasks, plans)
+        outcomes = tasks.run(fold_cluster, plans, "clusters", self._progress)
         pieces = self._write_pieces(tasks, plans, outcomes)
         staged = [file for outcome in outcomes for file in outcome.staged]
         staged += [file for piece in pieces for file in piece.staged]
@@ -133,16 +132,6 @@ class _Run:
             },
         )
 
-    def _fold(self, tasks: Tasks, plans: Sequence[ClusterPlan]) -> list[ClusterOutcome]:
-        return tasks.run(
-            fold_cluster,
-            plans,
-            records_of=lambda outcome: outcome.record_count,
-            show=lambda done, records: self._progress.show(
-                "clusters", done=done, total=len(plans), records=records
-            ),
-        )
-
     def _write_pieces(
         self, tasks: Tasks, plans: Sequence[ClusterPlan], outcomes: Sequence[ClusterOutcome]
     ) -> list[PieceOutcome]:
@@ -154,14 +143,8 @@ class _Run:
         ]
         if not pieces:
             return []
-        written = tasks.run(
-            write_piece,
-            pieces,
-            records_of=lambda outcome: outcome.record_count,
-            show=lambda done, records: self._progress.show(
-                "parts of the table of records", done=done, total=len(pieces), records=records
-            ),
-        )
+        what = "parts of the table of records"
+        written = tasks.run(write_piece, pieces, what, self._progress)
         demand_all_records(outcomes, written)
         return written
 
@@ -171,14 +154,13 @@ class _Run:
         outcomes: Sequence[ClusterOutcome],
         pieces: Iterable[PieceOutcome],
     ) -> list[StagedFile]:
-        stage = Stage(self._files, self._run.root, self._run.staging, self._run.number)
+        stage = self._run.new_stage()
         by_cluster: dict[str, list[StagedFile]] = defaultdict(list)
         for piece in pieces:
             by_cluster[piece.cluster_id] += piece.staged
         for plan, outcome in zip(plans, outcomes, strict=True):
             rows = rows_by_table([*outcome.staged, *by_cluster[outcome.cluster_id]])
-            batch = record_batch(RunRow, [self._run_row(outcome, rows)])
-            stage.add_rows(RUNS, plan.directory, table_of([batch]))
+            stage.add_rows(RUNS, plan.directory, [self._run_row(outcome, rows)])
         return stage.staged
 
     def _run_row(self, outcome: ClusterOutcome, rows: Mapping[str, int]) -> RunRow:

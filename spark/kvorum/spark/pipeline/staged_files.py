@@ -1,7 +1,8 @@
 """Parquet files of one task, staged: each written whole, and its footer read back."""
 
 import posixpath
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -10,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from kvorum.spark.errors import UnreconciledError
+from kvorum.spark.history.arrow_schemas import record_batch
 from kvorum.spark.pipeline.output_files import OutputFiles
+from kvorum.spark.pipeline.tables import ROW_TYPES
 
 # The hints of pyarrow's module for Parquet are incomplete.
 _PARQUET: Any = pyarrow.parquet
@@ -52,11 +55,22 @@ class Stage:
         self.files.write(f"{self.root}/{source}", data)
         self.staged.append(StagedFile(source, target, "", 0, len(data)))
 
-    def add_rows(self, table: str, folders: str, rows: pa.Table, *, is_open: bool = False) -> None:
-        """Stage rows of a table as one Parquet file in `folders` of the table's directory.
+    def add_rows(
+        self, table: str, folders: str, rows: Sequence[tuple[Any, ...]], *, is_open: bool = False
+    ) -> None:
+        """Stage rows of another table than that of records, as `add_batches` does."""
+        batch = record_batch(ROW_TYPES[table], rows)
+        self.add_batches(table, folders, [batch], is_open=is_open)
+
+    def add_batches(
+        self, table: str, folders: str, batches: Sequence[pa.RecordBatch], *, is_open: bool = False
+    ) -> None:
+        """Stage batches of one schema as one Parquet file in `folders` of a table's directory.
 
         Raises `UnreconciledError` where the file does not have that many rows.
         """
+        arrow: Any = pa
+        rows = arrow.Table.from_batches(batches)
         source = self._source()
         # The number keeps the order of the log, the attempt the names of two tasks apart.
         kind = "open" if is_open else "part"
@@ -65,7 +79,8 @@ class Stage:
         _PARQUET.write_table(rows, sink, compression="zstd", store_schema=True)
         data: bytes = sink.getvalue().to_pybytes()
         self.files.write(f"{self.root}/{source}", data)
-        written = self._footer_rows(source)
+        with self.files.open(f"{self.root}/{source}") as file:
+            written = int(_PARQUET.read_metadata(file).num_rows)
         if written != rows.num_rows:
             raise UnreconciledError(
                 f"{self.root}/{source}: {written} rows where {rows.num_rows} were written"
@@ -76,22 +91,11 @@ class Stage:
     def _source(self) -> str:
         return f"{self.directory}/{self.attempt}/{len(self.staged):05}"
 
-    def _footer_rows(self, source: str) -> int:
-        with self.files.open(f"{self.root}/{source}") as file:
-            return int(_PARQUET.read_metadata(file).num_rows)
-
 
 def rows_by_table(staged: list[StagedFile]) -> Mapping[str, int]:
     """Return how many rows each table got."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for file in staged:
         if file.table:
-            counts[file.table] = counts.get(file.table, 0) + file.row_count
+            counts[file.table] += file.row_count
     return counts
-
-
-def table_of(batches: list[pa.RecordBatch]) -> pa.Table:
-    """Return batches of one schema as a table."""
-    arrow: Any = pa
-    table: pa.Table = arrow.Table.from_batches(batches)
-    return table
