@@ -139,8 +139,8 @@ def _worst_of_steps(
     edges = window.edges_ms()
     worst: list[BrokerState | None] = [None] * (len(edges) - 1)
     for state in reversed(_FROM_BAD_TO_GOOD):
-        chosen = np.array([each is state for each in states])
-        for step in np.flatnonzero(highest_counts(intervals.where(chosen), edges)).tolist():
+        chosen = np.flatnonzero([each is state for each in states])
+        for step in np.flatnonzero(highest_counts(intervals.at(chosen), edges)).tolist():
             worst[step] = state
     begin = 0
     for step in range(1, len(worst) + 1):

@@ -27,23 +27,26 @@ _LAST_LABEL_SHARE: Final = 0.93
 """A label that begins further right would not fit."""
 
 
-def lane(label: Markup | str, plot: Markup, value: Markup | str, *, class_: str = "") -> Markup:
+def lane(label: Markup | str, plot: Markup, value: Markup | str, *, class_: str) -> Markup:
     """Return one line of charts: label, plot and the value at the window's end."""
     return element(
         "div",
         element("div", label, class_="label"),
         plot,
         element("div", value, class_="value"),
-        class_=f"lane {class_}".strip(),
+        class_=f"lane {class_}",
     )
 
 
 def plot(title: str, window: TimeWindow, height: int, shapes: Iterable[Markup]) -> Markup:
     """Return a plot of `height` units with `title` as its text for readers who do not see it."""
+    ticks = (_x(window, time) for time in _ticks(window))
+    grid = [element("line", x1=x, x2=x, y1=0, y2=height, class_="grid") for x in ticks]
     return element(
         "svg",
         element("title", title),
-        [*_tick_lines(window, height), *shapes],
+        grid,
+        shapes,
         class_="plot",
         viewBox=f"0 0 {PLOT_WIDTH} {height}",
         preserveAspectRatio="none",
@@ -95,7 +98,7 @@ def span(
     )
 
 
-def bar(share: float, *, mark: float | None = None, class_: str = "") -> Markup:
+def bar(share: float, *, mark: float | None = None) -> Markup:
     """Return a horizontal bar of a share of the width, with a mark at another share."""
     line = (
         element("rect", x=round(min(mark, 0.99) * 100, 1), y=0, width=1, height=12, class_="mark")
@@ -106,7 +109,7 @@ def bar(share: float, *, mark: float | None = None, class_: str = "") -> Markup:
         "svg",
         element("rect", x=0, y=2, width=round(share * 100, 1), height=8, class_="fill"),
         line,
-        class_=f"bar {class_}".strip(),
+        class_="bar",
         viewBox="0 0 100 12",
         preserveAspectRatio="none",
         aria_hidden="true",
@@ -139,12 +142,6 @@ def _ticks(window: TimeWindow) -> Sequence[int]:
     )
     first = -(-window.begin_ms // step) * step
     return range(first, window.end_ms, step)
-
-
-def _tick_lines(window: TimeWindow, height: int) -> Iterator[Markup]:
-    for time in _ticks(window):
-        x = _x(window, time)
-        yield element("line", x1=x, x2=x, y1=0, y2=height, class_="grid")
 
 
 def _x(window: TimeWindow, time_ms: int) -> float:

@@ -37,7 +37,11 @@ def cluster_page(report: ClusterReport, *, index: str | None = None) -> str:
         _header(report.cluster_id, index, facts),
         health(report.files, facts),
         element("div", wrong_now(report.files, facts), changed_last(facts), class_="beside"),
-        element("nav", [_link(*each) for each in _LINKS], aria_label="Sections"),
+        element(
+            "nav",
+            [element("a", name, href=f"#{id_}") for id_, name in _LINKS],
+            aria_label="Sections",
+        ),
         timeline(facts),
         offline(facts),
         recoveries(facts),
@@ -46,10 +50,6 @@ def cluster_page(report: ClusterReport, *, index: str | None = None) -> str:
         quorum(facts, report.files),
         values(facts),
     )
-
-
-def _link(id_: str, name: str) -> Markup:
-    return element("a", name, href=f"#{id_}")
 
 
 def _header(cluster_id: str, index: str | None, facts: ClusterFacts | None = None) -> Markup:

@@ -139,14 +139,15 @@ _TIME_COLUMNS: Final = (
 
 
 def window_of(
-    tables: ClusterTables, *, since_ms: int | None = None, until_ms: int | None = None
+    tables: ClusterTables, *, since_ms: int | None, until_ms: int | None
 ) -> TimeWindow | None:
     """Return the window from `since_ms` to `until_ms`, limited to the time that the tables cover.
 
     Returns None where no table has a time. Raises `NothingCoveredError` for a window without any of
     the time that the tables cover.
     """
-    extremes = [(int(known.min()), int(known.max())) for known in _known_times(tables)]
+    columns = (known for known in _known_times(tables) if len(known))
+    extremes = [(int(known.min()), int(known.max())) for known in columns]
     if not extremes:
         return None
     first = min(begin for begin, _ in extremes)
@@ -163,19 +164,14 @@ def window_of(
 
 
 def _known_times(tables: ClusterTables) -> Iterator[Int64s]:
-    """Yield the times of each column that has any."""
+    """Yield the times of each column."""
     for table, names in _TIME_COLUMNS:
         rows = tables.read(table, names)
         for name in names:
             times = rows.times_ms(name)
-            yield from _any(times[times != MISSING])
+            yield times[times != MISSING]
     # The end of an open interval is the time of the log's last record.
     rows = tables.read("availability", ("from_time", "duration_ms"))
     begins, durations = rows.times_ms("from_time"), rows.integers("duration_ms")
     known = (begins != MISSING) & (durations != MISSING)
-    yield from _any(begins[known] + durations[known])
-
-
-def _any(times: Int64s) -> Iterator[Int64s]:
-    if len(times):
-        yield times
+    yield begins[known] + durations[known]

@@ -13,52 +13,35 @@ from kvorum.spark.report.time_window import TimeWindow
 _compute: Any = pyarrow.compute
 
 Condition = pyarrow.compute.Expression
-_FIELD: Final = _compute.field
+field: Final = _compute.field
+"""Returns a column, which compared with a value is a condition."""
 
 
 def during(column: str, window: TimeWindow) -> Condition:
     """Return the condition that a time is within the window, both ends included."""
     # A stored time may have parts of a millisecond.
     end = _time(window.end_ms + 1)
-    condition: Condition = (_FIELD(column) >= _time(window.begin_ms)) & (_FIELD(column) < end)
+    condition: Condition = (field(column) >= _time(window.begin_ms)) & (field(column) < end)
     return condition
 
 
 def after(column: str, time_ms: int) -> Condition:
     """Return the condition that a time is later than another."""
-    condition: Condition = _FIELD(column) >= _time(time_ms + 1)
+    condition: Condition = field(column) >= _time(time_ms + 1)
     return condition
 
 
 def holds_at(time_ms: int) -> Condition:
     """Return the condition that a row of `from_time` and `to_time` holds at a time."""
     later = _time(time_ms + 1)
-    has_begun = _FIELD("from_time").is_null() | (_FIELD("from_time") < later)
-    condition: Condition = has_begun & (_FIELD("to_time").is_null() | (_FIELD("to_time") >= later))
-    return condition
-
-
-def at_least(column: str, value: int) -> Condition:
-    """Return the condition that an integer is at least `value`."""
-    condition: Condition = _FIELD(column) >= value
+    has_begun = field("from_time").is_null() | (field("from_time") < later)
+    condition: Condition = has_begun & (field("to_time").is_null() | (field("to_time") >= later))
     return condition
 
 
 def is_in(column: str, values: Iterable[int]) -> Condition:
     """Return the condition that an integer is one of `values`."""
-    condition: Condition = _FIELD(column).isin(pa.array(sorted(values), pa.int64()))
-    return condition
-
-
-def is_text(column: str, value: str) -> Condition:
-    """Return the condition that a column has a text."""
-    condition: Condition = _FIELD(column) == str(value)
-    return condition
-
-
-def is_not_text(column: str, value: str) -> Condition:
-    """Return the condition that a column has another text."""
-    condition: Condition = _FIELD(column) != str(value)
+    condition: Condition = field(column).isin(pa.array(sorted(values), pa.int64()))
     return condition
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from kvorum.metadata.partition import NO_LEADER
 from kvorum.spark.history.intervals import IntervalEnd
 from kvorum.spark.history.tables import BrokerState, LeaderChangeCause
-from kvorum.spark.report.conditions import Condition, at_least, during, is_text
+from kvorum.spark.report.conditions import Condition, during, field
 from kvorum.spark.report.quorum import QuorumFacts
 from kvorum.spark.report.rows import Int64s
 from kvorum.spark.report.tables_directory import ClusterTables
@@ -84,7 +84,8 @@ def _latest(
     if len(offsets) == 0:
         return None
     first = int(np.sort(offsets)[-EVENTS_MAX:][0])
-    return during(time, window) & at_least(offset, first)
+    latest: Condition = during(time, window) & (field(offset) >= first)
+    return latest
 
 
 _CAUSED_BY_OLD_LEADER: Final = (
@@ -154,9 +155,9 @@ def _leader_change_event(
         )
     if unclean:
         sentence += f", {unclean:,} uncleanly"
-    bad = lost or unclean
-    warning = cause in _CAUSED_BY_OLD_LEADER
-    severity = Severity.BAD if bad else Severity.WARNING if warning else Severity.PLAIN
+    severity = Severity.WARNING if cause in _CAUSED_BY_OLD_LEADER else Severity.PLAIN
+    if lost or unclean:
+        severity = Severity.BAD
     return Event(time_ms, offset, "leaders", sentence, severity)
 
 
@@ -186,7 +187,7 @@ def _broker_changes(tables: ClusterTables, window: TimeWindow) -> Iterator[Event
 
 
 def _unregistrations(tables: ClusterTables, window: TimeWindow) -> Iterator[Event]:
-    is_end = is_text("end_reason", IntervalEnd.UNREGISTERED)
+    is_end = field("end_reason") == IntervalEnd.UNREGISTERED.value
     rows = tables.read(
         "broker_sessions", ("broker_id", "to_offset", "to_time"), is_end & during("to_time", window)
     )
@@ -213,7 +214,7 @@ def _controller_changes(tables: ClusterTables, window: TimeWindow) -> Iterator[E
 
 
 def _deleted_topics(tables: ClusterTables, window: TimeWindow) -> Iterator[Event]:
-    is_end = is_text("end_reason", IntervalEnd.TOPIC_DELETED)
+    is_end = field("end_reason") == IntervalEnd.TOPIC_DELETED.value
     where = is_end & during("to_time", window)
     columns = ("topic_name", "to_offset", "to_time")
     rows = tables.read("partition_timeline", columns, where)
@@ -244,7 +245,5 @@ def _elections(quorum: QuorumFacts, window: TimeWindow) -> Iterator[Event]:
 def _value_changes(values: tuple[ValueHistory, ...]) -> Iterator[Event]:
     for history in values:
         for change in history.changes:
-            text = f"{change.subject}: {change.change}"
-            yield Event(
-                change.time_ms, change.offset, change.kind, cut_text(text, 200), Severity.PLAIN
-            )
+            text = cut_text(f"{change.subject}: {change.change}", 200)
+            yield Event(change.time_ms, change.offset, change.kind, text, Severity.PLAIN)

@@ -14,16 +14,14 @@ class FeatureLevel:
     """The finalized level of a feature."""
 
     feature: str
-    level: int
-
-    @property
-    def text(self) -> str:
-        """The level as Kafka's tools print it: 4.3-IV0 of metadata.version, else the number."""
-        return level_text(self.feature, self.level)
+    text: str
 
 
 def level_text(feature: str, level: int) -> str:
-    """Return a level as Kafka's tools print it; a level of no known release is a number."""
+    """Return a level as Kafka's tools print it: 4.3-IV0 of metadata.version, else the number.
+
+    A level of no known release is a number as well.
+    """
     if feature != METADATA_VERSION_FEATURE or level == 0:
         return str(level)
     try:
@@ -43,4 +41,8 @@ def feature_levels(tables: ClusterTables, window: TimeWindow) -> tuple[FeatureLe
     later = tables.read("feature_history", columns, after("time", window.end_ms))
     for change in sorted(later.dicts(*columns), key=lambda row: row["offset"], reverse=True):
         levels[change["feature"]] = change["old_level"]
-    return tuple(FeatureLevel(name, level) for name, level in sorted(levels.items()) if level)
+    return tuple(
+        FeatureLevel(name, level_text(name, level))
+        for name, level in sorted(levels.items())
+        if level
+    )

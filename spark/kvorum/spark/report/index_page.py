@@ -9,8 +9,8 @@ from kvorum.spark.history.tables import Condition
 from kvorum.spark.report.charts import plot, step_area
 from kvorum.spark.report.cluster_report import WORST_FIRST, ClusterFacts, ClusterReport
 from kvorum.spark.report.log_files import Trouble
-from kvorum.spark.report.markup import Content, Markup, element, joined
-from kvorum.spark.report.parts import page, status, table, time_element, trouble_class
+from kvorum.spark.report.markup import Content, Markup, element
+from kvorum.spark.report.parts import note, page, status, table, time_element, trouble_class
 from kvorum.spark.report.texts import count_text
 
 _HEIGHT: Final = 22
@@ -114,8 +114,4 @@ def _sparkline(facts: ClusterFacts) -> Markup:
     )
     title = f"at most {count_text(highest, 'under-replicated partition')} at one time"
     chart = plot(title, facts.window, _HEIGHT, area)
-    return element(
-        "div",
-        joined(chart, element("span", f"peak {highest:,}", class_="note")),
-        class_="spark low",
-    )
+    return element("div", chart, note(f"peak {highest:,}"), class_="spark low")

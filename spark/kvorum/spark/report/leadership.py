@@ -91,12 +91,8 @@ def _led_over_time(tables: ClusterTables, window: TimeWindow) -> dict[int, NDArr
     led: dict[int, NDArray[np.float64]] = {}
     for leader in np.unique(leaders):
         begin, end = np.searchsorted(sorted_leaders, [leader, leader + 1])
-        chosen = order[begin:end]
-        part = Intervals(
-            intervals.begins[chosen], intervals.ends[chosen], intervals.is_open[chosen]
-        )
         if leader != NO_LEADER:
-            led[int(leader)] = mean_counts(part, edges)
+            led[int(leader)] = mean_counts(intervals.at(order[begin:end]), edges)
     return led
 
 

@@ -25,31 +25,9 @@ class Trouble(IntEnum):
 UNUSABLE: Final = "unusable"
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
-    """One node's copy of the log; the id is None where no meta.properties names it."""
-
-    node_id: int | None
-    log_directory: str
-
-    @property
-    def name(self) -> str:
-        """The node, or else the directory."""
-        return self.log_directory if self.node_id is None else f"node {self.node_id}"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """Offsets at which a replica differs from the reference, `to_offset` itself not included."""
-
-    replica: Replica
-    reference: Replica
-    kind: str
-    is_divergence: bool
-    from_offset: int
-    to_offset: int
-    epoch: int | None
-    reference_epoch: int | None
+def replica_name(node_id: int | None, log_directory: str) -> str:
+    """Return the node that a replica is of, or else its directory."""
+    return log_directory if node_id is None else f"node {node_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +57,15 @@ class LogFileFacts:
     """The trouble of the files; `damages` begin with the latest run's."""
 
     last_run: LastRun | None
-    diverged: tuple[Difference, ...]
-    behind: tuple[Difference, ...]
+    diverged: tuple[ReplicaDivergenceRow, ...]
+    behind: tuple[ReplicaDivergenceRow, ...]
     damages: tuple[DamagedPlace, ...]
 
     @property
-    def diverged_replicas(self) -> tuple[Replica, ...]:
-        """The replicas that have diverged, each once."""
-        return tuple(dict.fromkeys(each.replica for each in self.diverged))
+    def diverged_replicas(self) -> list[str]:
+        """The names of the replicas that have diverged, each once."""
+        replicas = dict.fromkeys((each.node_id, each.log_directory) for each in self.diverged)
+        return [replica_name(*each) for each in replicas]
 
     @property
     def damaged_paths(self) -> tuple[str, ...]:
@@ -123,7 +102,10 @@ class LogFileFacts:
 
 def log_file_facts(tables: ClusterTables) -> LogFileFacts:
     """Return what `replica_divergence`, `errors` and `runs` show; raises `TablesError`."""
-    found = tuple(_differences(tables))
+    columns = ReplicaDivergenceRow._fields
+    rows = tables.read("replica_divergence", columns).dicts(*columns)
+    found = [ReplicaDivergenceRow(**row) for row in rows]
+    found.sort(key=lambda each: (each.from_offset, each.log_directory))
     runs = _runs(tables)
     return LogFileFacts(
         last_run=max(runs.values(), key=lambda run: run.number, default=None),
@@ -131,25 +113,6 @@ def log_file_facts(tables: ClusterTables) -> LogFileFacts:
         behind=tuple(each for each in found if not each.is_divergence),
         damages=tuple(_damages(tables, runs)),
     )
-
-
-def _differences(tables: ClusterTables) -> list[Difference]:
-    columns = ReplicaDivergenceRow._fields
-    rows = tables.read("replica_divergence", columns).dicts(*columns)
-    found = [
-        Difference(
-            replica=Replica(row["node_id"], row["log_directory"]),
-            reference=Replica(row["reference_node_id"], row["reference_log_directory"]),
-            kind=row["kind"],
-            is_divergence=row["is_divergence"],
-            from_offset=row["from_offset"],
-            to_offset=row["to_offset"],
-            epoch=row["epoch"],
-            reference_epoch=row["reference_epoch"],
-        )
-        for row in rows
-    ]
-    return sorted(found, key=lambda each: (each.from_offset, each.replica.log_directory))
 
 
 def _runs(tables: ClusterTables) -> dict[int, LastRun]:
@@ -171,15 +134,7 @@ def _damages(tables: ClusterTables, runs: dict[int, LastRun]) -> list[DamagedPla
     # A place that several runs came to is one, of the latest run.
     latest = {(row["path"], row["offset"], row["kind"]): row for row in rows}
     places = [
-        DamagedPlace(
-            path=row["path"],
-            kind=row["kind"],
-            offset=row["offset"],
-            last_offset=row["last_offset"],
-            reason=row["reason"],
-            run=row["run"],
-            found_ms=runs[row["run"]].started_ms if row["run"] in runs else MISSING,
-        )
+        DamagedPlace(**row, found_ms=runs[row["run"]].started_ms if row["run"] in runs else MISSING)
         for row in latest.values()
     ]
     return sorted(places, key=lambda each: (-each.run, each.path, each.offset))

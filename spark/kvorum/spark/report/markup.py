@@ -29,12 +29,12 @@ def element(name: str, /, *content: Content, **attributes: AttributeValue) -> Ma
     True has no value, one that is None or False is left out.
     """
     begin = f"<{name}{_attributes(attributes)}>"
-    return Markup(begin if name in _VOID else f"{begin}{_joined(content)}</{name}>")
+    return Markup(begin if name in _VOID else f"{begin}{joined(*content).html}</{name}>")
 
 
 def joined(*content: Content) -> Markup:
     """Return contents one after the other."""
-    return Markup(_joined(content))
+    return Markup("".join(map(_text, content)))
 
 
 def escaped(text: str) -> str:
@@ -56,10 +56,6 @@ def visible(text: str) -> str:
         else each
         for each in text
     )
-
-
-def _joined(content: Iterable[Content]) -> str:
-    return "".join(map(_text, content))
 
 
 def _text(content: Content) -> str:

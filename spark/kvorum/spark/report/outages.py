@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 from kvorum.metadata.partition import NO_LEADER
 from kvorum.spark.history.intervals import IntervalEnd
 from kvorum.spark.history.tables import BrokerState
-from kvorum.spark.report.conditions import is_in, is_not_text
+from kvorum.spark.report.conditions import field, is_in
 from kvorum.spark.report.rows import MISSING, Int64s, Rows
 from kvorum.spark.report.tables_directory import ClusterTables
 from kvorum.spark.report.time_window import Intervals
@@ -151,7 +151,8 @@ class _OutOfService:
     """When some brokers were fenced or in controlled shutdown."""
 
     def __init__(self, tables: ClusterTables, broker_ids: Iterable[int]) -> None:
-        where = is_in("broker_id", broker_ids) & is_not_text("state", BrokerState.UNFENCED)
+        is_out = field("state") != BrokerState.UNFENCED.value
+        where = is_in("broker_id", broker_ids) & is_out
         rows = tables.read("broker_states", ("broker_id", "from_time", "to_time"), where)
         self._spans: dict[int, list[tuple[int, int]]] = {}
         for broker, begin, end in zip(

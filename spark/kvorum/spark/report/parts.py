@@ -124,10 +124,15 @@ def trouble_class(trouble: Trouble) -> str:
     return _TROUBLE[trouble][0]
 
 
-def time_element(time_ms: int) -> Markup:
-    """Return a time to the second."""
+def note(text: str) -> Markup:
+    """Return text that is less important than what is beside it."""
+    return element("span", text, class_="note")
+
+
+def time_element(time_ms: int, shown: str | None = None) -> Markup:
+    """Return a time to the second, or the text that is shown of it."""
     text = time_text(time_ms)
-    return element("time", text, datetime=text.replace(" ", "T") + "Z")
+    return element("time", shown or text, datetime=text.replace(" ", "T") + "Z")
 
 
 def end_of(outage: Outage) -> Content:
@@ -172,12 +177,9 @@ def _because(cause: str, broker_id: int | None) -> str:
     """Return a cause with the broker that it is about, which is the leader before or after."""
     if broker_id is None:
         return CAUSES.get(cause, cause)
-    found = _OF_BROKER.get(cause)
-    return (
-        f"{CAUSES.get(cause, cause)}, broker {broker_id}"
-        if found is None
-        else found.format(broker_id)
-    )
+    if cause in _OF_BROKER:
+        return _OF_BROKER[cause].format(broker_id)
+    return f"{CAUSES.get(cause, cause)}, broker {broker_id}"
 
 
 def missing_replicas(outage: Outage) -> Content:

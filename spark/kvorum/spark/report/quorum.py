@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 
+from kvorum.spark.report.conditions import holds_at
 from kvorum.spark.report.rows import MISSING, Int64s
 from kvorum.spark.report.tables_directory import ClusterTables
 from kvorum.spark.report.time_window import Intervals, TimeWindow
@@ -67,36 +68,20 @@ class QuorumFacts:
 
 def quorum_facts(tables: ClusterTables, window: TimeWindow) -> QuorumFacts:
     """Return what `quorum_epochs` and `quorum_voters` show of the window."""
-    columns = (
-        "epoch",
-        "leader",
-        "from_offset",
-        "from_time",
-        "to_time",
-        "voters",
-        "granting_voters",
-    )
-    rows = tables.read("quorum_epochs", columns)
+    columns = ("epoch", "leader", "from_offset", "voters", "granting_voters")
+    rows = tables.read("quorum_epochs", (*columns, "from_time", "to_time"))
     rows = rows.at(np.argsort(rows.integers("epoch"), kind="stable"))
-    numbers, begins, ends = (
-        rows.integers("epoch"),
-        rows.times_ms("from_time"),
-        rows.times_ms("to_time"),
-    )
+    numbers = rows.integers("epoch")
     # The first epoch of the log has none before it that could be missing.
     lost = np.diff(numbers, prepend=numbers[:1] - 1) - 1
-    overlaps = window.overlaps(begins, ends)
-    rows, lost, begins, ends = (
-        rows.where(overlaps),
-        lost[overlaps],
-        begins[overlaps],
-        ends[overlaps],
-    )
+    overlaps = window.overlaps(rows.times_ms("from_time"), rows.times_ms("to_time"))
+    rows, lost = rows.where(overlaps), lost[overlaps]
+    begins, ends = rows.times_ms("from_time"), rows.times_ms("to_time")
     intervals = Intervals.within(begins, ends, window)
     whole = Intervals.until_end(begins, ends, window)
     leaders = rows.integers("leader")
     first = max(0, rows.count - STRIP_EPOCHS_MAX)
-    kept = rows.part(first, rows.count).dicts(*columns[:3], *columns[-2:])
+    kept = rows.part(first, rows.count).dicts(*columns)
     epochs = tuple(
         Epoch(
             epoch=row["epoch"],
@@ -143,10 +128,8 @@ def _voters(
 
     A quorum of kraft.version 0 names its voters only where it elects a leader.
     """
-    rows = tables.read("quorum_voters", ("kraft_version", "voters", "from_time", "to_time"))
-    begins, ends = rows.times_ms("from_time"), rows.times_ms("to_time")
-    holds = (begins <= window.end_ms) & ((ends == MISSING) | (ends > window.end_ms))
-    found = rows.where(holds).dicts("kraft_version", "voters")
+    columns = ("kraft_version", "voters")
+    found = tables.read("quorum_voters", columns, holds_at(window.end_ms)).dicts(*columns)
     elected = epochs[-1].voters if epochs else ()
     if not found:
         return elected, None

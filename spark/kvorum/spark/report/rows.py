@@ -30,8 +30,7 @@ class Rows:
     @property
     def count(self) -> int:
         """The number of rows."""
-        count: int = self._table.num_rows
-        return count
+        return int(self._table.num_rows)
 
     def integers(self, name: str) -> Int64s:
         """Return a column of integers, `MISSING` for null."""
@@ -80,8 +79,7 @@ class Rows:
 
     def distinct_count(self, *names: str) -> int:
         """Return how many different values the columns `names` have together."""
-        count: int = self._table.group_by(list(names)).aggregate([]).num_rows
-        return count
+        return int(self._table.group_by(list(names)).aggregate([]).num_rows)
 
     def where(self, mask: Bools) -> Rows:
         """Return the rows for which `mask` holds."""

@@ -28,9 +28,8 @@ class TableFiles:
         Raises `TablesError` for an unknown scheme, a missing package, or options that do not fit.
         """
         self._root = root.rstrip("/") or root
-        self._is_remote = SCHEME_END in root and not root.startswith(LOCAL_SCHEME)
         self._remote: Any = None
-        if not self._is_remote:
+        if SCHEME_END not in root or root.startswith(LOCAL_SCHEME):
             self.system: Any = _fs.LocalFileSystem()
             self._path = self._root.removeprefix(LOCAL_SCHEME)
             return
@@ -45,7 +44,7 @@ class TableFiles:
 
     def forget_listings(self) -> None:
         """Have directories listed again: fsspec may have a cache of what was in them."""
-        if self._is_remote:
+        if self._remote is not None:
             self._remote.invalidate_cache()
 
     def full_name(self, name: str) -> str:
@@ -83,7 +82,7 @@ class TableFiles:
         """Turn errors of file systems and of pyarrow into `TablesError`, in one line."""
         try:
             # Clients of object stores raise errors of any class.
-            with as_os_errors() if self._is_remote else nullcontext():
+            with nullcontext() if self._remote is None else as_os_errors():
                 yield
         except (pa.ArrowException, OSError) as error:
             reason = str(error).strip().partition("\n")[0]

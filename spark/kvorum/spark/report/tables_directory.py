@@ -23,6 +23,7 @@ from kvorum.spark.report.rows import Rows
 from kvorum.spark.report.table_files import TableFiles, TablesError
 
 _CLUSTER: Final = "cluster_id="
+_NAMES_MAX: Final = 5
 _REPEATED: Final = frozenset({"topic_name", "topic_id"})
 """Texts that many rows have in common: they are read as numbers into a list of texts."""
 _READING: Final = MappingProxyType(
@@ -167,8 +168,8 @@ def _format(table: str) -> Any:
     )
 
 
-def _some(names: Iterable[str], count_max: int = 5) -> str:
+def _some(names: Iterable[str]) -> str:
     """Return the first of some names as text."""
     listed = list(names)
-    more = ", …" if len(listed) > count_max else ""
-    return ", ".join(listed[:count_max]) + more
+    more = ", …" if len(listed) > _NAMES_MAX else ""
+    return ", ".join(listed[:_NAMES_MAX]) + more

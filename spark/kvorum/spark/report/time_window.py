@@ -107,9 +107,9 @@ class Intervals:
         lengths: Int64s = self.ends - self.begins
         return lengths
 
-    def where(self, mask: Bools) -> Intervals:
-        """Return the intervals for which `mask` holds."""
-        return Intervals(self.begins[mask], self.ends[mask], self.is_open[mask])
+    def at(self, indices: Int64s) -> Intervals:
+        """Return the intervals at `indices`, in their order."""
+        return Intervals(self.begins[indices], self.ends[indices], self.is_open[indices])
 
 
 def mean_counts(intervals: Intervals, edges_ms: Int64s) -> NDArray[np.float64]:

@@ -4,14 +4,14 @@ Values that must not be shown are not: those of sensitive keys, and those of key
 not define, which may be anything. Of credentials and tokens only names are in the tables.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from kvorum.metadata.acl_codes import WILDCARD
-from kvorum.spark.report.conditions import at_least, during
+from kvorum.spark.report.conditions import during, field
 from kvorum.spark.report.features import level_text
 from kvorum.spark.report.tables_directory import ClusterTables
 from kvorum.spark.report.texts import cut_text
@@ -63,7 +63,7 @@ def _history(tables: ClusterTables, window: TimeWindow, kind: _Kind) -> ValueHis
     latest = np.sort(offsets)[-CHANGES_MAX:]
     if len(latest) == 0:
         return ValueHistory(kind.name, (), 0)
-    where = during("time", window) & at_least("offset", int(latest[0]))
+    where = during("time", window) & (field("offset") >= int(latest[0]))
     rows = tables.read(kind.table, ("offset", "time", *kind.columns), where)
     times = rows.times_ms("time").tolist()
     found = rows.dicts("offset", *kind.columns)
@@ -105,13 +105,8 @@ def _acl_change(row: _Row) -> str:
 
 
 def _quota_subject(row: _Row) -> str:
-    return ", ".join(_entity(row["entity"]))
-
-
-def _entity(entity: Sequence[_Row]) -> Iterator[str]:
-    for part in entity:
-        name: str | None = part["entity_name"]
-        yield f"{part['entity_type']} {'(default)' if name is None else name}"
+    entity = [(part["entity_type"], part["entity_name"]) for part in row["entity"]]
+    return ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in entity)
 
 
 def _quota_change(row: _Row) -> str:

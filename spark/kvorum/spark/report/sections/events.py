@@ -4,7 +4,7 @@ from kvorum.spark.report.cluster_report import ClusterFacts
 from kvorum.spark.report.events import Event, Severity
 from kvorum.spark.report.markup import Markup, element, joined
 from kvorum.spark.report.parts import folded, more, section, table, time_element
-from kvorum.spark.report.texts import clock_text, count_text, day_text, time_text
+from kvorum.spark.report.texts import clock_text, count_text, day_text
 from kvorum.spark.report.value_history import ValueHistory
 
 _SHOWN = 12
@@ -42,11 +42,7 @@ def _days(events: tuple[Event, ...]) -> list[Markup]:
 def _line(event: Event) -> Markup:
     return element(
         "li",
-        element(
-            "time",
-            clock_text(event.time_ms),
-            datetime=time_text(event.time_ms).replace(" ", "T") + "Z",
-        ),
+        time_element(event.time_ms, clock_text(event.time_ms)),
         element(
             "span",
             _MARKS[event.severity],

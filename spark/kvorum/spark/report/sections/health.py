@@ -1,12 +1,12 @@
 """Health at the window's end, and what is wrong then."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kvorum.spark.history.tables import BrokerState, Condition
 from kvorum.spark.report.availability import ConditionFacts
 from kvorum.spark.report.cluster_report import ClusterFacts
 from kvorum.spark.report.log_files import LogFileFacts, Trouble
-from kvorum.spark.report.markup import Content, Markup, element, joined
+from kvorum.spark.report.markup import Markup, element, joined
 from kvorum.spark.report.parts import (
     begin_of,
     incident_partitions,
@@ -23,6 +23,7 @@ from kvorum.spark.report.sections.log_files import file_sentences, wrong_files
 from kvorum.spark.report.texts import count_text, duration_text, time_text
 
 _NAMES_MAX = 4
+_IDS_MAX = 6
 _CONDITIONS = (
     (Condition.OFFLINE, "without a leader", "bad"),
     (Condition.UNDER_MIN_ISR, "below min ISR", "bad"),
@@ -69,7 +70,7 @@ def verdict(facts: ClusterFacts) -> str:
 def _file_figures(files: LogFileFacts) -> Iterator[Markup]:
     class_ = trouble_class(files.trouble)
     if replicas := files.diverged_replicas:
-        names = ", ".join(one.name for one in replicas[:_NAMES_MAX])
+        names = ", ".join(replicas[:_NAMES_MAX])
         note = f"{names}, …" if len(replicas) > _NAMES_MAX else names
         yield _figure("log replicas diverged", f"{len(replicas):,}", note, class_)
     if files.damages:
@@ -118,9 +119,9 @@ def _figure(name: str, value: str, note: str, class_: str) -> Markup:
     )
 
 
-def _some_ids(ids: list[int] | tuple[int, ...], count_max: int = 6) -> str:
-    listed = ", ".join(str(one) for one in ids[:count_max])
-    return f"{listed}, …" if len(ids) > count_max else listed
+def _some_ids(ids: Sequence[int]) -> str:
+    listed = ", ".join(map(str, ids[:_IDS_MAX]))
+    return f"{listed}, …" if len(ids) > _IDS_MAX else listed
 
 
 def files_alone(files: LogFileFacts) -> Iterator[Markup]:
@@ -174,7 +175,7 @@ def _open_table(found: ConditionFacts, name: str) -> Iterator[Markup]:
 def _broker_line(facts: ClusterFacts, broker_id: int) -> Markup:
     broker = next(one for one in facts.brokers if one.broker_id == broker_id)
     what = "fenced" if broker.state is BrokerState.FENCED else "in controlled shutdown"
-    since: Content = time_element(broker.state_since_ms)
+    since = time_element(broker.state_since_ms)
     length = duration_text(max(0, facts.window.end_ms - broker.state_since_ms))
     return element(
         "li", element("strong", f"Broker {broker_id}"), f" {what} since ", since, f", {length}"

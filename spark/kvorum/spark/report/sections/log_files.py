@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kvorum.spark.pipeline.divergence import DifferenceKind
-from kvorum.spark.report.log_files import UNUSABLE, DamagedPlace, Difference, LogFileFacts
+from kvorum.spark.pipeline.tables import ReplicaDivergenceRow
+from kvorum.spark.report.log_files import UNUSABLE, DamagedPlace, LogFileFacts, replica_name
 from kvorum.spark.report.markup import Markup, element, joined
-from kvorum.spark.report.parts import more
+from kvorum.spark.report.parts import more, note
 from kvorum.spark.report.texts import count_text, cut_text, time_text
 
 PLACES_MAX: Final = 12
@@ -27,7 +28,7 @@ def file_sentences(files: LogFileFacts) -> list[str]:
     sentences: list[str] = []
     replicas = files.diverged_replicas
     if len(replicas) == 1:
-        sentences.append(f"The metadata log of {replicas[0].name} has diverged.")
+        sentences.append(f"The metadata log of {replicas[0]} has diverged.")
     elif replicas:
         sentences.append(f"{len(replicas):,} replicas of the metadata log have diverged.")
     stopped = files.stopped_at
@@ -47,41 +48,39 @@ def file_sentences(files: LogFileFacts) -> list[str]:
 
 def wrong_files(files: LogFileFacts) -> Iterator[Markup]:
     """Yield the places at which replicas differ, and the damaged ones."""
-    if files.diverged:
-        replicas = count_text(len(files.diverged_replicas), "replica")
-        yield element("h3", f"{replicas} of the metadata log diverged")
-        yield _places([_difference(each) for each in files.diverged[:PLACES_MAX]])
-        yield joined(more(len(files.diverged) - PLACES_MAX, "places"))
-    if files.damages:
-        yield element("h3", count_text(len(files.damaged_paths), "damaged file"))
-        yield _places([_damage(each) for each in files.damages[:PLACES_MAX]])
-        yield joined(more(len(files.damages) - PLACES_MAX, "places"))
+    diverged = f"{count_text(len(files.diverged_replicas), 'replica')} of the metadata log diverged"
+    yield from _listed(diverged, [_difference(each) for each in files.diverged], "places")
+    damaged = count_text(len(files.damaged_paths), "damaged file")
+    yield from _listed(damaged, [_damage(each) for each in files.damages], "places")
 
 
 def behind(files: LogFileFacts) -> Iterator[Markup]:
     """Yield the replicas that have less of the log than the one that was read."""
-    if files.behind:
-        yield element("h3", "Replicas of the log that were behind")
-        yield _places([_difference(each) for each in files.behind[:PLACES_MAX]])
-        yield joined(more(len(files.behind) - PLACES_MAX, "replicas"))
+    lines = [_difference(each) for each in files.behind]
+    return _listed("Replicas of the log that were behind", lines, "replicas")
 
 
-def _places(lines: list[Markup]) -> Markup:
-    return element("ul", [element("li", line) for line in lines])
+def _listed(title: str, lines: list[Markup], what: str) -> Iterator[Markup]:
+    """Yield the first lines of a list below its title, and how many more there are."""
+    if lines:
+        yield element("h3", title)
+        yield element("ul", [element("li", line) for line in lines[:PLACES_MAX]])
+        yield joined(more(len(lines) - PLACES_MAX, what))
 
 
-def _difference(each: Difference) -> Markup:
+def _difference(each: ReplicaDivergenceRow) -> Markup:
     epochs = " and ".join(
         f"epoch {epoch} {where}"
         for epoch, where in ((each.epoch, "there"), (each.reference_epoch, "in the reference"))
         if epoch is not None
     )
-    name, reference = each.replica.name, each.reference.name
+    name = replica_name(each.node_id, each.log_directory)
+    reference = replica_name(each.reference_node_id, each.reference_log_directory)
     return joined(
         element("strong", f"{name[0].upper()}{name[1:]}"),
         f" beside {reference}, offsets {each.from_offset:,} to {each.to_offset - 1:,}: "
         f"{_KINDS.get(each.kind, each.kind)}, {epochs} ",
-        _note(each.replica.log_directory),
+        note(each.log_directory),
     )
 
 
@@ -90,9 +89,5 @@ def _damage(each: DamagedPlace) -> Markup:
     return joined(
         element("strong", each.path, class_="path"),
         f" from offset {each.offset:,} {last}, {each.kind}: {cut_text(each.reason, _REASON_MAX)} ",
-        _note(f"found by run {each.run:,}, {time_text(each.found_ms)}"),
+        note(f"found by run {each.run:,}, {time_text(each.found_ms)}"),
     )
-
-
-def _note(text: str) -> Markup:
-    return element("span", text, class_="note")

@@ -10,7 +10,7 @@ from kvorum.spark.report.brokers import BrokerFacts, StateSpan
 from kvorum.spark.report.charts import lane, plot, span, step_area, time_axis
 from kvorum.spark.report.cluster_report import ClusterFacts
 from kvorum.spark.report.markup import Markup, element, joined
-from kvorum.spark.report.parts import more, section
+from kvorum.spark.report.parts import more, note, section
 from kvorum.spark.report.texts import count_text, duration_text, time_text
 
 BROKERS_MAX: Final = 40
@@ -42,19 +42,15 @@ def timeline(facts: ClusterFacts) -> Markup:
         element(
             "div",
             time_axis(facts.window),
-            element("h3", "Partitions in trouble ", _note(f"highest number in each {step}")),
+            element("h3", "Partitions in trouble ", note(f"highest number in each {step}")),
             [_condition_lane(facts, *each) for each in _CONDITIONS],
             list(_broker_lanes(facts)),
-            element("h3", "Controllers ", _note("when each was the active one")),
+            element("h3", "Controllers ", note("when each was the active one")),
             list(_controller_lanes(facts)) or element("p", "No epoch is in the log."),
             time_axis(facts.window),
             class_="lanes",
         ),
     )
-
-
-def _note(text: str) -> Markup:
-    return element("span", text, class_="note")
 
 
 def _legend() -> Markup:
@@ -80,14 +76,14 @@ def _condition_lane(facts: ClusterFacts, condition: Condition, name: str, class_
         found.highest, facts.window.edges_ms(), facts.window, height=_AREA_HEIGHT, highest=highest
     )
     value = joined(element("b", f"{found.open_count:,}"), " at the end")
-    label = joined(
-        name, element("span", f"peak {highest:,}" if highest else "never", class_="note")
-    )
+    label = joined(name, note(f"peak {highest:,}" if highest else "never"))
     return lane(label, plot(title, facts.window, _AREA_HEIGHT, area), value, class_=class_)
 
 
 def _broker_lanes(facts: ClusterFacts) -> Iterator[Markup]:
-    shown = _most_eventful(facts.brokers)
+    # Of too many brokers those that were out of service longest.
+    by_trouble = sorted(facts.brokers, key=lambda one: -one.out_of_service_ms)
+    shown = sorted(by_trouble[:BROKERS_MAX], key=lambda one: one.broker_id)
     if not shown:
         yield element("h3", "Brokers")
         yield element("p", "No broker was registered.")
@@ -96,26 +92,22 @@ def _broker_lanes(facts: ClusterFacts) -> Iterator[Markup]:
     areas = [led[broker.broker_id] for broker in shown if broker.broker_id in led]
     highest = max((float(area.max()) for area in areas), default=0.0)
     scale = f"area: partitions led, up to {highest:,.0f}; strip: "
-    yield element("h3", "Brokers ", _note(scale), _legend())
+    yield element("h3", "Brokers ", note(scale), _legend())
     counts = {load.broker_id: load.leader_count for load in facts.leadership.loads}
     for broker in shown:
         yield _broker_lane(facts, broker, highest, counts.get(broker.broker_id, 0))
     yield joined(more(len(facts.brokers) - len(shown), "brokers with less time out of service"))
 
 
-def _most_eventful(brokers: tuple[BrokerFacts, ...]) -> list[BrokerFacts]:
-    """Return the brokers to show, by id: where there are too many, those out of service longest."""
-    by_trouble = sorted(brokers, key=lambda one: -one.out_of_service_ms)[:BROKERS_MAX]
-    return sorted(by_trouble, key=lambda one: one.broker_id)
-
-
 def _broker_lane(facts: ClusterFacts, broker: BrokerFacts, highest: float, led_now: int) -> Markup:
     window = facts.window
     led = facts.leadership.led.get(broker.broker_id, np.zeros(0))
+    # A short bad state must not lie below a long good one.
+    by_state = sorted(broker.spans, key=lambda each: list(_STATES).index(each.state))
     shapes = [
         *_tints(facts, broker),
         *step_area(led, window.edges_ms(), window, height=_STRIP_TOP - 2, highest=highest),
-        *(_state_span(facts, each) for each in sorted(broker.spans, key=_is_drawn_last)),
+        *(_state_span(facts, each) for each in by_state),
     ]
     out = duration_text(broker.out_of_service_ms)
     title = f"Broker {broker.broker_id}: leads {led_now:,} at the end, out of service for {out}"
@@ -124,14 +116,9 @@ def _broker_lane(facts: ClusterFacts, broker: BrokerFacts, highest: float, led_n
     return lane(label, plot(title, window, _BROKER_HEIGHT, shapes), value, class_="broker")
 
 
-def _is_drawn_last(each: StateSpan) -> int:
-    """Return the order of drawing: a short bad state must not lie below a long good one."""
-    return list(_STATES).index(each.state)
-
-
 def _state_note(broker: BrokerFacts) -> Markup | None:
     if broker.is_in_service:
-        return element("span", broker.rack, class_="note") if broker.rack else None
+        return note(broker.rack) if broker.rack else None
     text = "unregistered" if broker.state is None else broker.state.value.replace("_", " ")
     return element("span", text, class_="note bad")
 
