@@ -39,13 +39,10 @@ def record_batch(
     columns: dict[str, list[Any]] = {}
     for index, name in enumerate(schema.names):
         values = [row[index] for row in rows]
-        is_time = schema.types[index] == TIMESTAMP
-        columns[name] = [_time_us(value) for value in values] if is_time else values
+        if schema.types[index] == TIMESTAMP:
+            values = [None if value is None else timestamp_us(value) for value in values]
+        columns[name] = values
     return pa.RecordBatch.from_pydict(columns, schema=schema)
-
-
-def _time_us(timestamp_ms: int | None) -> int | None:
-    return None if timestamp_ms is None else timestamp_us(timestamp_ms)
 
 
 def _fields(row_type: type) -> list[pa.Field[Any]]:

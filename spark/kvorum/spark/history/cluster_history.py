@@ -34,11 +34,9 @@ class ClusterHistory:
     The editor that is handed in has the state after the records; what was before is known here.
     """
 
-    def __init__(
-        self, partitions: PartitionHistory | None = None, nodes: NodeHistory | None = None
-    ) -> None:
-        self._partitions = partitions or PartitionHistory()
-        self._nodes = nodes or NodeHistory()
+    def __init__(self) -> None:
+        self._partitions = PartitionHistory()
+        self._nodes = NodeHistory()
 
     def changed(
         self, messages: Sequence[Message], before: Parts, editor: ImageEditor, position: Position
@@ -90,10 +88,10 @@ class ClusterHistory:
     @classmethod
     def from_saved(cls, saved: dict[str, Any], image: MetadataImage) -> ClusterHistory:
         """Return the history that `to_saved` wrote, with the image of that moment."""
-        partitions = PartitionHistory.from_saved(
-            saved["partitions"], topics=image.topics, configs=image.configs
-        )
-        return cls(partitions, NodeHistory.from_saved(saved["nodes"], image.cluster))
+        history = cls()
+        history._partitions = PartitionHistory.from_saved(saved["partitions"], image)
+        history._nodes = NodeHistory.from_saved(saved["nodes"], image.cluster)
+        return history
 
     def _subject_of(self, message: Message) -> Subject | None:
         if not isinstance(message, RemoveTopicRecord):

@@ -8,7 +8,6 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.spark.history.columns import VoterColumn
 from kvorum.spark.history.tables import (
-    AclRow,
     BrokerRow,
     ConfigRow,
     FeatureRow,
@@ -39,7 +38,8 @@ def end_state(image: MetadataImage, voters: tuple[VoterColumn, ...]) -> Iterator
             yield _partition_row(topic, index, partition)
     yield from _brokers(image)
     yield from _configs(image)
-    yield from _acls(image)
+    for entry_id in sorted(image.acls.entries):
+        yield acl_row(entry_id, image.acls.entries[entry_id])
     yield from _quotas(image)
     for name, level in image.features.all_levels().items():
         yield FeatureRow(name, level)
@@ -91,11 +91,6 @@ def _configs(image: MetadataImage) -> Iterator[ConfigRow]:
                 value=value,
                 is_sensitive=is_sensitive(kind, name),
             )
-
-
-def _acls(image: MetadataImage) -> Iterator[AclRow]:
-    for entry_id in sorted(image.acls.entries):
-        yield acl_row(entry_id, image.acls.entries[entry_id])
 
 
 def _quotas(image: MetadataImage) -> Iterator[QuotaRow]:

@@ -85,14 +85,10 @@ class LeaderChanges:
     ) -> list[LeaderChangeRow]:
         """Return the row of a change of the leader, none while its cause is still open."""
         cause = self._cause_in_record(before, after, cluster)
-        if cause is None:
-            row = _row(name, before, after, position, _fallback(before, after))
-            self._waiting.append(WaitingRow(row, is_cause_open=True))
-            return []
-        row = _row(name, before, after, position, cause)
-        if not self._waiting:
+        row = _row(name, before, after, position, cause or _fallback(before, after))
+        if cause is not None and not self._waiting:
             return [row]
-        self._waiting.append(WaitingRow(row, is_cause_open=False))
+        self._waiting.append(WaitingRow(row, is_cause_open=cause is None))
         return []
 
     def end_run(self, message: Message) -> Iterator[LeaderChangeRow]:

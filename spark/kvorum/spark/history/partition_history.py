@@ -22,8 +22,8 @@ from kvorum.metadata.effective_configs import (
     effective_topic_config,
     whole_number,
 )
+from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import NO_LEADER, PartitionRegistration
-from kvorum.metadata.topics_image import TopicsImage
 from kvorum.spark.history.intervals import Begin, End, IntervalEnd, Position, begin_at, end_at
 from kvorum.spark.history.leader_change_causes import LeaderChanges, PartitionName
 from kvorum.spark.history.tables import (
@@ -74,8 +74,8 @@ class OpenTopic:
 class PartitionHistory:
     """The history of all partitions up to the record that was handed in last."""
 
-    def __init__(self, leader_changes: LeaderChanges | None = None) -> None:
-        self.leader_changes = leader_changes or LeaderChanges()
+    def __init__(self) -> None:
+        self.leader_changes = LeaderChanges()
         self._topics: dict[bytes, OpenTopic] = {}
         self._ids: dict[str, bytes] = {}
         self._directory_texts: dict[tuple[bytes, ...], tuple[str, ...]] = {}
@@ -181,18 +181,17 @@ class PartitionHistory:
         }
 
     @classmethod
-    def from_saved(
-        cls, saved: dict[str, Any], *, topics: TopicsImage, configs: ConfigsImage
-    ) -> PartitionHistory:
+    def from_saved(cls, saved: dict[str, Any], image: MetadataImage) -> PartitionHistory:
         """Return the history that `to_saved` wrote, with the registrations of the image."""
-        history = cls(LeaderChanges.from_saved(saved["leader_changes"]))
+        history = cls()
+        history.leader_changes = LeaderChanges.from_saved(saved["leader_changes"])
         for id_text, partitions in saved["topics"]:
             topic_id = uuid_from_text(id_text)
-            image = topics.by_id[topic_id]
-            history.open_topic(topic_id, image.name, configs)
+            topic = image.topics.by_id[topic_id]
+            history.open_topic(topic_id, topic.name, image.configs)
             opened = history._topics[topic_id].partitions
             for index, begin, conditions in partitions:
-                partition = OpenPartition(image.partitions[index], Begin(*begin))
+                partition = OpenPartition(topic.partitions[index], Begin(*begin))
                 if conditions:
                     partition.conditions = {
                         Condition(name): Begin(*each) for name, each in conditions.items()

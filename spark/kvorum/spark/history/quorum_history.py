@@ -45,9 +45,9 @@ class OpenVoters(NamedTuple):
 class QuorumHistory:
     """The history of the quorum up to the record that was handed in last."""
 
-    def __init__(self, epoch: OpenEpoch | None = None, voters: OpenVoters | None = None) -> None:
-        self._epoch = epoch
-        self._voters = voters
+    def __init__(self) -> None:
+        self._epoch: OpenEpoch | None = None
+        self._voters: OpenVoters | None = None
 
     def enter_epoch(self, position: Position) -> Iterator[QuorumRow]:
         """Yield the epoch that ends if the record at `position` belongs to a later one.
@@ -95,28 +95,26 @@ class QuorumHistory:
 
     def to_saved(self) -> dict[str, Any]:
         """Return the open intervals for `from_saved`."""
-        voters = self._voters
-        record = None if voters is None or voters.record is None else voters.record
-        encoded = None if record is None else base64.b64encode(record.encode(CONTROL_VERSION))
+        voters, encoded = self._voters, None
+        if voters is not None and voters.record is not None:
+            encoded = base64.b64encode(voters.record.encode(CONTROL_VERSION)).decode("ascii")
         return {
             "epoch": self._epoch,
-            "voters": None
-            if voters is None
-            else [
-                voters.kraft_version,
-                None if encoded is None else encoded.decode("ascii"),
-                voters.begin,
-            ],
+            "voters": None if voters is None else [voters.kraft_version, encoded, voters.begin],
         }
 
     @classmethod
     def from_saved(cls, saved: dict[str, Any]) -> QuorumHistory:
         """Return the history that `to_saved` wrote."""
-        epoch, voters = saved["epoch"], saved["voters"]
-        return cls(
-            None if epoch is None else _saved_epoch(*epoch),
-            None if voters is None else _saved_voters(*voters),
-        )
+        history = cls()
+        if saved["epoch"] is not None:
+            epoch, leader, voters, granting, begin = saved["epoch"]
+            history._epoch = OpenEpoch(epoch, leader, tuple(voters), tuple(granting), Begin(*begin))
+        if saved["voters"] is not None:
+            version, encoded, begin = saved["voters"]
+            record = encoded and VotersRecord.decode(base64.b64decode(encoded), CONTROL_VERSION)
+            history._voters = OpenVoters(version, record, Begin(*begin))
+        return history
 
     def _next_epoch(self, opened: OpenEpoch, position: Position) -> Iterator[QuorumRow]:
         before, self._epoch = self._epoch, opened
@@ -143,19 +141,6 @@ def voter_columns(record: VotersRecord) -> tuple[VoterColumn, ...]:
         )
         for voter in sorted(record.voters, key=lambda voter: voter.voter_id)
     )
-
-
-def _saved_epoch(
-    epoch: int, leader: int | None, voters: list[int], granting: list[int], begin: list[Any]
-) -> OpenEpoch:
-    return OpenEpoch(epoch, leader, tuple(voters), tuple(granting), Begin(*begin))
-
-
-def _saved_voters(version: int, encoded: str | None, begin: list[Any]) -> OpenVoters:
-    record = (
-        None if encoded is None else VotersRecord.decode(base64.b64decode(encoded), CONTROL_VERSION)
-    )
-    return OpenVoters(version, record, Begin(*begin))
 
 
 def _epoch_row(opened: OpenEpoch, end: End) -> QuorumEpochRow:

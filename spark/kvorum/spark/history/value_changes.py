@@ -15,7 +15,6 @@ from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.configs_image import ConfigResource, ConfigsImage, ResourceType
 from kvorum.metadata.delegation_tokens_image import DelegationTokensImage
 from kvorum.metadata.features_image import FeaturesImage
-from kvorum.metadata.image_delta import map_delta
 from kvorum.metadata.image_parts import ImageParts
 from kvorum.metadata.replay import ImageEditor
 from kvorum.metadata.scram_image import ScramImage, ScramMechanism
@@ -52,7 +51,6 @@ ValueChangeRow: TypeAlias = (
     | DelegationTokenChangeRow
     | ProducerIdsRow
 )
-Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
@@ -92,21 +90,20 @@ class Subject(Protocol):
 
 
 def _differences(
-    before: Mapping[Key, Value], after: Mapping[Key, Value]
-) -> Iterator[tuple[Action, Key, Value | None, Value | None]]:
-    """Yield action, key and the values before and after, by key."""
-    delta = map_delta(before, after)
-    for key, value in delta.added.items():
-        yield Action.ADDED, key, None, value
-    for key, (old, new) in delta.changed.items():
-        yield Action.CHANGED, key, old, new
-    for key, value in delta.removed.items():
-        yield Action.REMOVED, key, value, None
+    before: Mapping[str, Value], after: Mapping[str, Value]
+) -> Iterator[tuple[str, Value | None, Value | None]]:
+    """Yield each key whose value differs, in order, with the values before and after."""
+    for key in sorted({*before, *after}):
+        old, new = before.get(key), after.get(key)
+        if old is not new and old != new:
+            yield key, old, new
 
 
-def _single(mapping: Mapping[Key, Value], key: Key) -> Mapping[Key, Value]:
-    """Return the part of a mapping that has only `key`."""
-    return {key: mapping[key]} if key in mapping else {}
+def _action(old: object | None, new: object | None) -> Action:
+    """Return the kind of a change, by the values before and after."""
+    if old is None:
+        return Action.ADDED
+    return Action.REMOVED if new is None else Action.CHANGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +117,10 @@ class ConfigSubject:
         """Yield a row for each key whose value differs."""
         kind, name = self.resource
         differences = _differences(before.configs.of(kind, name), after.configs.of(kind, name))
-        for action, key, old, new in sorted(differences, key=lambda each: each[1]):
+        for key, old, new in differences:
             yield ConfigChangeRow(
                 *position.columns,
-                action,
+                _action(old, new),
                 resource_type=ResourceType(kind).name,
                 resource_name=name,
                 name=key,
@@ -163,10 +160,10 @@ class QuotaSubject:
             before.client_quotas.entities.get(self.entity, none),
             after.client_quotas.entities.get(self.entity, none),
         )
-        for action, key, old, new in sorted(differences, key=lambda each: each[1]):
+        for key, old, new in differences:
             yield QuotaChangeRow(
                 *position.columns,
-                action,
+                _action(old, new),
                 entity=entity_columns(self.entity),
                 key=key,
                 old_value=old,
@@ -184,19 +181,16 @@ class ScramSubject:
     def rows(self, before: Parts, after: Parts, position: Position) -> Iterator[ScramChangeRow]:
         """Yield a row if the credential differs."""
         key = (self.mechanism, self.user)
-        differences = _differences(
-            _single(before.scram.credentials, key), _single(after.scram.credentials, key)
-        )
-        for action, _, old, new in differences:
-            credential = new or old
-            if credential is not None:
-                yield ScramChangeRow(
-                    *position.columns,
-                    action,
-                    user=self.user,
-                    mechanism=_mechanism_name(self.mechanism),
-                    iterations=credential.iterations,
-                )
+        old, new = before.scram.credentials.get(key), after.scram.credentials.get(key)
+        credential = new or old
+        if credential is not None and old != new:
+            yield ScramChangeRow(
+                *position.columns,
+                _action(old, new),
+                user=self.user,
+                mechanism=_mechanism_name(self.mechanism),
+                iterations=credential.iterations,
+            )
 
 
 def _mechanism_name(mechanism: int) -> str:
@@ -230,24 +224,21 @@ class DelegationTokenSubject:
         self, before: Parts, after: Parts, position: Position
     ) -> Iterator[DelegationTokenChangeRow]:
         """Yield a row if the token differs."""
-        differences = _differences(
-            _single(before.delegation_tokens.tokens, self.id),
-            _single(after.delegation_tokens.tokens, self.id),
-        )
-        for action, _, old, new in differences:
-            token = new or old
-            if token is not None:
-                yield DelegationTokenChangeRow(
-                    *position.columns,
-                    action,
-                    token_id=self.id,
-                    owner=token.owner,
-                    requester=token.requester,
-                    renewers=token.renewers,
-                    issue_time=token.issue_timestamp_ms,
-                    max_time=token.max_timestamp_ms,
-                    expiration_time=token.expiration_timestamp_ms,
-                )
+        old = before.delegation_tokens.tokens.get(self.id)
+        new = after.delegation_tokens.tokens.get(self.id)
+        token = new or old
+        if token is not None and old != new:
+            yield DelegationTokenChangeRow(
+                *position.columns,
+                _action(old, new),
+                token_id=self.id,
+                owner=token.owner,
+                requester=token.requester,
+                renewers=token.renewers,
+                issue_time=token.issue_timestamp_ms,
+                max_time=token.max_timestamp_ms,
+                expiration_time=token.expiration_timestamp_ms,
+            )
 
 
 @dataclass(frozen=True, slots=True)
