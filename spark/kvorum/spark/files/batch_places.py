@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
@@ -221,8 +221,5 @@ def opened_window(
 
     Opening and reading raise OSError.
     """
-    opened = files_at(file.path, options).open(file.path)
-    try:
+    with closing(files_at(file.path, options).open(file.path)) as opened:
         yield FileWindow(opened, end=file.size, block_bytes=block_bytes)
-    finally:
-        opened.close()

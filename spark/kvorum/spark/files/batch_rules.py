@@ -18,6 +18,7 @@ In a log with gaps, which compaction makes, rules 1, 4 and 5 ask only that offse
 Messages of the formats 0 and 1 have no epochs; the rules on offsets are the same for them.
 """
 
+from contextlib import closing
 from typing import Final, NamedTuple
 
 from kvorum.spark.files.batch_places import (
@@ -203,15 +204,10 @@ class BatchRules:
         if unit.next_path is None:
             return unit.end_epoch
         try:
-            file = self._files.open(unit.next_path)
+            with closing(self._files.open(unit.next_path)) as file:
+                header = header_at(FileWindow(file, end=file.size, block_bytes=1), 0)
         except OSError:
             return None
-        try:
-            header = header_at(FileWindow(file, end=file.size, block_bytes=1), 0)
-        except OSError:
-            return None
-        finally:
-            file.close()
         if header is None or header_problem(header) or header.base_offset != unit.end_offset:
             return None
         return header.leader_epoch

@@ -51,11 +51,9 @@ class Damage(NamedTuple):
             return f"what follows offset {first - 1} in this file is missing"
         if last < first:
             return "no offset is missing"
-        return (
-            f"offset {first} is missing"
-            if last == first
-            else f"offsets {first} to {last} are missing"
-        )
+        if last == first:
+            return f"offset {first} is missing"
+        return f"offsets {first} to {last} are missing"
 
 
 class Trouble(NamedTuple):
@@ -85,11 +83,11 @@ def missing_before(unit: FileRange) -> Damage | None:
 def not_read(unit: FileRange, error: OSError, position: int, offset: int) -> Damage:
     """Return the damage of a file that is gone, or that cannot be read from a byte on."""
     last = None if unit.end_offset is None else unit.end_offset - 1
+    kind, reason = DamageKind.UNREADABLE, error.strerror or str(error)
     if isinstance(error, FileNotFoundError):
+        kind = DamageKind.DELETED
         reason = "the file was there when the work was planned, and is gone"
-        return damage_of(unit, DamageKind.DELETED, Trouble(position, offset, reason), last)
-    reason = error.strerror or str(error)
-    return damage_of(unit, DamageKind.UNREADABLE, Trouble(position, offset, reason), last)
+    return damage_of(unit, kind, Trouble(position, offset, reason), last)
 
 
 class Mode(Enum):

@@ -9,6 +9,7 @@ or above it.
 import logging
 import posixpath
 from collections.abc import Collection, Container, Iterable, Mapping
+from contextlib import closing
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -139,12 +140,11 @@ class Identities:
             # Above the root there need not be a readable directory, nor a bucket.
             return None
         try:
-            properties = decode_meta_properties(file.read_at(0, META_PROPERTIES_BYTES_MAX))
+            with closing(file):
+                properties = decode_meta_properties(file.read_at(0, META_PROPERTIES_BYTES_MAX))
         except (OSError, MetaPropertiesError, PropertiesFormatError) as error:
             _LOG.warning("%s: not used: %s", path, error)
             return None
-        finally:
-            file.close()
         return Identity(properties.cluster_id, properties.node_id)
 
 
@@ -198,11 +198,9 @@ def find_files(paths: Iterable[str], search: Search = Search()) -> FoundFiles:  
 
 def classify(path: str, size: int) -> LogFile | None:
     """Return the file by its name; None for a file that does not contain records."""
-    name = posixpath.basename(path)
-    topic, partition = parse_partition_directory(posixpath.basename(posixpath.dirname(path))) or (
-        None,
-        None,
-    )
+    directory, name = posixpath.split(path)
+    of_partition = parse_partition_directory(posixpath.basename(directory))
+    topic, partition = of_partition or (None, None)
     if name == BOOTSTRAP_CHECKPOINT:
         return LogFile(path, FileKind.BOOTSTRAP, 0, 0, size)
     if (segment := parse_offset_name(name)) and segment[1] == LOG_SUFFIX:

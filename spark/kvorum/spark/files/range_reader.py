@@ -7,6 +7,7 @@ large enough for the price of a column to be small.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
@@ -50,14 +51,14 @@ _NO_NEXT_EPOCH: Final = -1
 
 
 def read_range(
-    unit: FileRange, *, has_gaps: bool = False, file_system_options: Mapping[str, Any] | None = None
+    unit: FileRange, *, file_system_options: Mapping[str, Any] | None = None
 ) -> Iterator[BatchOrDamage]:
     """Yield the sound batches of a range in order, and a `Damage` where some are missing.
 
     The positions of batches are those in the file. Nothing is raised for bytes that are damaged,
     nor for a file that is missing or cannot be read.
     """
-    for item in read_blocks(unit, has_gaps=has_gaps, file_system_options=file_system_options):
+    for item in read_blocks(unit, file_system_options=file_system_options):
         if isinstance(item, BatchBlock):
             yield from item.batches()
         else:
@@ -65,10 +66,10 @@ def read_range(
 
 
 def read_blocks(
-    unit: FileRange, *, has_gaps: bool = False, file_system_options: Mapping[str, Any] | None = None
+    unit: FileRange, *, file_system_options: Mapping[str, Any] | None = None
 ) -> Iterator[BlockOrDamage]:
     """Yield what `read_range` yields, usual batches in blocks."""
-    traits = LogTraits(has_gaps=has_gaps, with_legacy=False)
+    traits = LogTraits(has_gaps=False, with_legacy=False)
     # Without the old formats there are batches only.
     return cast("Iterator[BlockOrDamage]", _read(unit, traits, file_system_options or {}))
 
@@ -96,13 +97,12 @@ def _read(
     except OSError as error:
         yield not_read(unit, error, unit.start.position, unit.start.offset)
         return
-    reader = _RangeReader(unit, FileWindow(file, end=unit.file.size), files, traits)
-    try:
-        yield from reader.run()
-    except OSError as error:
-        yield not_read(unit, error, reader.position, reader.rules.offset)
-    finally:
-        file.close()
+    with closing(file):
+        reader = _RangeReader(unit, FileWindow(file, end=unit.file.size), files, traits)
+        try:
+            yield from reader.run()
+        except OSError as error:
+            yield not_read(unit, error, reader.position, reader.rules.offset)
 
 
 class _RangeReader(EntryReader[BatchBlock]):
@@ -200,15 +200,11 @@ def _are_usual(block: BatchBlock, expected: Expected) -> Flags:
     is_usual &= block.column("magic") == MAGIC
     if expected.end_offset is not None:
         is_usual &= last_offsets < expected.end_offset
-    is_usual &= _have_usual_epochs(block.column("partition_leader_epoch"), expected.epoch)
-    return is_usual
-
-
-def _have_usual_epochs(epochs: Ints, epoch: int) -> Flags:
-    before = np.concatenate(([epoch], epochs[:-1]))
+    epochs = block.column("partition_leader_epoch")
+    before = np.concatenate(([expected.epoch], epochs[:-1]))
     after = np.concatenate((epochs[1:], [_NO_NEXT_EPOCH]))
-    are_usual: Flags = (epochs == before) | ((epochs > before) & (epochs <= after))
-    return are_usual
+    is_usual &= (epochs == before) | ((epochs > before) & (epochs <= after))
+    return is_usual
 
 
 def chosen_blocks(

@@ -1,6 +1,7 @@
 """Units of work: a file, or a range of a large one that begins and ends between two batches."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from itertools import groupby, pairwise
 from typing import Any, Final, NamedTuple
 
@@ -159,7 +160,12 @@ def _places(
     if not _begins_as_named(window, whole):
         return
     last_position, last_offset = 0, log_file.offset or 0
-    for batch_end, position in _candidates(files, log_file, window):
+    candidates: Iterable[tuple[int, int]] = ()
+    if log_file.kind is FileKind.SEGMENT:
+        candidates = _index_entries(files, log_file)
+    elif isinstance(files, LocalFiles):
+        candidates = _walked(window)
+    for last_in_batch, position in candidates:
         if position - last_position < range_bytes:
             continue
         header = header_at(window, position)
@@ -167,7 +173,7 @@ def _places(
             continue
         if end_offset is not None and header.next_offset > end_offset:
             return
-        if _is_as_named(window, position, header, batch_end):
+        if _is_as_named(window, position, header, last_in_batch):
             yield Place(position, header.base_offset, header.leader_epoch)
             last_position, last_offset = position, header.base_offset
 
@@ -201,28 +207,19 @@ def _is_as_named(window: FileWindow, position: int, header: BatchHeader, last_of
     )
 
 
-def _candidates(files: Files, log_file: LogFile, window: FileWindow) -> Iterable[tuple[int, int]]:
-    """Return for batches the last offset and the position, in the order of the file."""
-    if log_file.kind is FileKind.SEGMENT:
-        return _index_entries(files, log_file)
-    return _walked(window) if isinstance(files, LocalFiles) else ()
-
-
 def _index_entries(files: Files, log_file: LogFile) -> Iterable[tuple[int, int]]:
-    """Return the entries of a segment's index; none where it is missing or damaged."""
-    path = log_file.path.removesuffix(LOG_SUFFIX) + OFFSET_INDEX_SUFFIX
+    """Return last offset and position of the batches in a segment's index.
+
+    None where the index is missing or damaged.
+    """
     if log_file.offset is None:
         return ()
+    path = log_file.path.removesuffix(LOG_SUFFIX) + OFFSET_INDEX_SUFFIX
     try:
-        file = files.open(path)
+        with closing(files.open(path)) as file:
+            data = file.read_at(0, min(file.size, INDEX_BYTES_MAX))
     except OSError:
         return ()
-    try:
-        data = file.read_at(0, min(file.size, INDEX_BYTES_MAX))
-    except OSError:
-        return ()
-    finally:
-        file.close()
     # The index of the segment that a Kafka writes to is as long as it may become: zeros follow.
     entries = data.rstrip(b"\0")
     index = OffsetIndex(log_file.offset, size_bytes_max=INDEX_BYTES_MAX)
@@ -231,7 +228,7 @@ def _index_entries(files: Files, log_file: LogFile) -> Iterable[tuple[int, int]]
 
 
 def _walked(window: FileWindow) -> Iterator[tuple[int, int]]:
-    """Yield batches by going from header to header, as long as their offsets have no gap."""
+    """Yield what `_index_entries` does, from header to header, as long as offsets have no gap."""
     position = offset = 0
     while (header := header_at(window, position)) is not None:
         if header_problem(header) is not None or header.base_offset != offset:

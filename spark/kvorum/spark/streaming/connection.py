@@ -165,15 +165,14 @@ class Connection:
             header, answer = decode_response_frame(
                 self._read(size), response_class=kind, version=version
             )
+            if header.correlation_id != self._correlation_id:
+                raise ConnectionFailedError("a response to another request")
         except (OSError, WireError) as error:
             self.close()
             raise ConnectionFailedError(_reason(error)) from None
         except ConnectionFailedError:
             self.close()
             raise
-        if header.correlation_id != self._correlation_id:
-            self.close()
-            raise ConnectionFailedError("a response to another request")
         return answer
 
     def _read(self, size: int) -> bytes:

@@ -96,11 +96,11 @@ class DirectoryPlanner:
             for file in log:
                 if file.offset is None:
                     raise LogFilesError(f"{file.path}: {UNNAMED}")
-            by_kind = {
-                kind: sorted((file for file in log if file.kind is kind), key=_offset)
-                for kind in (FileKind.SEGMENT, FileKind.SNAPSHOT)
-            }
-            logs[directory] = FoundLog(*(tuple(by_kind[kind]) for kind in by_kind))
+            log.sort(key=_offset)
+            logs[directory] = FoundLog(
+                tuple(file for file in log if file.kind is FileKind.SEGMENT),
+                tuple(file for file in log if file.kind is FileKind.SNAPSHOT),
+            )
         return logs
 
     def _end(self, log: FoundLog, begin: LogPlace | None, share: int | None) -> LogPlace:
@@ -137,14 +137,14 @@ class DirectoryPlanner:
         if log.segments and base == _offset(log.segments[0]):
             snapshot = next((file for file in log.snapshots if _offset(file) >= base), None)
         if start is not None or snapshot is None:
-            path = directory if not log.segments else log.segments[0].path
+            file = LogFile(directory, FileKind.SEGMENT, base, 0, 0)
+            if log.segments:
+                file = log.segments[0]
             reason = f"no segment has the records before offset {base}"
             if start is not None:
                 reason += " any more"
-            file = LogFile(path, FileKind.SEGMENT, base, 0, 0)
-            file = log.segments[0] if log.segments else file
             kind = DamageKind.DAMAGED if start is None else DamageKind.DELETED
-            yield _told(file, Damage(kind, path, 0, offset, base - 1, reason))
+            yield _told(file, Damage(kind, file.path, 0, offset, base - 1, reason))
         if snapshot is not None:
             whole = FileRange(snapshot, Place(0, 0, NO_EPOCH), snapshot.size)
             yield from (Unit(snapshot, part, None, None) for part in self._split(whole))

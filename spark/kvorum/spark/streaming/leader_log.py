@@ -128,14 +128,15 @@ def _answer(
     answer = connection.ask(request, FetchResponse, lowest_version=FETCH_VERSION_MIN)
     endpoints = {node.node_id: Address(node.host, node.port) for node in answer.node_endpoints}
     check_error(client, "Fetch", answer.error_code)
-    data = _only([partition for topic in answer.responses for partition in topic.partitions])
+    data = only([partition for topic in answer.responses for partition in topic.partitions])
     leader = data.current_leader
     client.note(LeaderHint(leader.leader_id, leader.leader_epoch, endpoints.get(leader.leader_id)))
     check_error(client, "Fetch", data.error_code)
     return _fetched(data, place, reach)
 
 
-def _only(found: list[Result]) -> Result:
+def only(found: list[Result]) -> Result:
+    """Return the one partition of an answer; raises `UnusableAnswerError` unless there is one."""
     if len(found) != 1:
         raise UnusableAnswerError(f"an answer with {len(found)} partitions")
     return found[0]

@@ -14,14 +14,9 @@ from kvorum.spark.source_options import (
     given_options,
     number_option,
 )
-from kvorum.spark.streaming.connection import Address, parse_addresses
-from kvorum.spark.streaming.security import (
-    PLAINTEXT,
-    PREFIX,
-    SECURITY_OPTIONS,
-    Security,
-    security_options,
-)
+from kvorum.spark.streaming.connection import parse_addresses
+from kvorum.spark.streaming.quorum_client import QuorumPlan
+from kvorum.spark.streaming.security import PREFIX, SECURITY_OPTIONS, security_options
 
 RETRY_TIMEOUT_MS: Final = 60_000
 """The time for which a leader is looked for: an election takes a few seconds."""
@@ -48,15 +43,6 @@ class StreamOptions(NamedTuple):
     mode: Mode
 
 
-class QuorumOptions(NamedTuple):
-    """Which quorum is read; `cluster_id` is None where the controllers are asked for it."""
-
-    controllers: tuple[Address, ...]
-    retry_timeout_s: float
-    cluster_id: str | None
-    security: Security = PLAINTEXT
-
-
 def is_quorum(options: Mapping[str, str]) -> bool:
     """Return whether the options name controllers."""
     return any(name.lower() == "controllers" for name in options)
@@ -72,18 +58,23 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
     )
 
 
-def quorum_options(options: Mapping[str, str]) -> QuorumOptions:
-    """Return which quorum is read; `OptionError` for options that are of files only."""
+def quorum_options(options: Mapping[str, str]) -> QuorumPlan:
+    """Return which quorum is read; `OptionError` for options that are of files only.
+
+    The cluster's id is None where the controllers are asked for it.
+    """
     given = {name.lower(): value for name, value in options.items()}
     for name in ("path", "paths", "maxPartitionBytes", "node.id"):
         if name.lower() in given:
             raise OptionError(f"options 'controllers' and {name!r} do not go together")
     timeout_ms = number_option(given, "retryTimeoutMs", lowest=0)
-    return QuorumOptions(
-        parse_addresses(given.get("controllers", "")),
-        (RETRY_TIMEOUT_MS if timeout_ms is None else timeout_ms) / 1000,
-        given.get("cluster.id"),
-        security_options(options),
+    return QuorumPlan(
+        addresses=parse_addresses(given.get("controllers", "")),
+        leader=None,
+        leader_epoch=0,
+        retry_timeout_s=(RETRY_TIMEOUT_MS if timeout_ms is None else timeout_ms) / 1000,
+        cluster_id=given.get("cluster.id"),
+        security=security_options(options),
     )
 
 

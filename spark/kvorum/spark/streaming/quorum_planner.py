@@ -91,7 +91,11 @@ class QuorumPlanner:
         The leader is given a moment to get something new.
         """
         seen = fetch(self._client, begin.end, size_bytes=PEEK_BYTES, wait_ms=LONG_POLL_MS)
-        self._learn_voters(is_news=seen.high_watermark > begin.end.offset)
+        # The voters' addresses are learnt in case those of the options all go. A change of the
+        # voters or of the leader is a record, so without news they are the same.
+        if seen.high_watermark > begin.end.offset or not self._has_asked:
+            self._client.learn_voters()
+            self._has_asked = True
         start = begin.end if seen.snapshot is None else seen.snapshot
         end_offset = seen.high_watermark
         if self._offsets_max is not None:
@@ -134,12 +138,3 @@ class QuorumPlanner:
         if not seen.batches:
             return OffsetAndEpoch(offset, 0)
         return OffsetAndEpoch(offset, seen.batches[0].partition_leader_epoch)
-
-    def _learn_voters(self, *, is_news: bool) -> None:
-        """Learn the voters' addresses, in case those of the options all go.
-
-        A change of the voters or of the leader is a record, so without news they are the same.
-        """
-        if is_news or not self._has_asked:
-            self._client.learn_voters()
-            self._has_asked = True

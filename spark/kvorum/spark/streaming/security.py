@@ -13,6 +13,7 @@ import re
 import ssl
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -95,28 +96,13 @@ class SaslError(Exception):
     """The server sent a message of another mechanism, or does not know the password."""
 
 
-def plain(credentials: Credentials, _nonce: str) -> Exchange:
+def _plain(credentials: Credentials, _nonce: str) -> Exchange:
     """Send name and password."""
     yield f"\0{credentials.user}\0{credentials.password}".encode()
 
 
-def scram_sha_256(credentials: Credentials, nonce: str) -> Exchange:
+def _scram(hash_name: str, credentials: Credentials, nonce: str) -> Exchange:
     """Prove the knowledge of the password, and have the server prove it."""
-    yield from _scram(credentials, nonce, "sha256")
-
-
-def scram_sha_512(credentials: Credentials, nonce: str) -> Exchange:
-    """Prove the knowledge of the password, and have the server prove it."""
-    yield from _scram(credentials, nonce, "sha512")
-
-
-MECHANISMS: Final[Mapping[str, Callable[[Credentials, str], Exchange]]] = MappingProxyType(
-    {"PLAIN": plain, "SCRAM-SHA-256": scram_sha_256, "SCRAM-SHA-512": scram_sha_512}
-)
-"""The mechanisms by Kafka's names; each takes a nonce that no other exchange has."""
-
-
-def _scram(credentials: Credentials, nonce: str, hash_name: str) -> Exchange:
     user = credentials.user.replace("=", "=3D").replace(",", "=2C")
     first = f"n={user},r={nonce}"
     answer = yield f"{_NO_BINDING}{first}".encode()
@@ -138,6 +124,16 @@ def _scram(credentials: Credentials, nonce: str, hash_name: str) -> Exchange:
     expected = hmac.digest(hmac.digest(salted, b"Server Key", hash_name), signed, hash_name)
     if not hmac.compare_digest(_bytes(_fields(answer), "v"), expected):
         raise SaslError("the server does not know the password")
+
+
+MECHANISMS: Final[Mapping[str, Callable[[Credentials, str], Exchange]]] = MappingProxyType(
+    {
+        "PLAIN": _plain,
+        "SCRAM-SHA-256": partial(_scram, "sha256"),
+        "SCRAM-SHA-512": partial(_scram, "sha512"),
+    }
+)
+"""The mechanisms by Kafka's names; each takes a nonce that no other exchange has."""
 
 
 def _fields(message: bytes) -> dict[str, str]:

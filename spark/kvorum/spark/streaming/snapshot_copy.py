@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.spark.streaming.connection import Address, Connection
-from kvorum.spark.streaming.leader_log import check_error, latest_snapshot
+from kvorum.spark.streaming.leader_log import check_error, latest_snapshot, only
 from kvorum.spark.streaming.quorum_client import (
     LeaderHint,
     QuorumClient,
@@ -69,10 +69,7 @@ def _fetch_chunk(
             return None
         endpoints = {node.node_id: Address(node.host, node.port) for node in answer.node_endpoints}
         check_error(client, "FetchSnapshot", answer.error_code)
-        partitions = [partition for topic in answer.topics for partition in topic.partitions]
-        if len(partitions) != 1:
-            raise UnusableAnswerError(f"an answer with {len(partitions)} partitions")
-        data = partitions[0]
+        data = only([partition for topic in answer.topics for partition in topic.partitions])
         leader = data.current_leader
         if data.maybe_current_leader is not None:
             endpoint = endpoints.get(leader.leader_id)
