@@ -56,17 +56,14 @@ def evaluate(function: RecordFunction, arrays: Sequence[ArrowArray]) -> ArrowArr
             f"{function.name}({wanted}[, mode]) got {len(arrays)} arguments"
         )
     for name, array in zip(function.arguments, arrays, strict=False):
-        _check_binary(function, name, array.type)
+        kind = array.type
+        is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        if not is_binary and not pa.types.is_null(kind):
+            raise FunctionArgumentError(f"{function.name}: {name} must be BINARY, not {kind}")
     rows: Iterable[Row | None] = map(function.row, *(array.to_pylist() for array in arrays[:count]))
     if len(arrays) > count:
         rows = _checked(function, rows, arrays[count])
     return pa.array(rows, type=struct_of(function.columns), size=len(arrays[0]))
-
-
-def _check_binary(function: RecordFunction, name: str, found: pa.DataType) -> None:
-    is_binary = pa.types.is_binary(found) or pa.types.is_large_binary(found)
-    if not is_binary and not pa.types.is_null(found):
-        raise FunctionArgumentError(f"{function.name}: {name} must be BINARY, not {found}")
 
 
 def _checked(

@@ -38,9 +38,16 @@ def coordinator_function(
         row: Row = {"is_tombstone": value is None}
         record: dict[str, Json] = {}
         try:
-            _decode_key(topic, key, row, record)
+            if key is None:
+                raise DamagedRecordError("the record has no key")
+            row["type_id"] = topic.type_id(key)
+            of_key = topic.decode_key(key)
+            row |= {"type": of_key.type, "key_json": json_text(of_key.fields)}
+            record["key"] = of_key.fields
             if value is not None:
-                _decode_value(topic, value, row, record)
+                of_value = topic.decode_value(row["type_id"], value)
+                row |= {"value_version": of_value.version, "value_json": json_text(of_value.fields)}
+                record["value"] = of_value.fields
         except InternalTopicError as error:
             row["error"] = str(error)
         if "type" in row:
@@ -49,22 +56,3 @@ def coordinator_function(
 
     all_columns = (*FIRST_COLUMNS, *columns, *LAST_COLUMNS)
     return RecordFunction(name, ("key", "value"), all_columns, row_of)
-
-
-def _decode_key(
-    topic: CoordinatorTopic, data: bytes | None, row: Row, record: dict[str, Json]
-) -> None:
-    if data is None:
-        raise DamagedRecordError("the record has no key")
-    row["type_id"] = topic.type_id(data)
-    key = topic.decode_key(data)
-    row["type"] = key.type
-    row["key_json"] = json_text(key.fields)
-    record["key"] = key.fields
-
-
-def _decode_value(topic: CoordinatorTopic, data: bytes, row: Row, record: dict[str, Json]) -> None:
-    value = topic.decode_value(row["type_id"], data)
-    row["value_version"] = value.version
-    row["value_json"] = json_text(value.fields)
-    record["value"] = value.fields

@@ -3,8 +3,7 @@
 Each method here may return True ("may match") for any reason, and False only with certainty.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from kvorum.spark.columnar.record_places import RecordPlaces
 from kvorum.spark.columnar.varints import Flags
@@ -18,13 +17,11 @@ from kvorum.spark.conditions import (
 )
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.log_source.columns import FILE_VALUES
-from kvorum.spark.log_source.record_columns import ALWAYS_NULL, BATCH_VALUES, MESSAGE_VALUES
+from kvorum.spark.log_source.record_columns import ENTRY_VALUES, NEVER_OF_MESSAGES
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import NO_SEQUENCE
 from kvorum.wire.records.legacy import Entry, LegacyMessage
-
-E = TypeVar("E")
 
 COLUMN_KINDS: Final = ColumnKinds(
     numbers=frozenset(
@@ -75,7 +72,7 @@ class LogFilter(NamedTuple):
         }
         if not all_may_match(wanted, bounds):
             return False
-        return self._admits_sequence(batch) and self._admits_header(batch, BATCH_VALUES)
+        return self._admits_sequence(batch) and self._admits_header(batch)
 
     def _admits_sequence(self, batch: RecordBatch) -> bool:
         sequences = self.conditions.get("sequence")
@@ -87,12 +84,12 @@ class LogFilter(NamedTuple):
         # After the highest number the sequence begins again.
         return last < first or sequences.may_match(first, last)
 
-    def _admits_header(self, entry: E, values: Mapping[str, Callable[[E], Any]]) -> bool:
+    def _admits_header(self, entry: Entry) -> bool:
         try:
             return all(
-                condition.matches(values[name](entry))
+                condition.matches(ENTRY_VALUES[name](entry))
                 for name, condition in self.conditions.items()
-                if name in values
+                if name in ENTRY_VALUES
             )
         except WireError:
             # Reading the batch says what is wrong.
@@ -100,14 +97,14 @@ class LogFilter(NamedTuple):
 
     def _admits_message(self, message: LegacyMessage) -> bool:
         """Return whether a message of format 0 or 1 may hold a row that Spark keeps."""
-        if not ALWAYS_NULL.isdisjoint(self.conditions):
+        if not NEVER_OF_MESSAGES.isdisjoint(self.conditions):
             return False
         if not message.magic and "timestamp" in self.conditions:
             return False
         # The first offset that it wraps is not in its header.
         if not all_may_match(self.conditions, {"offset": (None, message.last_offset)}):
             return False
-        return self._admits_header(message, MESSAGE_VALUES)
+        return self._admits_header(message)
 
     def matching(self, places: RecordPlaces) -> Flags:
         """Return which records may be rows that Spark keeps."""

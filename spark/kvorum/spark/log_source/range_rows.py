@@ -24,12 +24,12 @@ from kvorum.spark.files.range_reader import read_entries
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.log_source.columns import DAMAGE, FILE_VALUES, types_of
 from kvorum.spark.log_source.filters import NO_FILTER, LogFilter
-from kvorum.spark.log_source.record_columns import batches_of, columns_of, messages_of
+from kvorum.spark.log_source.record_columns import RecordColumns
 from kvorum.spark.log_source.transactions import TransactionOutcomes
 from kvorum.wire.errors import CorruptBatchError, WireError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import COMPRESSION_MASK
-from kvorum.wire.records.legacy import Entry
+from kvorum.wire.records.legacy import Entry, LegacyMessage
 
 HEADERS: Final = "headers"
 RUN_RECORDS_MAX: Final = 16_384
@@ -89,9 +89,9 @@ def _runs(
 
 def _places_of(run: Sequence[Entry]) -> RecordPlaces:
     """Return where the records are; `WireError` where one of the entries cannot be read."""
-    batches = batches_of(run)
+    batches = [entry for entry in run if isinstance(entry, RecordBatch)]
     if not batches:
-        return place_messages(messages_of(run))
+        return place_messages([entry for entry in run if isinstance(entry, LegacyMessage)])
     found = find_records(block_of(batches))
     placed = None if found is None else place_records(found)
     if placed is None:
@@ -165,7 +165,7 @@ class _RowMaker:
     def _values(
         self, run: Sequence[Entry], places: RecordPlaces, columns: Iterable[str]
     ) -> dict[str, Array]:
-        found = columns_of(self._file, run, places, self._outcomes)
+        found = RecordColumns(self._file, run, places, self._outcomes)
         return {name: found.column(name) for name in columns}
 
     def _damage(self, entry: Entry, reason: str) -> Damage:

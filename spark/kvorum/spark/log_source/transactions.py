@@ -8,6 +8,7 @@ the end of the log.
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -134,11 +135,8 @@ class TransactionOutcomes:
 
     def _in_file(self, file: LogFile, position: int, end: int | None = None) -> Iterator[_Seen]:
         """Yield the transactional batches of a file from `position` up to `end`, or its end."""
-        opened = self._files.open(file.path)
-        try:
+        with closing(self._files.open(file.path)) as opened:
             yield from self._in_window(FileWindow(opened, end=end or opened.size), position)
-        finally:
-            opened.close()
 
     def _in_window(self, window: FileWindow, position: int) -> Iterator[_Seen]:
         last_offset = self._unit.start.offset

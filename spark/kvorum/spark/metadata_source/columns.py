@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from kvorum.spark.arrow_types import INT, INTS, LONG, TEXT, TIMESTAMP
 from kvorum.spark.columnar.body_columns import BodyColumn
+from kvorum.spark.files.find import LogFile
 from kvorum.spark.metadata_source.record_types import NUMBERS, SUBJECT_FIELDS, message_classes
 from kvorum.spark.metadata_source.struct_types import struct_type
 from kvorum.spark.source_options import known_names
@@ -91,3 +92,13 @@ def columns_named(names: Iterable[str]) -> tuple[Column, ...]:
 def types_of(columns: Iterable[Column]) -> dict[str, Any]:
     """Return the types of columns by name, in their order."""
     return {column.name: column.type for column in columns}
+
+
+def file_values(file: LogFile) -> dict[str, str | int | None]:
+    """Return the columns that are the same for all records of a file."""
+    return {
+        "path": file.path,
+        "cluster_id": file.cluster_id,
+        "node_id": file.node_id,
+        "file_kind": file.kind.value,
+    }

@@ -13,6 +13,7 @@ from kvorum.spark.columnar.record_places import have_one_of
 from kvorum.spark.columnar.varints import Flags, Ints
 from kvorum.spark.conditions import ColumnKinds, Conditions, all_match, offsets_may_match
 from kvorum.spark.files.ranges import FileRange
+from kvorum.spark.metadata_source.columns import file_values
 from kvorum.spark.metadata_source.record_types import CONTROL, CONTROL_NAMES, METADATA, NUMBERS
 from kvorum.wire.uuid_text import uuid_from_text
 
@@ -39,13 +40,7 @@ class RowFilter(NamedTuple):
 
     def admits_range(self, unit: FileRange) -> bool:
         """Return whether a range may hold a row that Spark keeps."""
-        file = unit.file
-        facts = {
-            "path": file.path,
-            "cluster_id": file.cluster_id,
-            "node_id": file.node_id,
-            "file_kind": file.kind.value,
-        }
+        facts = file_values(unit.file)
         return all_match(self.conditions, facts) and offsets_may_match(self.conditions, unit)
 
     @property

@@ -47,12 +47,6 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
     )
 
 
-def is_schema_chosen(options: Mapping[str, str]) -> bool:
-    """Return whether options say which columns the table has."""
-    names = {name.lower() for name in options}
-    return not {"columns", "json", "structs"}.isdisjoint(names)
-
-
 def wanted_columns(options: Mapping[str, str]) -> tuple[Column, ...]:
     """Return the columns that the options of a table or a stream ask for; `OptionError`."""
     given = {name.lower(): value for name, value in options.items()}
@@ -81,7 +75,8 @@ def chosen_columns(
     """
     columns = columns_named(name for name, _ in schema)
     demand_types(schema, types_of(columns))
-    if is_schema_chosen(options) and set(columns) != set(wanted_columns(options)):
+    is_schema_chosen = any(name.lower() in {"columns", "json", "structs"} for name in options)
+    if is_schema_chosen and set(columns) != set(wanted_columns(options)):
         raise OptionError(
             "the schema contradicts the options 'columns', 'json' or 'structs': give one of them"
         )

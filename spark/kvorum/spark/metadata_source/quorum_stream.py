@@ -4,6 +4,7 @@ One task reads a snapshot, or some of the offsets of the log; each finds the lea
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -20,7 +21,7 @@ from kvorum.spark.metadata_source.columns import Column
 from kvorum.spark.metadata_source.filters import NO_FILTER
 from kvorum.spark.metadata_source.range_rows import Query, arrow_rows
 from kvorum.spark.streaming.leader_log import read_log
-from kvorum.spark.streaming.options import QuorumOptions, StreamOptions
+from kvorum.spark.streaming.options import StreamOptions
 from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan
 from kvorum.spark.streaming.quorum_planner import QuorumOffset, QuorumPlanner
 from kvorum.spark.streaming.snapshot_copy import copy_snapshot
@@ -58,7 +59,7 @@ class QuorumStreamReader(DataSourceStreamReader):
     """
 
     def __init__(
-        self, options: StreamOptions, quorum: QuorumOptions, columns: tuple[Column, ...]
+        self, options: StreamOptions, quorum: QuorumPlan, columns: tuple[Column, ...]
     ) -> None:
         self._options = options
         self._quorum = quorum
@@ -127,16 +128,8 @@ class QuorumStreamReader(DataSourceStreamReader):
     def _planning(self, cluster_id: str | None = None) -> QuorumPlanner:
         """Return the planner, for a cluster that the checkpoint names, if it does."""
         if self._client is None or self._planner is None:
-            quorum = self._quorum
-            plan = QuorumPlan(
-                addresses=quorum.controllers,
-                leader=None,
-                leader_epoch=0,
-                retry_timeout_s=quorum.retry_timeout_s,
-                cluster_id=cluster_id or quorum.cluster_id,
-                security=quorum.security,
-            )
-            self._client = QuorumClient(plan)
+            plan = self._quorum
+            self._client = QuorumClient(plan._replace(cluster_id=cluster_id or plan.cluster_id))
             self._planner = QuorumPlanner(self._client, offsets_max=self._options.offsets_max)
         return self._planner
 
@@ -150,12 +143,9 @@ def _log_rows(partition: LogPartition, query: Query) -> Iterator[pa.RecordBatch]
     plan = partition.plan
     path = _path(plan)
     file = LogFile(path, FileKind.SEGMENT, None, 0, 0, cluster_id=plan.cluster_id)
-    client = QuorumClient(plan)
-    try:
+    with closing(QuorumClient(plan)) as client:
         batches = read_log(client, partition.start, partition.end_offset, path=path)
         yield from arrow_rows(file, batches, query)
-    finally:
-        client.close()
 
 
 def _snapshot_rows(partition: SnapshotPartition, query: Query) -> Iterator[pa.RecordBatch]:
@@ -172,11 +162,8 @@ def _snapshot_batches(
     plan: QuorumPlan, snapshot: OffsetAndEpoch, file: LogFile, folder: Path
 ) -> Iterator[BatchOrDamage]:
     copy = folder / "snapshot"
-    client = QuorumClient(plan)
-    try:
+    with closing(QuorumClient(plan)) as client:
         is_there = copy_snapshot(client, snapshot, copy)
-    finally:
-        client.close()
     if not is_there:
         reason = "the controllers have no such snapshot any more"
         yield Damage(DamageKind.DELETED, file.path, 0, 0, None, reason)

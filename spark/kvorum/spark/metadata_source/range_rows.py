@@ -26,7 +26,15 @@ from kvorum.spark.files.damage import Damage, Mode, admit
 from kvorum.spark.files.find import LogFile
 from kvorum.spark.files.range_reader import BlockOrDamage, chosen_blocks, read_blocks
 from kvorum.spark.files.ranges import FileRange
-from kvorum.spark.metadata_source.columns import COLUMNS, DAMAGE, JSON, Column, Origin, types_of
+from kvorum.spark.metadata_source.columns import (
+    COLUMNS,
+    DAMAGE,
+    JSON,
+    Column,
+    Origin,
+    file_values,
+    types_of,
+)
 from kvorum.spark.metadata_source.decoded_rows import decoded_rows
 from kvorum.spark.metadata_source.filters import BODY_COLUMNS, BatchFilter, RowFilter
 from kvorum.spark.metadata_source.record_types import METADATA, NAMES, NUMBERS
@@ -95,7 +103,7 @@ class _RowReader:
         self._columns = query.columns
         self._filter = query.row_filter
         self._batch_filter = BatchFilter(query.row_filter)
-        self._of_file = _constants(file)
+        self._of_file = file_values(file)
         self._known_repeated: dict[str, Any] = {}
         self._schema = arrow_schema(types_of(query.columns))
         self._wanted = frozenset(column.name for column in query.columns)
@@ -266,15 +274,6 @@ class _RowReader:
 
 
 _OF_HEADERS: Final = frozenset({Origin.FILE, Origin.DAMAGE, Origin.BATCH})
-
-
-def _constants(file: LogFile) -> dict[str, str | int | None]:
-    return {
-        "path": file.path,
-        "cluster_id": file.cluster_id,
-        "node_id": file.node_id,
-        "file_kind": file.kind.value,
-    }
 
 
 def _offsets_of(block: BatchBlock) -> Ints:
