@@ -4,6 +4,7 @@ This module needs the library construct, which the check itself does not.
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -58,16 +59,13 @@ def explain(path: Path, position: int) -> Explanation:
     layout = layout_of(path.name)
     if layout is None:
         raise UnknownLayoutError(f"{path}: no layout has such a name")
-    file = LocalFiles().open(str(path))
-    try:
+    with closing(LocalFiles().open(str(path))) as file:
         window = FileWindow(file, end=file.size)
         if not 0 <= position < max(window.end, 1):
             raise UnknownLayoutError(f"{path}: byte {position} of {window.end} bytes")
         if layout.form is FileForm.LOG:
             return _log_entry(window, position)
         return _small_file(layout, bytes(window.at(0, window.end)), position)
-    finally:
-        file.close()
 
 
 def _small_file(layout: FileLayout, data: bytes, position: int) -> Explanation:

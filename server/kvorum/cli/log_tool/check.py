@@ -72,7 +72,7 @@ def _print_text(report: Report) -> None:
             print(f"  {finding.rule.meaning}. {finding.rule.advice}.")
         if finding.is_damage and finding.position is not None:
             print(f"  Its bytes: kvorum log check --explain '{finding.file}@{finding.position}'")
-    counts = Counter(file.verdict for file in report.files)
+    counts = Counter(report.files.values())
     parts = [
         f"{count} {verdict.value}"
         for verdict, count in sorted(counts.items(), key=lambda item: item[0].value)
@@ -83,21 +83,12 @@ def _print_text(report: Report) -> None:
 def _print_json(report: Report) -> None:
     for finding in report.findings:
         print(json.dumps(_finding_object(finding)))
-    for file in report.files:
-        count = sum(finding.file == file.file for finding in report.findings)
-        print(
-            json.dumps(
-                {
-                    "type": "file",
-                    "file": str(file.file),
-                    "verdict": file.verdict.value,
-                    "findings": count,
-                }
-            )
-        )
+    by_file = Counter(finding.file for finding in report.findings)
+    for file, verdict in report.files.items():
+        found = {"type": "file", "file": str(file), "verdict": verdict.value}
+        print(json.dumps({**found, "findings": by_file[file]}))
     counts = Counter(finding.severity for finding in report.findings)
-    overall: dict[str, object] = {"type": "overall", "verdict": report.verdict.value}
-    overall["files"] = len(report.files)
+    overall = {"type": "overall", "verdict": report.verdict.value, "files": len(report.files)}
     overall |= {severity.value.replace(" ", "_"): counts[severity] for severity in Severity}
     print(json.dumps(overall))
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, TextIO
 
 from kvorum.inspection.reading import Tell, no_report
 
@@ -16,26 +16,10 @@ _MIB: Final = 1 << 20
 _CLEARED: Final = "\r\033[K"
 
 
-class Console(Protocol):
-    """The stream that the line goes to."""
-
-    def isatty(self) -> bool:
-        """Return whether someone may be looking."""
-        ...
-
-    def write(self, text: str, /) -> object:
-        """Write text."""
-        ...
-
-    def flush(self) -> object:
-        """Let it be seen."""
-        ...
-
-
 class Progress:
     """The bytes that were read so far, in the order in which files are read."""
 
-    def __init__(self, console: Console, clock: Callable[[], float]) -> None:
+    def __init__(self, console: TextIO, clock: Callable[[], float]) -> None:
         self._console = console
         self._clock = clock
         self._next = clock() + FIRST_S
@@ -67,12 +51,12 @@ class Progress:
 
 
 @contextmanager
-def progress(console: Console | None = None) -> Generator[Tell]:
+def progress(console: TextIO | None = None) -> Generator[Tell]:
     """Give the function that takes in the progress; it writes nothing unless to a terminal.
 
     Without a `console` the line goes to standard error.
     """
-    chosen: Console = sys.stderr if console is None else console
+    chosen = sys.stderr if console is None else console
     if not chosen.isatty():
         yield no_report
         return

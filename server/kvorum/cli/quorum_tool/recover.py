@@ -17,14 +17,9 @@ from typing import NamedTuple
 from kvorum.inspection.recovery.choice import check_belong_together
 from kvorum.inspection.recovery.forecast import Forecast, Loss
 from kvorum.inspection.recovery.plan import RecoveryOptions, RecoveryPlan, plan_recovery
-from kvorum.inspection.recovery.record import Operator, RecoveryRecord
+from kvorum.inspection.recovery.record import Operator
 from kvorum.inspection.recovery.survivor import RecoveryRefusedError, Survivor, read_survivor
-from kvorum.inspection.recovery.writing import (
-    complete,
-    done_recovery,
-    interrupted_recovery,
-    recover,
-)
+from kvorum.inspection.recovery.writing import complete, lasting_recovery, recover
 from kvorum.metadata.config_definitions import QuorumVoterEntry
 from kvorum.node.config import NodeConfig, load_properties
 from kvorum.node.version import VERSION
@@ -37,7 +32,6 @@ from kvorum.storage.small_files.directory_lock import lock_directory
 from kvorum.wire.uuid_text import uuid_to_text
 
 _OK = 0
-_DRY_RUN = "Dry run: nothing was written. --execute does it."
 _LABEL_WIDTH = 15
 
 
@@ -67,46 +61,35 @@ def run_recover(arguments: argparse.Namespace, words: Sequence[str]) -> int:
         check_belong_together(survivors)
         if _is_settled(survivors, files, is_executing=arguments.execute):
             return _OK
-        _recover(survivors, _options(arguments, named), arguments, words, files)
+        plan = plan_recovery(survivors, _options(arguments, named))
+        _print_plan(plan)
+        if arguments.execute:
+            now = time.time()
+            record = recover(plan, _operator(words, now), files, now_ms=int(now * 1000))
+            print(f"Written. The record is {record.path}")
+        _print_entry("Afterwards", _afterwards_texts(plan.chosen, plan.voter))
+        if not arguments.execute:
+            print("Dry run: nothing was written. --execute does it.")
     return _OK
-
-
-def _recover(
-    survivors: Sequence[Survivor],
-    options: RecoveryOptions,
-    arguments: argparse.Namespace,
-    words: Sequence[str],
-    files: FileSystem,
-) -> None:
-    plan = plan_recovery(survivors, options)
-    _print(plan_lines(plan))
-    if not arguments.execute:
-        _print(afterwards_lines(plan.chosen, plan.voter))
-        print(_DRY_RUN)
-        return
-    now = time.time()
-    record = recover(plan, _operator(words, now), files, now_ms=int(now * 1000))
-    print(f"Written. The record is {record.path}")
-    _print(afterwards_lines(plan.chosen, plan.voter))
 
 
 def _is_settled(survivors: Iterable[Survivor], files: FileSystem, *, is_executing: bool) -> bool:
     """Return whether an earlier recovery is done, or was interrupted and has been completed."""
     for survivor in survivors:
-        record = done_recovery(survivor, files)
-        if record is not None:
-            print(done_line(survivor, record))
-            return True
-        record = interrupted_recovery(survivor, files)
+        record = lasting_recovery(survivor, files)
         if record is None:
             continue
-        if is_executing:
+        if record.is_done:
+            print(
+                f"Node {survivor.key.id} ({survivor.directory}) was recovered at {record.time} and "
+                f"is the only voter: there is nothing to do. See {record.path}"
+            )
+        elif is_executing:
             complete(survivor, record, files)
             print(
                 f"Completed the interrupted recovery of {record.time}. The record is {record.path}"
             )
-            voter = survivor.voters.voters[0]
-            _print(afterwards_lines(survivor, voter))
+            _print_entry("Afterwards", _afterwards_texts(survivor, survivor.voters.voters[0]))
         else:
             print(
                 f"The recovery of {record.time} was interrupted after node {survivor.key.id} had "
@@ -114,11 +97,6 @@ def _is_settled(survivors: Iterable[Survivor], files: FileSystem, *, is_executin
             )
         return True
     return False
-
-
-def _print(lines: Iterator[str]) -> None:
-    for line in lines:
-        print(line)
 
 
 def _lock(directory: Path, files: FileSystem, locks: ExitStack) -> None:
@@ -184,21 +162,20 @@ def _operator(words: Sequence[str], now: float) -> Operator:
     )
 
 
-def plan_lines(plan: RecoveryPlan) -> Iterator[str]:
-    """Yield the lines about a plan."""
+def _print_plan(plan: RecoveryPlan) -> None:
     chosen = plan.chosen
-    yield from _entry("Cluster", [f"{chosen.cluster_id}, kraft.version {chosen.kraft_version}"])
-    yield from _entry("Survivors", [_survivor_text(one) for one in plan.survivors])
-    yield from _entry("Recovered from", [f"node {chosen.key.id}, {chosen.directory}"])
-    yield from _entry("Its voters", _voters_texts(chosen))
-    yield from _entry("Kept", _kept_texts(plan.forecast))
-    yield from _entry("Committed", _committed_texts(plan.forecast))
-    yield from _entry("Lost", _lost_texts(plan.forecast))
-    yield from _entry("To be written", _written_texts(plan))
+    _print_entry("Cluster", [f"{chosen.cluster_id}, kraft.version {chosen.kraft_version}"])
+    _print_entry("Survivors", [_survivor_text(one) for one in plan.survivors])
+    _print_entry("Recovered from", [f"node {chosen.key.id}, {chosen.directory}"])
+    _print_entry("Its voters", _voters_texts(chosen))
+    _print_entry("Kept", _kept_texts(plan.forecast))
+    _print_entry("Committed", _committed_texts(plan.forecast))
+    _print_entry("Lost", _lost_texts(plan.forecast))
+    _print_entry("To be written", _written_texts(plan))
 
 
-def afterwards_lines(survivor: Survivor, voter: Voter) -> Iterator[str]:
-    """Yield the lines about what the operator has to do after the recovery."""
+def _afterwards_texts(survivor: Survivor, voter: Voter) -> list[str]:
+    """Return the steps that the operator has to take after the recovery."""
     node_id = survivor.key.id
     texts = ["never start the lost controllers with their old directories: they would elect again"]
     if survivor.kraft_version == 0:
@@ -217,21 +194,13 @@ def afterwards_lines(survivor: Survivor, voter: Voter) -> Iterator[str]:
         f"   kafka-storage format -t {survivor.cluster_id} --no-initial-controllers -c FILE",
         "start them, and add one after the other: kafka-metadata-quorum add-controller",
     ]
-    yield from _entry("Afterwards", texts)
+    return texts
 
 
-def done_line(survivor: Survivor, record: RecoveryRecord) -> str:
-    """Return the line about a recovery that is done already."""
-    return (
-        f"Node {survivor.key.id} ({survivor.directory}) was recovered at {record.time} and is the "
-        f"only voter: there is nothing to do. See {record.path}"
-    )
-
-
-def _entry(label: str, texts: Iterable[str]) -> Iterator[str]:
+def _print_entry(label: str, texts: Iterable[str]) -> None:
     head = f"{label}:"
     for text in texts:
-        yield f"{head:<{_LABEL_WIDTH}} {text}"
+        print(f"{head:<{_LABEL_WIDTH}} {text}")
         head = ""
 
 

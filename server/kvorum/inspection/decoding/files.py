@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -35,8 +36,9 @@ from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 from kvorum.wire.records.legacy import Entry, LegacyMessage
 
 Contents: TypeAlias = Callable[[bytes | None, bytes | None], dict[str, Json]]
-"""Returns what stands for a record's key and value."""
+"""Returns what stands for a record's key and value; raises one of `_CONTENT_ERRORS`."""
 
+_CONTENT_ERRORS: Final = (WireError, MetadataError, InternalTopicError)
 _REMOTE_LOG_METADATA: Final = "__remote_log_metadata"
 _CONTROL_CHARACTER: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _BINARY: Final = "\0"
@@ -44,30 +46,7 @@ LOG_APPEND_TIME = "LogAppendTime"
 CREATE_TIME = "CreateTime"
 
 
-def contents_of(topic: str | None) -> Contents:
-    """Return the decoder of a topic's records; a user's topic has text or bytes."""
-    if topic == CLUSTER_METADATA_TOPIC:
-        return _metadata
-    if topic == _REMOTE_LOG_METADATA:
-        return _remote_log_metadata
-    coordinator = _COORDINATORS.get(topic or "")
-    return _plain if coordinator is None else _coordinator(coordinator)
-
-
-def control_contents(record: Record) -> dict[str, Json]:
-    """Return a control record's type and message."""
-    try:
-        control = decode_control_record(record)
-    except WireError as error:
-        return _unreadable(record.key, record.value, error)
-    return {
-        "controlType": control.type.name,
-        "version": control.version,
-        "data": to_json(control.message, control.version),
-    }
-
-
-def bytes_json(data: bytes | None) -> Json:
+def _bytes_json(data: bytes | None) -> Json:
     """Return bytes as text where they are text, else as an object with their base64."""
     if data is None:
         return None
@@ -81,62 +60,64 @@ def bytes_json(data: bytes | None) -> Json:
 
 
 def _plain(key: bytes | None, value: bytes | None) -> dict[str, Json]:
-    return {"key": bytes_json(key), "value": bytes_json(value)}
+    return {"key": _bytes_json(key), "value": _bytes_json(value)}
 
 
-def _unreadable(key: bytes | None, value: bytes | None, error: Exception) -> dict[str, Json]:
-    return {**_plain(key, value), "problem": str(error)}
-
-
-def _metadata(key: bytes | None, value: bytes | None) -> dict[str, Json]:
-    try:
-        message, version = decode_record(value or b"")
-    except (WireError, MetadataError) as error:
-        return _unreadable(key, value, error)
+def _metadata(_: bytes | None, value: bytes | None) -> dict[str, Json]:
+    message, version = decode_record(value or b"")
     name = record_type_name(type(message))
     return {"recordType": name, "version": version, "data": to_json(message, version)}
 
 
-def _remote_log_metadata(key: bytes | None, value: bytes | None) -> dict[str, Json]:
-    try:
-        found = decode_remote_log_record(value or b"")
-    except (WireError, InternalTopicError) as error:
-        return _unreadable(key, value, error)
+def _remote_log_metadata(_: bytes | None, value: bytes | None) -> dict[str, Json]:
+    found = decode_remote_log_record(value or b"")
     return {"recordType": found.type, "version": found.version, "data": found.fields}
 
 
-def _coordinator(topic: CoordinatorTopic) -> Contents:
-    def contents(key: bytes | None, value: bytes | None) -> dict[str, Json]:
-        try:
-            known = topic.decode_key(key or b"")
-            found = None if value is None else topic.decode_value(known.type_id, value)
-        except (WireError, InternalTopicError) as error:
-            return _unreadable(key, value, error)
-        return {
-            "recordType": known.type,
-            "key": known.fields,
-            "value": None if found is None else found.fields,
-            "version": None if found is None else found.version,
-        }
-
-    return contents
+def _coordinator(
+    topic: CoordinatorTopic, key: bytes | None, value: bytes | None
+) -> dict[str, Json]:
+    known = topic.decode_key(key or b"")
+    found = None if value is None else topic.decode_value(known.type_id, value)
+    return {
+        "recordType": known.type,
+        "key": known.fields,
+        "value": None if found is None else found.fields,
+        "version": None if found is None else found.version,
+    }
 
 
-_COORDINATORS: Final[Mapping[str, CoordinatorTopic]] = MappingProxyType(
-    {topic.name: topic for topic in (CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE)}
+_CONTENTS: Final[Mapping[str, Contents]] = MappingProxyType(
+    {
+        CLUSTER_METADATA_TOPIC: _metadata,
+        _REMOTE_LOG_METADATA: _remote_log_metadata,
+        CONSUMER_OFFSETS.name: partial(_coordinator, CONSUMER_OFFSETS),
+        TRANSACTION_STATE.name: partial(_coordinator, TRANSACTION_STATE),
+        SHARE_GROUP_STATE.name: partial(_coordinator, SHARE_GROUP_STATE),
+    }
 )
+"""The decoders of records by their topic; all other topics have text or bytes."""
+
+
+def _control(record: Record) -> dict[str, Json]:
+    control = decode_control_record(record)
+    return {
+        "controlType": control.type.name,
+        "version": control.version,
+        "data": to_json(control.message, control.version),
+    }
 
 
 class UnknownFileError(Exception):
     """A file of none of the kinds that Kafka writes into a log directory; one line of text."""
 
 
-def log_objects(path: Path, name: str, topic: str | None, tell: Tell) -> Iterator[dict[str, Json]]:
+def _log_objects(path: Path, name: str, topic: str | None, tell: Tell) -> Iterator[dict[str, Json]]:
     """Yield an object for each batch, each of its records, and each damage between batches.
 
     The file is read as if it had the name `name`. Raises OSError and `UnknownFileError`.
     """
-    contents = contents_of(topic)
+    contents = _CONTENTS.get(topic or "", _plain)
     units = units_of_file(path, name)
     if not units:
         raise UnknownFileError(f"{path}: the name does not begin with an offset in 20 digits")
@@ -150,13 +131,9 @@ def log_objects(path: Path, name: str, topic: str | None, tell: Tell) -> Iterato
                     "offset": item.first_offset,
                     "problem": item.text,
                 }
-            else:
-                yield _entry_object(item)
-                yield from _records(item, contents)
-
-
-def _entry_object(entry: Entry) -> dict[str, Json]:
-    return _batch_object(entry) if isinstance(entry, RecordBatch) else _message_object(entry)
+                continue
+            yield _batch_object(item) if isinstance(item, RecordBatch) else _message_object(item)
+            yield from _records(item, contents)
 
 
 def _batch_object(batch: RecordBatch) -> dict[str, Json]:
@@ -219,15 +196,16 @@ def _record_object(
         "offset": record.offset,
         "timestamp": record.timestamp,
     }
-    if isinstance(record, LegacyMessage):
-        return {**found, **contents(record.key, record.value)}
-    if record.headers:
+    if isinstance(record, Record) and record.headers:
         found["headers"] = [
-            {"key": key, "value": bytes_json(value)} for key, value in record.headers
+            {"key": key, "value": _bytes_json(value)} for key, value in record.headers
         ]
-    if is_control:
-        return {**found, **control_contents(record)}
-    return {**found, **contents(record.key, record.value)}
+    try:
+        if is_control and isinstance(record, Record):
+            return found | _control(record)
+        return found | contents(record.key, record.value)
+    except _CONTENT_ERRORS as error:
+        return {**found, **_plain(record.key, record.value), "problem": str(error)}
 
 
 def files_below(path: Path) -> list[Path]:
@@ -254,17 +232,16 @@ def file_objects(
     if name.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)):
         is_snapshot = name.endswith(SNAPSHOT_SUFFIX)
         known = CLUSTER_METADATA_TOPIC if is_snapshot else _topic_of(path.absolute().parent)
-        yield from log_objects(path, name, topic or known, tell)
+        yield from _log_objects(path, name, topic or known, tell)
         return
     reader = reader_of(name)
     if reader is None:
         raise UnknownFileError(f"{path}: no file of a log directory has such a name")
     try:
         yield from reader(path)
-    except StorageError as error:
-        yield {"type": "damage", "position": 0, "problem": error.problem}
-    except ValueError as error:
-        yield {"type": "damage", "position": 0, "problem": str(error)}
+    except (StorageError, ValueError) as error:
+        problem = error.problem if isinstance(error, StorageError) else str(error)
+        yield {"type": "damage", "position": 0, "problem": problem}
 
 
 def _is_known(name: str) -> bool:

@@ -2,11 +2,19 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from kvorum.inspection.reading import OFFSET_ENTRY, TIME_ENTRY, offset_entries, time_entries
+from kvorum.inspection.reading import (
+    OFFSET_ENTRY,
+    TIME_ENTRY,
+    OffsetEntry,
+    TimeEntry,
+    offset_entries,
+    time_entries,
+)
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT, EpochCheckpoint
@@ -61,24 +69,18 @@ def _base_offset(path: Path) -> int:
     return parsed[0]
 
 
-def _offset_index(path: Path) -> Objects:
+def _index(
+    kind: str,
+    entries_of: Callable[[bytes, int], list[OffsetEntry] | list[TimeEntry]],
+    entry_size: int,
+    path: Path,
+) -> Objects:
     data = path.read_bytes()
-    for entry in offset_entries(data, _base_offset(path)):
-        yield {"type": "offsetIndexEntry", **entry._asdict()}
-    _demand_whole(path, len(data), OFFSET_ENTRY.size)
-
-
-def _time_index(path: Path) -> Objects:
-    data = path.read_bytes()
-    for entry in time_entries(data, _base_offset(path)):
-        yield {"type": "timeIndexEntry", **entry._asdict()}
-    _demand_whole(path, len(data), TIME_ENTRY.size)
-
-
-def _demand_whole(path: Path, size: int, entry_size: int) -> None:
-    if size % entry_size:
+    for entry in entries_of(data, _base_offset(path)):
+        yield {"type": kind, **entry._asdict()}
+    if len(data) % entry_size:
         raise CorruptFileError(
-            f"{size} bytes are no whole number of entries", file=path, advice=_NO_ADVICE
+            f"{len(data)} bytes are no whole number of entries", file=path, advice=_NO_ADVICE
         )
 
 
@@ -163,8 +165,8 @@ _BY_NAME: Final[Mapping[str, Reader]] = MappingProxyType(
 )
 _BY_SUFFIX: Final[Mapping[str, Reader]] = MappingProxyType(
     {
-        OFFSET_INDEX_SUFFIX: _offset_index,
-        TIME_INDEX_SUFFIX: _time_index,
+        OFFSET_INDEX_SUFFIX: partial(_index, "offsetIndexEntry", offset_entries, OFFSET_ENTRY.size),
+        TIME_INDEX_SUFFIX: partial(_index, "timeIndexEntry", time_entries, TIME_ENTRY.size),
         TRANSACTION_INDEX_SUFFIX: _transaction_index,
         PRODUCER_SNAPSHOT_SUFFIX: _producer_snapshot,
     }

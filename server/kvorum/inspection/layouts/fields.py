@@ -134,11 +134,7 @@ def sized_bytes(length: Layout, *, may_be_null: bool = True) -> Layout:
     )
 
 
-def _less_one(value: int, _: object) -> int:
-    return value - 1
-
-
-_COMPACT_LENGTH: Final = ExprAdapter(UNSIGNED_VARINT, _less_one, _not_written)
+_COMPACT_LENGTH: Final = ExprAdapter(UNSIGNED_VARINT, lambda value, _: value - 1, _not_written)
 COMPACT_STRING: Final = sized_bytes(_COMPACT_LENGTH, may_be_null=False)
 """A string of the flexible versions: its length plus one, and its bytes."""
 

@@ -38,26 +38,23 @@ PRODUCER_ENTRY: Final = named(
 """A producer's last batch, and where its open transaction began; -1 for what there is not."""
 
 
-def _problem_of_entry_version(entry: Container[Any]) -> str | None:
-    return None if entry.version == 0 else f"version {entry.version} instead of 0"
+def _version_rule(wanted: int) -> Layout:
+    return rule(
+        lambda read: (
+            None if read.version == wanted else f"version {read.version} instead of {wanted}"
+        )
+    )
 
 
 TRANSACTION_ENTRY: Final = named(
     version=Int16sb,
-    _version=rule(_problem_of_entry_version),
+    _version=_version_rule(0),
     producer_id=Int64sb,
     first_offset=Int64sb,
     last_offset=Int64sb,
     last_stable_offset=Int64sb,
 )
 """`.txnindex`: an aborted transaction; `last_offset` is that of its marker."""
-
-
-def _problem_of_version(snapshot: Container[Any]) -> str | None:
-    version = snapshot.version
-    return (
-        None if version == SNAPSHOT_VERSION else f"version {version} instead of {SNAPSHOT_VERSION}"
-    )
 
 
 def _problem_of_checksum(snapshot: Container[Any]) -> str | None:
@@ -69,7 +66,7 @@ def _problem_of_checksum(snapshot: Container[Any]) -> str | None:
 
 PRODUCER_SNAPSHOT: Final = named(
     version=Int16sb,
-    _version=rule(_problem_of_version),
+    _version=_version_rule(SNAPSHOT_VERSION),
     crc=Int32ub,
     _covered=Peek(GreedyBytes),
     _checksum=rule(_problem_of_checksum),

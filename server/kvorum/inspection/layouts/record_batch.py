@@ -164,11 +164,6 @@ def _problem_of_record_end(record: Container[Any]) -> str | None:
     return None
 
 
-def _problem_of_headers_count(record: Container[Any]) -> str | None:
-    count = record.headers_count
-    return f"{count} headers" if count < 0 else None
-
-
 HEADER: Final = named(key=sized_bytes(VARINT, may_be_null=False), value=sized_bytes(VARINT))
 
 RECORD: Final = named(
@@ -180,7 +175,9 @@ RECORD: Final = named(
     key=sized_bytes(VARINT),
     value=sized_bytes(VARINT),
     headers_count=VARINT,
-    _headers_count=rule(_problem_of_headers_count),
+    _headers_count=rule(
+        lambda record: f"{record.headers_count} headers" if record.headers_count < 0 else None
+    ),
     headers=Array(this.headers_count, HEADER),
     _end=HERE,
     _length=rule(_problem_of_record_end),

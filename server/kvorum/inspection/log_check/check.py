@@ -1,7 +1,7 @@
 """The check of files and directories: everything that is found, and the verdicts."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,19 +28,11 @@ class NothingToCheckError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class FileVerdict:
-    """The verdict on one file."""
-
-    file: Path
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """All findings, the verdict on each file, and the one on everything."""
 
     findings: tuple[Finding, ...]
-    files: tuple[FileVerdict, ...]
+    files: Mapping[Path, Verdict]
 
     @property
     def verdict(self) -> Verdict:
@@ -65,15 +57,10 @@ def check_paths(paths: Iterable[Path], *, tell: Tell = no_report) -> Report:
         else:
             raise NothingToCheckError(f"{path}: no such file or directory")
     check.replicas()
-    return _report(findings)
-
-
-def _report(findings: Findings) -> Report:
     by_file: dict[Path, list[Finding]] = {file: [] for file in findings.files}
     for finding in findings.all:
         by_file[finding.file].append(finding)
-    files = tuple(FileVerdict(file, _verdict_of(found)) for file, found in by_file.items())
-    return Report(findings.all, files)
+    return Report(findings.all, {file: _verdict_of(found) for file, found in by_file.items()})
 
 
 def _check_file(path: Path, findings: Findings) -> None:

@@ -50,7 +50,8 @@ class EpochCheck:
             return
         if not isinstance(entry, RecordBatch) or entry.partition_leader_epoch < 0:
             return
-        if self._is_not_stored_yet(self._entries, entry):
+        last = self._entries[-1] if self._entries else _EpochStart(-1, -1)
+        if entry.partition_leader_epoch > last.epoch and entry.base_offset > last.start_offset:
             self._note_later(self._path, self._entries, entry)
             return
         problem = self._problem(self._entries, entry)
@@ -61,10 +62,6 @@ class EpochCheck:
             self._findings.add(
                 Rule.EPOCHS, file, problem, position=entry.position, offset=entry.base_offset
             )
-
-    def _is_not_stored_yet(self, entries: list[_EpochStart], batch: RecordBatch) -> bool:
-        last = entries[-1] if entries else _EpochStart(-1, -1)
-        return batch.partition_leader_epoch > last.epoch and batch.base_offset > last.start_offset
 
     def _note_later(self, path: Path, entries: list[_EpochStart], batch: RecordBatch) -> None:
         """Go on as if the batch's epoch were stored: a running node stores it a little later."""

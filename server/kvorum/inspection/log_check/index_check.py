@@ -8,6 +8,7 @@ import struct
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -60,12 +61,11 @@ class SegmentBatches:
             # A message that wraps others has the offset of the last one only.
             first = self._last_offsets[-1] + 1 if self._last_offsets else self.base_offset
             timestamp = entry.timestamp
-        latest = self._latest_timestamps[-1] if self._latest_timestamps else -1
         self._positions.append(entry.position)
         self._base_offsets.append(first)
         self._last_offsets.append(entry.last_offset)
         self._max_timestamps.append(timestamp)
-        self._latest_timestamps.append(max(latest, timestamp))
+        self._latest_timestamps.append(max(self.latest_timestamp, timestamp))
 
     def note_damage(self, position: int) -> None:
         """Remember where the first damage is."""
@@ -200,19 +200,17 @@ def _has_record(batches: SegmentBatches, place: BatchPlace, timestamp: int, offs
 
     Most releases name the batch's last offset, some the record itself.
     """
-    file = LocalFiles().open(str(batches.path))
-    try:
+    with closing(LocalFiles().open(str(batches.path))) as file:
         window = FileWindow(file, end=file.size)
         size = int.from_bytes(window.at(place.position + 8, 4)) + 12
-        entry = next(read_entries(window.at(place.position, size)))
-        return any(
-            record.offset == offset and record.timestamp == timestamp
-            for record in entry.records(STORED_UNPACKED_BYTES_MAX)
-        )
-    except WireError:
-        return False
-    finally:
-        file.close()
+        try:
+            entry = next(read_entries(window.at(place.position, size)))
+            return any(
+                record.offset == offset and record.timestamp == timestamp
+                for record in entry.records(STORED_UNPACKED_BYTES_MAX)
+            )
+        except WireError:
+            return False
 
 
 def _is_behind_damage(batches: SegmentBatches, position: int) -> bool:

@@ -1,6 +1,7 @@
 """The files of a partition's directory by their roles, and small ones read whole."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -104,15 +105,13 @@ def is_partition_directory(path: Path) -> bool:
     except OSError:
         return True
     return META_PROPERTIES_FILE not in names and (
-        not names or any(_is_of_partition(file) for file in names)
-    )
-
-
-def _is_of_partition(name: str) -> bool:
-    return (
-        name in KNOWN_NAMES
-        or name.endswith(_NAMED_AFTER_OFFSETS)
-        or parse_snapshot_name(name) is not None
+        not names
+        or any(
+            file in KNOWN_NAMES
+            or file.endswith(_NAMED_AFTER_OFFSETS)
+            or parse_snapshot_name(file) is not None
+            for file in names
+        )
     )
 
 
@@ -132,11 +131,8 @@ def read_whole(path: Path, findings: Findings) -> bytes | None:
     """Return the bytes of a file; None, with a finding, where it cannot be read."""
     findings.note_file(path)
     try:
-        file = LocalFiles().open(str(path))
-        try:
+        with closing(LocalFiles().open(str(path))) as file:
             return file.read_at(0, min(file.size, SIZE_MAX)) if file.size else b""
-        finally:
-            file.close()
     except OSError as error:
         findings.unreadable(path, error)
         return None

@@ -1,6 +1,7 @@
 """A log's files, read by the rules of the Spark reader: entries, and what is wrong between."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
@@ -53,14 +54,11 @@ def plan_segments(files: PartitionFiles, findings: Findings) -> list[FileRange]:
 def read_unit(unit: FileRange, *, has_gaps: bool) -> Iterator[EntryOrDamage]:
     """Yield the sound entries of a file in order, and the damage between; raises OSError."""
     files = LocalFiles()
-    file = files.open(unit.file.path)
-    try:
+    with closing(files.open(unit.file.path)) as file:
         window = FileWindow(file, end=unit.file.size)
         traits = LogTraits(has_gaps=has_gaps, with_legacy=has_gaps)
         reader: EntryReader[Damage] = EntryReader(unit, window, files, traits)
         yield from reader.run()
-    finally:
-        file.close()
 
 
 def read_directory(directory: Path) -> Iterator[tuple[Path, EntryOrDamage]]:

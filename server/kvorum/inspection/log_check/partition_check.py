@@ -116,7 +116,13 @@ class _PartitionCheck:
     def _topic_id(self) -> bytes | None:
         path = self._files.named.get(PARTITION_METADATA)
         if path is None:
-            self._note_missing_topic_id()
+            if LEADER_EPOCH_CHECKPOINT in self._files.named:
+                self._findings.add(
+                    Rule.PARTITION_METADATA,
+                    self._files.directory / PARTITION_METADATA,
+                    "the file is missing, as in logs of releases before 2.8",
+                    severity=Severity.NOTE,
+                )
             return None
         fields = read_text(path, PARTITION_METADATA_LAYOUT, self._findings)
         if fields is None:
@@ -127,15 +133,6 @@ class _PartitionCheck:
             problem = f"topic id {fields['topic_id']} is not that of this directory's topic"
             self._findings.add(Rule.PARTITION_METADATA, path, problem, position=0)
         return topic_id
-
-    def _note_missing_topic_id(self) -> None:
-        if LEADER_EPOCH_CHECKPOINT in self._files.named:
-            self._findings.add(
-                Rule.PARTITION_METADATA,
-                self._files.directory / PARTITION_METADATA,
-                "the file is missing, as in logs of releases before 2.8",
-                severity=Severity.NOTE,
-            )
 
     def _flushed_offset(self) -> int | None:
         path = self._files.named.get(FLUSHED_OFFSET_FILE)
@@ -212,26 +209,25 @@ class _PartitionCheck:
     def _decode(self, path: Path, entry: Entry) -> None:
         """Read all records of an entry, which a checksum covers but which must also be records."""
         first = entry.base_offset if isinstance(entry, RecordBatch) else entry.offset
+        rule, problem = Rule.RECORDS, None
         try:
             for record in entry.records(STORED_UNPACKED_BYTES_MAX):
                 if not first <= record.offset <= entry.last_offset and isinstance(
                     entry, RecordBatch
                 ):
                     problem = f"a record of offset {record.offset} is outside of its batch"
-                    self._bad_records(path, entry, problem, first)
-                    return
+                    break
         except WireError as error:
-            self._bad_records(path, entry, str(error), first)
-            return
-        if isinstance(entry, RecordBatch) and entry.compression is Compression.LZ4:
+            problem = str(error)
+        if (
+            problem is None
+            and isinstance(entry, RecordBatch)
+            and (entry.compression is Compression.LZ4)
+        ):
             reason = unreadable_by_kafka(entry.data[HEADER_BYTES:])
-            if reason is not None:
-                self._bad_records(path, entry, f"lz4: {reason}", first, Rule.COMPRESSION)
-
-    def _bad_records(
-        self, path: Path, entry: Entry, problem: str, offset: int, rule: Rule = Rule.RECORDS
-    ) -> None:
-        self._findings.add(rule, path, problem, position=entry.position, offset=offset)
+            rule, problem = Rule.COMPRESSION, None if reason is None else f"lz4: {reason}"
+        if problem is not None:
+            self._findings.add(rule, path, problem, position=entry.position, offset=first)
 
     def _check_index(
         self, batches: SegmentBatches, suffix: str, read: dict[Path, bytes], *, size: int
@@ -244,7 +240,14 @@ class _PartitionCheck:
         else:
             path = batches.path.with_suffix(suffix)
             if suffix != TRANSACTION_INDEX_SUFFIX:
-                self._note_missing(path, batches, size)
+                if size > 0:
+                    self._findings.add(
+                        Rule.MISSING_INDEX,
+                        path,
+                        "the file is missing",
+                        offset=batches.base_offset,
+                        severity=Severity.NOTE,
+                    )
                 return
         if suffix == OFFSET_INDEX_SUFFIX:
             check_offset_index(path, data, batches, self._findings)
@@ -252,16 +255,6 @@ class _PartitionCheck:
             check_time_index(path, data, batches, self._findings)
         else:
             self._producers.check_index(path, data, is_last=batches.is_last)
-
-    def _note_missing(self, path: Path, batches: SegmentBatches, size: int) -> None:
-        if size > 0:
-            self._findings.add(
-                Rule.MISSING_INDEX,
-                path,
-                "the file is missing",
-                offset=batches.base_offset,
-                severity=Severity.NOTE,
-            )
 
     def _check_ends(self, first: int | None, flushed: int | None) -> None:
         """Compare what knows of the log's beginning and end with the log."""
@@ -271,15 +264,13 @@ class _PartitionCheck:
         last_base = max(self._files.segments)
         end = max(end, last_base)
         self._end_offset = end
-        is_end_known = not self._has_damage
-        self._producers.at_end(end, is_end_known=is_end_known)
-        if not is_end_known:
+        self._producers.at_end(end, is_end_known=not self._has_damage)
+        if self._has_damage:
             return
         starts = None
         if self._metadata is not None:
             self._metadata.at_end(end)
-            names = [path.name for path in self._files.snapshots]
-            starts = {int(name[:20]) for name in names}
+            starts = {int(path.name[:20]) for path in self._files.snapshots}
         self._epochs.at_end(end_offset=end, first_offset=first, starts=starts)
         if self._has_epochs:
             self._epochs.note_missing(self._files.directory)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -25,7 +25,6 @@ from kvorum.storage.names import METADATA_LOG_DIRECTORY
 from kvorum.wire.errors import CorruptBatchError, WireError
 from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
-from kvorum.wire.primitives import Message
 from kvorum.wire.records import Record, RecordBatch, decode_control_record
 
 BEGINNING: Final = OffsetAndEpoch(0, 0)
@@ -69,7 +68,11 @@ class FoldedLog:
         if batch.is_control:
             return replace(self, end=end)
         was_open = self.image.transaction is not None
-        image = self.image.apply_all(_records(batch, start_offset, end_offset))
+        image = self.image.apply_all(
+            (*decoded(record), record.offset)
+            for record in batch.records()
+            if start_offset <= record.offset < end_offset
+        )
         begun, last_offset = image.transaction, next_offset - 1
         if begun is not None:
             if was_open or begun.begin_offset == batch.base_offset:
@@ -77,15 +80,6 @@ class FoldedLog:
             last_offset = begun.begin_offset - 1
         provenance = Provenance(last_offset, end.epoch, batch.max_timestamp)
         return FoldedLog(image, provenance, end)
-
-
-def _records(
-    batch: RecordBatch, start_offset: int, end_offset: int
-) -> Iterator[tuple[Message, int, int]]:
-    for record in batch.records():
-        if not start_offset <= record.offset < end_offset:
-            continue
-        yield (*decoded(record), record.offset)
 
 
 def decoded(record: Record) -> RecordAndVersion:

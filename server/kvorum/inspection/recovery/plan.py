@@ -52,7 +52,7 @@ class RecoveryPlan:
     @property
     def is_dynamic(self) -> bool:
         """Whether the voters are recorded in the log (kraft.version 1)."""
-        return self.chosen.kraft_version > 0
+        return self.chosen.is_dynamic
 
     @property
     def voters(self) -> VoterSet:
@@ -61,15 +61,8 @@ class RecoveryPlan:
 
     @property
     def election(self) -> QuorumState:
-        """The election state after the recovery.
-
-        At kraft.version 1 the node led the epoch whose first batch is written; as after any restart
-        of a lone voter it then begins another one.
-        """
-        node_id = self.voter.key.id
-        if self.is_dynamic:
-            return QuorumState(leader_epoch=self.epoch, leader_id=node_id)
-        return QuorumState(leader_epoch=self.epoch, voters=(node_id,))
+        """The election state after the recovery."""
+        return self.chosen.election_alone(self.epoch)
 
 
 def plan_recovery(survivors: Sequence[Survivor], options: RecoveryOptions) -> RecoveryPlan:

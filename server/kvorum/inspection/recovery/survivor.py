@@ -1,9 +1,9 @@
 """One surviving directory: its log, its voters and its election state, read without any change."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from kvorum.inspection.recovery.log_facts import Committed, LogFacts, RecordedVoters
 from kvorum.node.raft.control_records import quorum_controls
@@ -81,10 +81,25 @@ class Survivor:
         return self.voters.is_voter(self.key)
 
     @property
+    def is_dynamic(self) -> bool:
+        """Whether the voters are recorded in the log (kraft.version 1)."""
+        return self.kraft_version > 0
+
+    @property
     def epoch(self) -> int:
         """The highest epoch that the directory names."""
         stored = 0 if self.election is None else self.election.leader_epoch
         return max(stored, self.end.epoch)
+
+    def election_alone(self, epoch: int) -> QuorumState:
+        """Return the election state of the only voter, after a recovery in `epoch`.
+
+        At kraft.version 1 the node led the epoch whose first batch is written; as after any restart
+        of a lone voter it then begins another one.
+        """
+        if self.is_dynamic:
+            return QuorumState(leader_epoch=epoch, leader_id=self.key.id)
+        return QuorumState(leader_epoch=epoch, voters=(self.key.id,))
 
 
 def read_survivor(directory: Path, files: FileSystem, *, static_voters: VoterSet) -> Survivor:
@@ -95,26 +110,13 @@ def read_survivor(directory: Path, files: FileSystem, *, static_voters: VoterSet
     a KRaft node.
     """
     try:
-        small = _small_files(directory, files)
-        checked = _checked_log(directory, files)
-        try:
-            return _survivor(directory, small, checked, static_voters)
-        finally:
-            checked.segments.close()
+        return _survivor(directory, files, static_voters)
     except StorageError as error:
         raise refusal_of(error, directory) from error
 
 
-class _SmallFiles(NamedTuple):
-    """The contents of the small files of a directory."""
-
-    cluster_id: str
-    key: ReplicaKey
-    election: QuorumState | None
-    has_flushed_offset: bool
-
-
-def _small_files(directory: Path, files: FileSystem) -> _SmallFiles:
+def _identity(directory: Path, files: FileSystem) -> tuple[str, ReplicaKey]:
+    """Return the ids of a directory's cluster, node and of the directory itself."""
     properties = read_meta_properties(directory, files)
     if properties is None:
         raise RecoveryRefusedError(
@@ -124,13 +126,7 @@ def _small_files(directory: Path, files: FileSystem) -> _SmallFiles:
     if properties.cluster_id is None or properties.node_id is None:
         missing = "cluster.id" if properties.cluster_id is None else "node.id"
         raise RecoveryRefusedError(f"{directory / META_PROPERTIES_FILE} has no {missing}")
-    log_directory = directory / METADATA_LOG_DIRECTORY
-    return _SmallFiles(
-        cluster_id=properties.cluster_id,
-        key=ReplicaKey(properties.node_id, properties.directory_id),
-        election=QuorumStateFile(log_directory, files).read(),
-        has_flushed_offset=FlushedOffsetFile(log_directory, files).read() is not None,
-    )
+    return properties.cluster_id, ReplicaKey(properties.node_id, properties.directory_id)
 
 
 def _checked_log(directory: Path, files: FileSystem) -> CheckedDirectory:
@@ -145,31 +141,34 @@ def _checked_log(directory: Path, files: FileSystem) -> CheckedDirectory:
     return check_directory(log_directory, files=files, config=LogConfig())
 
 
-def _survivor(
-    directory: Path, small: _SmallFiles, checked: CheckedDirectory, static_voters: VoterSet
-) -> Survivor:
-    static = _static_voters(small.election, static_voters)
-    snapshot = checked.snapshots.latest()
-    epochs = checked.segments.epochs
-    end = OffsetAndEpoch(checked.segments.end_offset, epochs.latest_epoch or 0)
-    facts = _facts(checked, static=static, log_end=end)
-    end = end if snapshot is None else max(end, snapshot)
-    return Survivor(
-        directory=directory,
-        cluster_id=small.cluster_id,
-        key=small.key,
-        start_offset=checked.segments.start_offset,
-        end=end,
-        snapshot=snapshot,
-        committed=facts.committed,
-        recorded=tuple(facts.recorded),
-        last_leader_id=facts.leader_of(end.epoch),
-        kraft_version=facts.history.kraft_version,
-        voters=facts.history.voters,
-        election=small.election,
-        has_flushed_offset=small.has_flushed_offset,
-        torn_tail=checked.segments.torn_tail,
-    )
+def _survivor(directory: Path, files: FileSystem, static_voters: VoterSet) -> Survivor:
+    cluster_id, key = _identity(directory, files)
+    log_directory = directory / METADATA_LOG_DIRECTORY
+    election = QuorumStateFile(log_directory, files).read()
+    has_flushed_offset = FlushedOffsetFile(log_directory, files).read() is not None
+    checked = _checked_log(directory, files)
+    with closing(checked.segments):
+        snapshot = checked.snapshots.latest()
+        epochs = checked.segments.epochs
+        end = OffsetAndEpoch(checked.segments.end_offset, epochs.latest_epoch or 0)
+        facts = _facts(checked, static=_static_voters(election, static_voters), log_end=end)
+        end = end if snapshot is None else max(end, snapshot)
+        return Survivor(
+            directory=directory,
+            cluster_id=cluster_id,
+            key=key,
+            start_offset=checked.segments.start_offset,
+            end=end,
+            snapshot=snapshot,
+            committed=facts.committed,
+            recorded=tuple(facts.recorded),
+            last_leader_id=facts.leader_of(end.epoch),
+            kraft_version=facts.history.kraft_version,
+            voters=facts.history.voters,
+            election=election,
+            has_flushed_offset=has_flushed_offset,
+            torn_tail=checked.segments.torn_tail,
+        )
 
 
 def _static_voters(election: QuorumState | None, configured: VoterSet) -> VoterSet:
@@ -216,15 +215,14 @@ def _control_batches(
     reader = snapshots.open(snapshot_id)
     if reader is None:
         return
-    try:
-        for header, data in read_snapshot_batches(reader):
-            if not header.is_control:
-                return
-            yield from read_batches(data)
-    except WireError as error:
-        raise CorruptLogError(str(error), file=reader.path) from error
-    finally:
-        reader.close()
+    with closing(reader):
+        try:
+            for header, data in read_snapshot_batches(reader):
+                if not header.is_control:
+                    return
+                yield from read_batches(data)
+        except WireError as error:
+            raise CorruptLogError(str(error), file=reader.path) from error
 
 
 def _note_batches(facts: LogFacts, segments: CheckedSegments, first_offset: int) -> None:

@@ -28,20 +28,14 @@ class LogChangedError(StorageError):
     """The log is not as it was when the recovery was planned."""
 
 
-def done_recovery(survivor: Survivor, files: FileSystem) -> RecoveryRecord | None:
-    """Return the record of a completed recovery that still determines the voters."""
-    for record in reversed(find_records(survivor.directory, files)):
-        if record.is_done and _is_alone(survivor, record):
-            return record
-    return None
+def lasting_recovery(survivor: Survivor, files: FileSystem) -> RecoveryRecord | None:
+    """Return the record of a recovery that still determines the voters; a completed one first.
 
-
-def interrupted_recovery(survivor: Survivor, files: FileSystem) -> RecoveryRecord | None:
-    """Return the record of a recovery which was interrupted after the step that counts."""
-    for record in reversed(find_records(survivor.directory, files)):
-        if not record.is_done and _is_alone(survivor, record):
-            return record
-    return None
+    One that is not done was interrupted after the step that counts.
+    """
+    latest_first = reversed(find_records(survivor.directory, files))
+    lasting = (record for record in latest_first if _is_alone(survivor, record))
+    return max(lasting, key=lambda record: record.is_done, default=None)
 
 
 def recover(
@@ -71,12 +65,7 @@ def recover(
 
 def complete(survivor: Survivor, record: RecoveryRecord, files: FileSystem) -> RecoveryRecord:
     """Take the steps that an interrupted recovery did not reach; return its record."""
-    node_id = survivor.key.id
-    if survivor.kraft_version > 0:
-        election = QuorumState(leader_epoch=record.epoch, leader_id=node_id)
-    else:
-        election = QuorumState(leader_epoch=record.epoch, voters=(node_id,))
-    stored = survivor.election
+    election, stored = survivor.election_alone(record.epoch), survivor.election
     if stored is not None and stored.leader_epoch > record.epoch:
         # The node has run since: its own state is newer.
         election = stored

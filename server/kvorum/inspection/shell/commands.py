@@ -24,7 +24,7 @@ from kvorum.inspection.shell.help_text import (
 )
 from kvorum.inspection.shell.lines import LineHistory
 from kvorum.inspection.shell.node import DanglingNameError, Directory, find_lines, tree_lines
-from kvorum.inspection.shell.paths import effective_paths, find_nodes
+from kvorum.inspection.shell.paths import Found, effective_paths, find_nodes
 from kvorum.metadata.config_definitions.java_text import parse_java_integer
 
 ROOT: Final = "/"
@@ -85,7 +85,8 @@ def read_step(words: Sequence[str], around: Surroundings) -> Step:
         given.pop()
     if not given:
         return Step(iter(()))
-    offered = _offered(around)
+    is_shell = around.history is not None
+    offered = {name: each for name, each in COMMANDS.items() if is_shell or not each.is_shell_only}
     try:
         command, arguments = _command(given, offered)
         parsed = parse(command.grammar, arguments)
@@ -97,11 +98,6 @@ def read_step(words: Sequence[str], around: Surroundings) -> Step:
         message = f"invalid choice: '{given[0]}': did you mean '{command.name}'?"
         return Step(iter((message,)))
     return command.run(around, parsed.words)
-
-
-def _offered(around: Surroundings) -> dict[str, Command]:
-    is_whole = around.history is not None
-    return {name: each for name, each in COMMANDS.items() if is_whole or not each.is_shell_only}
 
 
 def _command(words: Sequence[str], offered: Mapping[str, Command]) -> tuple[Command, Sequence[str]]:
@@ -128,18 +124,26 @@ def _command_help(command: Command, width: int) -> Iterator[str]:
     yield from grammar_lines(command.grammar, width)
 
 
+def _found(around: Surroundings, target: str) -> Iterator[Found | None]:
+    """Yield the nodes that a path leads to, or None, once, where there is none."""
+    is_found = False
+    for found in find_nodes(around.root, target, around.working_directory):
+        is_found = True
+        yield found
+    if not is_found:
+        yield None
+
+
 def _cat(around: Surroundings, words: Sequence[str]) -> Step:
     def lines() -> Iterator[str]:
         for target in words:
-            is_found = False
-            for found in find_nodes(around.root, target, around.working_directory):
-                is_found = True
-                if isinstance(found.node, Directory):
+            for found in _found(around, target):
+                if found is None:
+                    yield f"cat: {target}: No such file or directory."
+                elif isinstance(found.node, Directory):
                     yield f"cat: {target}: Is a directory"
                 else:
                     yield from tree_lines(found.node)
-            if not is_found:
-                yield f"cat: {target}: No such file or directory."
 
     return Step(lines())
 
@@ -150,13 +154,13 @@ def _cd(around: Surroundings, words: Sequence[str]) -> Step:
     directories: list[str] = []
     error: DanglingNameError | None = None
     try:
-        for found in find_nodes(around.root, target, around.working_directory):
-            if isinstance(found.node, Directory):
+        for found in _found(around, target):
+            if found is None:
+                complaints.append(f"cd: {target}: no such directory.")
+            elif isinstance(found.node, Directory):
                 directories.append(found.absolute_path)
             else:
                 complaints.append(f"cd: {target}: not a directory.")
-        if not directories and not complaints:
-            complaints.append(f"cd: {target}: no such directory.")
     except DanglingNameError as dangling:
         error = dangling
 
@@ -175,12 +179,11 @@ def _exit(_: Surroundings, __: Sequence[str]) -> Step:
 def _find(around: Surroundings, words: Sequence[str]) -> Step:
     def lines() -> Iterator[str]:
         for path in effective_paths(words):
-            is_found = False
-            for found in find_nodes(around.root, path, around.working_directory):
-                is_found = True
-                yield from find_lines(found.node, path)
-            if not is_found:
-                yield f"find: {path}: no such file or directory."
+            for found in _found(around, path):
+                if found is None:
+                    yield f"find: {path}: no such file or directory."
+                else:
+                    yield from find_lines(found.node, path)
 
     return Step(lines())
 
@@ -210,15 +213,13 @@ def _ls(around: Surroundings, words: Sequence[str]) -> Step:
         files: list[str] = []
         directories: list[tuple[str, list[str]]] = []
         for target in effective_paths(words):
-            is_found = False
-            for found in find_nodes(around.root, target, around.working_directory):
-                is_found = True
-                if isinstance(found.node, Directory):
+            for found in _found(around, target):
+                if found is None:
+                    yield f"ls: {target}: no such file or directory."
+                elif isinstance(found.node, Directory):
                     directories.append((found.name, found.node.sorted_names()))
                 else:
                     files.append(found.name)
-            if not is_found:
-                yield f"ls: {target}: no such file or directory."
         yield from _listing(files, directories, around.screen_width)
 
     return Step(lines())
@@ -263,12 +264,11 @@ def _pwd(around: Surroundings, _: Sequence[str]) -> Step:
 def _tree(around: Surroundings, words: Sequence[str]) -> Step:
     def lines() -> Iterator[str]:
         for target in words:
-            is_found = False
-            for found in find_nodes(around.root, target, around.working_directory):
-                is_found = True
-                yield from tree_lines(found.node)
-            if not is_found:
-                yield f"tree: {target}: No such file or directory."
+            for found in _found(around, target):
+                if found is None:
+                    yield f"tree: {target}: No such file or directory."
+                else:
+                    yield from tree_lines(found.node)
 
     return Step(lines())
 

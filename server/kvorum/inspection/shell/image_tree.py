@@ -1,10 +1,10 @@
 """The tree that kafka-metadata-shell shows for a metadata image."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 from kvorum.inspection.metadata_log.folding import Provenance
 from kvorum.inspection.shell.node import Directory, Node
@@ -18,11 +18,10 @@ from kvorum.inspection.shell.node_text import (
     time_text,
     token_text,
 )
-from kvorum.metadata.acls_image import AclsImage
 from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.config_definitions.java_text import parse_java_integer
-from kvorum.metadata.configs_image import ConfigResource, ConfigsImage, ResourceType
+from kvorum.metadata.configs_image import ConfigResource, ResourceType
 from kvorum.metadata.delegation_tokens_image import DelegationTokensImage
 from kvorum.metadata.features_image import FeaturesImage
 from kvorum.metadata.image import MetadataImage
@@ -31,6 +30,8 @@ from kvorum.metadata.scram_image import ScramImage, ScramMechanism
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
 
+_Key = TypeVar("_Key")
+_Item = TypeVar("_Item")
 _FINALIZED: Final = "finalized_"
 
 
@@ -62,10 +63,10 @@ def _image(image: MetadataImage, provenance: Provenance) -> Directory:
             "features": _features(image.features),
             "cluster": _cluster(image.cluster),
             "topics": _topics(image.topics),
-            "configs": _configs(image.configs),
+            "configs": _mapped(image.configs.resources, _resource_name, _resource, _fixed),
             "clientQuotas": _client_quotas(image.client_quotas),
             "producerIds": _fixed({"nextProducerId": str(image.next_producer_id)}),
-            "acls": _fixed({"byId": _acls(image.acls)}),
+            "acls": _fixed({"byId": _mapped(image.acls.entries, uuid_to_text, _id_in, acl_text)}),
             "scram": _scram(image.scram),
             "delegationToken": _delegation_tokens(image.delegation_tokens),
         }
@@ -85,26 +86,30 @@ def _features(image: FeaturesImage) -> Directory:
     return Directory(lambda: files, child)
 
 
-def _cluster(image: ClusterImage) -> Directory:
-    brokers, controllers = image.brokers, image.controllers
-    return _fixed(
-        {
-            "brokers": _by_number(brokers, lambda number: broker_text(brokers[number])),
-            "controllers": _by_number(
-                controllers, lambda number: controller_text(controllers[number])
-            ),
-        }
-    )
-
-
-def _by_number(numbers: Collection[int], text: Callable[[int], str]) -> Directory:
-    """Return a directory of files whose names are numbers."""
+def _mapped(
+    items: Mapping[_Key, _Item],
+    name_of: Callable[[_Key], str],
+    key_in: Callable[[str], _Key | None],
+    node_of: Callable[[_Item], Node],
+    kind: str = "",
+) -> Directory:
+    """Return a directory with a node for each item; `key_in` returns None for a malformed name."""
 
     def child(name: str) -> Node | None:
-        number = _number_in(name)
-        return None if number is None or number not in numbers else text(number)
+        key = key_in(name)
+        item = None if key is None else items.get(key)
+        return None if item is None else node_of(item)
 
-    return Directory(lambda: [str(number) for number in numbers], child)
+    return Directory(lambda: [name_of(key) for key in items], child, kind)
+
+
+def _cluster(image: ClusterImage) -> Directory:
+    return _fixed(
+        {
+            "brokers": _mapped(image.brokers, str, _number_in, broker_text),
+            "controllers": _mapped(image.controllers, str, _number_in, controller_text),
+        }
+    )
 
 
 def _number_in(name: str) -> int | None:
@@ -120,22 +125,20 @@ def _topics(image: TopicsImage) -> Directory:
         topic = image.by_name(name)
         return None if topic is None else _topic(topic)
 
-    def by_id(text: str) -> Node | None:
-        topic = image.by_id.get(_id_in(text))
-        return None if topic is None else _topic(topic)
-
-    def ids() -> list[str]:
-        return [uuid_to_text(topic_id) for topic_id in image.by_id]
-
-    return _fixed({"byName": Directory(lambda: image.ids, by_name), "byId": Directory(ids, by_id)})
+    return _fixed(
+        {
+            "byName": Directory(lambda: image.ids, by_name),
+            "byId": _mapped(image.by_id, uuid_to_text, _id_in, _topic),
+        }
+    )
 
 
-def _id_in(text: str) -> bytes:
-    """Return the id that a name encodes; the empty id, which matches nothing, if malformed."""
+def _id_in(text: str) -> bytes | None:
+    """Return the id that a name encodes; None if malformed."""
     try:
         return uuid_from_text(text)
     except ValueError:
-        return b""
+        return None
 
 
 def _topic(topic: TopicImage) -> Directory:
@@ -152,15 +155,6 @@ def _topic(topic: TopicImage) -> Directory:
         return None if partition is None else partition_text(partition)
 
     return Directory(names, child)
-
-
-def _configs(image: ConfigsImage) -> Directory:
-    def child(name: str) -> Node | None:
-        resource = _resource(name)
-        values = None if resource is None else image.resources.get(resource)
-        return None if values is None else _fixed(values)
-
-    return Directory(lambda: [_resource_name(resource) for resource in image.resources], child)
 
 
 def _resource_name(resource: ConfigResource) -> str:
@@ -181,17 +175,11 @@ def _client_quotas(image: ClientQuotasImage) -> Directory:
     twice; it leads to the entity without any default, or to no node.
     """
 
-    def child(name: str) -> Node | None:
-        entity = _entity(name)
-        if entity is None or entity not in image.entities:
-            return None
-        values = image.entities[entity]
+    def node(values: Mapping[str, float]) -> Directory:
         return _fixed({key: java_double_text(value) for key, value in values.items()})
 
-    def names() -> list[str]:
-        return [_entity_name(entity) for entity in image.entities]
-
-    return Directory(names, child, "class org.apache.kafka.image.node.ClientQuotasImageNode")
+    kind = "class org.apache.kafka.image.node.ClientQuotasImageNode"
+    return _mapped(image.entities, _entity_name, _entity, node, kind)
 
 
 _ENTITY_TYPES: Final = MappingProxyType({"clientId": CLIENT_ID, "ip": IP, "user": USER})
@@ -224,14 +212,6 @@ def _entity(text: str) -> QuotaEntity | None:
             return None
         place = match.end() + 1
     return None
-
-
-def _acls(image: AclsImage) -> Directory:
-    def child(name: str) -> Node | None:
-        entry = image.entries.get(_id_in(name))
-        return None if entry is None else acl_text(entry)
-
-    return Directory(lambda: [uuid_to_text(entry_id) for entry_id in image.entries], child)
 
 
 def _scram(image: ScramImage) -> Directory:

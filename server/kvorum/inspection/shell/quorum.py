@@ -34,13 +34,7 @@ class LiveQuorum:
     All its methods raise `MetadataSourceError`.
     """
 
-    def __init__(
-        self,
-        controllers: str,
-        properties: Mapping[str, str],
-        *,
-        retry_timeout_s: float = RETRY_TIMEOUT_S,
-    ) -> None:
+    def __init__(self, controllers: str, properties: Mapping[str, str]) -> None:
         """Prepare for `controllers`, a list of host:port; `properties` are those of a client."""
         options = {f"{PREFIX}{name}": value for name, value in properties.items()}
         known = {name: value for name, value in options.items() if name in SECURITY_OPTIONS}
@@ -49,7 +43,7 @@ class LiveQuorum:
             security = security_options(known)
         except OptionError as error:
             raise MetadataSourceError(_in_words_of_the_tool(error)) from error
-        plan = QuorumPlan(addresses, None, 0, retry_timeout_s, None, security)
+        plan = QuorumPlan(addresses, None, 0, RETRY_TIMEOUT_S, None, security)
         self._client = QuorumClient(plan)
         self.folded = FoldedLog()
 

@@ -17,12 +17,7 @@ from tests.support.lost_quorum import (
 from kvorum.inspection.recovery.plan import RecoveryOptions, plan_recovery
 from kvorum.inspection.recovery.record import find_records
 from kvorum.inspection.recovery.survivor import Survivor, read_survivor
-from kvorum.inspection.recovery.writing import (
-    complete,
-    done_recovery,
-    interrupted_recovery,
-    recover,
-)
+from kvorum.inspection.recovery.writing import complete, lasting_recovery, recover
 from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import CrashedError
@@ -82,13 +77,11 @@ def run(story: Story, disk: SimulatedDisk) -> None:
     """Do what the command does with --execute."""
     files = disk.mount()
     survivor = survivor_on(story, disk)
-    if done_recovery(survivor, files) is not None:
-        return
-    record = interrupted_recovery(survivor, files)
-    if record is not None:
+    record = lasting_recovery(survivor, files)
+    if record is None:
+        recover(plan_recovery([survivor], RecoveryOptions()), OPERATOR, files, now_ms=1)
+    elif not record.is_done:
         complete(survivor, record, files)
-        return
-    recover(plan_recovery([survivor], RecoveryOptions()), OPERATOR, files, now_ms=1)
 
 
 def survivor_on(story: Story, disk: SimulatedDisk) -> Survivor:

@@ -26,7 +26,7 @@ from tests.unit.storage.local_logs import content
 from kvorum.inspection.recovery.forecast import Loss
 from kvorum.inspection.recovery.plan import RecoveryOptions, RecoveryPlan, plan_recovery
 from kvorum.inspection.recovery.survivor import RecoveryRefusedError, read_survivor
-from kvorum.inspection.recovery.writing import done_recovery, recover
+from kvorum.inspection.recovery.writing import lasting_recovery, recover
 from kvorum.raft import ReplicaKey
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.world import World
@@ -146,7 +146,7 @@ def check_execution(world: World, plan: RecoveryPlan, nodes: Sequence[SimulatedN
     recover(plan, OPERATOR, disk.mount(), now_ms=1)
     disk.crash(is_power_cut=True)
     again = read_survivor(directory_of(node), disk.inspect(), static_voters=static_voters(world))
-    record = done_recovery(again, disk.inspect())
+    record = lasting_recovery(again, disk.inspect())
     assert record is not None
     assert record.is_done
     assert again.election is not None
