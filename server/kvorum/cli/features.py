@@ -80,7 +80,10 @@ def _run_command(words: Sequence[str]) -> int:
         controllers=arguments.bootstrap_controller,
     )
     if arguments.bootstrap_server is None and arguments.bootstrap_controller is None:
-        raise refuse_without_address()
+        _Parser(prog=PROGRAM).complain(
+            "You must specify either --bootstrap-controller or --bootstrap-server."
+        )
+        raise UsageError
     asyncio.run(_ask(arguments, admin_settings(properties, warn=print_warning)))
     return 0
 
@@ -107,14 +110,6 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     return parse_in_kafkas_order(
         _build_parser, arguments, options_with_value=(*_BOOTSTRAP, "--command-config")
     )
-
-
-def refuse_without_address() -> UsageError:
-    """Print that an address is missing, and return the error to raise."""
-    _Parser(prog=PROGRAM).complain(
-        "You must specify either --bootstrap-controller or --bootstrap-server."
-    )
-    return UsageError()
 
 
 def _build_parser(is_strict: bool) -> ToolParser:
@@ -247,14 +242,6 @@ def levels_asked_for(metadata: str | None, features: Iterable[str]) -> dict[str,
     return levels
 
 
-def levels_to_disable(names: Iterable[str]) -> dict[str, int]:
-    """Return the level 0 for each of the features."""
-    levels: dict[str, int] = {}
-    for name in names:
-        _add(levels, name, 0)
-    return levels
-
-
 def _add(levels: dict[str, int], name: str, level: int) -> None:
     if name in levels:
         raise AdminError(f"Feature {name} was specified more than once.")
@@ -287,7 +274,10 @@ async def update_features(client: AdminClient, arguments: argparse.Namespace) ->
 def _levels(arguments: argparse.Namespace) -> dict[str, int]:
     features: list[str] = arguments.feature or []
     if arguments.command == "disable":
-        return levels_to_disable(features)
+        levels: dict[str, int] = {}
+        for name in features:
+            _add(levels, name, 0)
+        return levels
     if arguments.release_version is None:
         return levels_asked_for(arguments.metadata, features)
     if arguments.metadata is not None or arguments.feature is not None:

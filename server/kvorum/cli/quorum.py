@@ -14,8 +14,8 @@ from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.admin.settings import AdminSettings, admin_settings
 from kvorum.cli.quorum_tool.arguments import (
     REASSIGN,
-    is_reassign,
-    is_recover,
+    RECOVER,
+    command_of,
     parse_arguments,
     parse_reassign_arguments,
     parse_recover_arguments,
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str], *, is_debugging: bool = False) -> int:
     """Run one command line and return 0, or 1 after wrong usage, refusals and problems."""
-    run_words = _run_recover if is_recover(arguments) else _run_command
+    run_words = _run_recover if command_of(arguments) == RECOVER else _run_command
     return exit_code(lambda: run_words(arguments), is_debugging=is_debugging)
 
 
@@ -62,7 +62,8 @@ def _run_recover(arguments: Sequence[str]) -> int:
 
 
 def _run_command(words: Sequence[str]) -> int:
-    arguments = (parse_reassign_arguments if is_reassign(words) else parse_arguments)(words)
+    parse = parse_reassign_arguments if command_of(words) == REASSIGN else parse_arguments
+    arguments = parse(words)
     properties = _properties(arguments)
     settings = admin_settings(properties, warn=print_warning)
     if arguments.command == REASSIGN:
@@ -93,16 +94,10 @@ async def _reassign(arguments: argparse.Namespace, settings: AdminSettings) -> N
         elif arguments.dry_run:
             await print_plan(client, arguments.voters)
         else:
-            await _start_or_follow(client, arguments)
-
-
-async def _start_or_follow(client: AdminClient, arguments: argparse.Namespace) -> None:
-    if arguments.voters is not None:
-        await start_reassignment(client, arguments.voters)
-    if not arguments.wait:
-        return
-    if not await follow_reassignment(client, arguments.voters):
-        print(NO_REASSIGNMENT)
+            if arguments.voters is not None:
+                await start_reassignment(client, arguments.voters)
+            if arguments.wait and not await follow_reassignment(client, arguments.voters):
+                print(NO_REASSIGNMENT)
 
 
 def _properties(arguments: argparse.Namespace) -> dict[str, str]:

@@ -51,7 +51,7 @@ def _read_commands(root: Root) -> None:
     # Kafka's shell prints these lines when it has opened its source.
     print("Loading...", "Starting...", BANNER, sep="\n")
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    session = Session(root, _columns if is_terminal else _no_columns)
+    session = Session(root, lambda: shutil.get_terminal_size().columns if is_terminal else None)
     if is_terminal:
         try:
             from kvorum.cli.shell_tool.terminal import run_at_terminal  # noqa: PLC0415 - an extra
@@ -61,14 +61,6 @@ def _read_commands(root: Root) -> None:
             run_at_terminal(session)
             return
     run_lines(session)
-
-
-def _columns() -> int | None:
-    return shutil.get_terminal_size().columns
-
-
-def _no_columns() -> int | None:
-    return None
 
 
 def _warn(text: str) -> None:

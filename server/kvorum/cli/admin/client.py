@@ -222,7 +222,10 @@ class NodeFinder:
         while self._clock.left_ms(deadline_ms) > 0:
             if not self._targets:
                 await self._learn(deadline_ms)
-            for node in self._connections.in_order(self._targets_for(node_id), self._chance):
+            targets = self._targets
+            if node_id is not None:
+                targets = tuple(node for node in self._nodes if node.node_id == node_id)
+            for node in self._connections.in_order(targets, self._chance):
                 connection = await self._connections.to(node, deadline_ms=deadline_ms)
                 if connection is not None:
                     return node, connection
@@ -232,11 +235,6 @@ class NodeFinder:
             failures += 1
         problem = f"Timed out waiting for a node assignment. Call: {call_name}"
         raise failed("TimeoutException", problem, can_be_retried=True)
-
-    def _targets_for(self, node_id: int | None) -> Sequence[ClusterNode]:
-        if node_id is None:
-            return self._targets
-        return [node for node in self._nodes if node.node_id == node_id]
 
     def forget(self) -> None:
         """Discard the nodes that calls go to; the next call looks them up again."""

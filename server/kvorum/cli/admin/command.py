@@ -59,11 +59,6 @@ def print_warning(text: str) -> None:
     _print_log_line("WARN", text)
 
 
-def print_logged_error(text: str) -> None:
-    """Print an error to standard error, as the logger of Kafka's tools does."""
-    _print_log_line("ERROR", text)
-
-
 def print_refused_unregistration(
     client_id: str, kind: str, node_id: int, message: str | None
 ) -> None:
@@ -71,9 +66,10 @@ def print_refused_unregistration(
 
     `kind` is "broker" or "controller".
     """
-    print_logged_error(
+    _print_log_line(
+        "ERROR",
         f"[AdminClient clientId={client_id}] Unregister {kind} request for {kind} ID {node_id} "
-        f"failed: {'null' if message is None else message}"
+        f"failed: {'null' if message is None else message}",
     )
 
 

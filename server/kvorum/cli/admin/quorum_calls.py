@@ -170,30 +170,23 @@ def _reassignment_info(partition: DescribeQuorumResponse.PartitionData) -> Reass
 
 def _only_partition(response: DescribeQuorumResponse) -> DescribeQuorumResponse.PartitionData:
     """Return the one expected partition; refuse a response about any other."""
-    begin = "DescribeMetadataQuorum received"
     if len(response.topics) != 1:
-        problem = f"{begin} {len(response.topics)} topics when 1 was expected"
-        raise failed("UnknownServerException", problem)
+        raise _unexpected(f"{len(response.topics)} topics", 1)
     topic = response.topics[0]
     if topic.topic_name != CLUSTER_METADATA_TOPIC:
-        problem = (
-            f"{begin} a topic with name {topic.topic_name} when {CLUSTER_METADATA_TOPIC} was "
-            "expected"
-        )
-        raise failed("UnknownServerException", problem)
+        raise _unexpected(f"a topic with name {topic.topic_name}", CLUSTER_METADATA_TOPIC)
     if len(topic.partitions) != 1:
-        problem = (
-            f"{begin} a topic {CLUSTER_METADATA_TOPIC} with {len(topic.partitions)} partitions "
-            "when 1 was expected"
-        )
-        raise failed("UnknownServerException", problem)
+        count = len(topic.partitions)
+        raise _unexpected(f"a topic {CLUSTER_METADATA_TOPIC} with {count} partitions", 1)
     partition = topic.partitions[0]
     if partition.partition_index != 0:
-        problem = (
-            f"{begin} a single partition with index {partition.partition_index} when 0 was expected"
-        )
-        raise failed("UnknownServerException", problem)
+        raise _unexpected(f"a single partition with index {partition.partition_index}", 0)
     return partition
+
+
+def _unexpected(received: str, expected: object) -> CallFailedError:
+    problem = f"DescribeMetadataQuorum received {received} when {expected} was expected"
+    return failed("UnknownServerException", problem)
 
 
 def _replica_state(state: DescribeQuorumResponse.ReplicaState) -> ReplicaState:

@@ -198,16 +198,12 @@ class CoordinatorDecoder:
         value = self.topic.decode_value(type_id, data)
         fields = value.fields
         if self.topic is TRANSACTION_STATE:
-            fields = _with_state_name(fields)
+            # Kafka names the state from 4.4.0 on.
+            named = cast("dict[str, Json]", fields)
+            state = named[_STATE]
+            assert isinstance(state, int)
+            fields = {**named, _STATE: TRANSACTION_STATES.get(state, str(state))}
         return json_text({"version": str(value.version), "data": fields})
-
-
-def _with_state_name(fields: Json) -> Json:
-    """Name the state of a transaction, as Kafka does from 4.4.0 on."""
-    named = cast("dict[str, Json]", fields)
-    state = named[_STATE]
-    assert isinstance(state, int)
-    return {**named, _STATE: TRANSACTION_STATES.get(state, str(state))}
 
 
 def _skipped(record: Record, problem: str) -> Payload:

@@ -144,9 +144,15 @@ def print_file(file: JavaFile, options: DumpOptions, complaints: Complaints) -> 
         case ".timeindex":
             print_lines(_time_index_lines(file, options, complaints))
         case ".snapshot":
-            print_lines(_producer_lines(file, complaints))
+            try:
+                print_lines(producer_snapshot_lines(file.path.read_bytes()))
+            except DamagedFileError as error:
+                complaints.now.append(str(error))
         case ".txnindex":
-            print_lines(_transaction_lines(file))
+            _base_offset(file)
+            # A segment without aborted transactions has no such file.
+            if file.path.exists():
+                print_lines(transaction_index_lines(file.path.read_bytes()))
         case _:
             complaints.now.append(f"Ignoring unknown file {file.text}")
 
@@ -209,20 +215,6 @@ def _time_index_lines(
     for line in lines:
         if not options.only_verifies_indexes:
             yield line
-
-
-def _producer_lines(file: JavaFile, complaints: Complaints) -> Iterator[str]:
-    try:
-        yield from producer_snapshot_lines(file.path.read_bytes())
-    except DamagedFileError as error:
-        complaints.now.append(str(error))
-
-
-def _transaction_lines(file: JavaFile) -> Iterator[str]:
-    _base_offset(file)
-    # A segment without aborted transactions has no such file.
-    if file.path.exists():
-        yield from transaction_index_lines(file.path.read_bytes())
 
 
 def _base_offset(file: JavaFile) -> int:

@@ -19,7 +19,6 @@ from kvorum.cli.dump.log_text import (
     records_with_texts,
 )
 from kvorum.inspection.reading import MappedFile
-from kvorum.wire.records import Record
 from kvorum.wire.records.batch import LENGTH_FIELD_END
 from kvorum.wire.records.legacy import Entry, read_entries
 
@@ -160,17 +159,13 @@ class LogDump:
     def _record_lines(self, entry: Entry) -> Iterator[str]:
         for record, text in records_with_texts(entry):
             self.gaps.note(record.offset, record.offset)
-            yield self._record_line(record, text, hides_contents=entry.is_control)
-
-    def _record_line(self, record: Record, text: str, *, hides_contents: bool) -> str:
-        line = "" if self.skips_metadata else text
-        if self.decoder is None or hides_contents:
-            return line
-        payload = self.decoder(record)
-        prefix = f"{INDENT} " if self.skips_metadata else " "
-        if payload.key is not None:
-            line += f"{prefix}key: {payload.key}"
-            prefix = " "
-        if payload.value is not None:
-            line += f"{prefix}payload: {payload.value}"
-        return line
+            line = "" if self.skips_metadata else text
+            if self.decoder is not None and not entry.is_control:
+                payload = self.decoder(record)
+                prefix = f"{INDENT} " if self.skips_metadata else " "
+                if payload.key is not None:
+                    line += f"{prefix}key: {payload.key}"
+                    prefix = " "
+                if payload.value is not None:
+                    line += f"{prefix}payload: {payload.value}"
+            yield line

@@ -119,7 +119,8 @@ class MetadataTexts:
         """
         kind = self._kind(value)
         if kind is None:
-            return _whole_text(value)
+            record = read_framed(value, _class_of)
+            return f"{_opening(record)}{json_text(to_json(record.message, record.layout))}}}"
         return kind.heads[value[: kind.head_end]] + kind.tails[value[kind.head_end :]]
 
     def _lines_of_one_kind(self, values: Sequence[bytes], offset: int, place: str) -> list[str]:
@@ -138,7 +139,7 @@ class MetadataTexts:
         """Return the texts for records that begin as `value` does; None for a longer frame."""
         frame = value[:SHORT_HEADER_BYTES]
         kind = self._kinds.get(frame)
-        if kind is None and not _has_long_frame(frame):
+        if kind is None and all(byte <= _SHORT_NUMBER_MAX for byte in frame):
             kind = self._kinds[frame] = _kind_texts(value)
         return kind
 
@@ -230,7 +231,9 @@ def _kind_texts(value: bytes) -> _KindTexts:
     record = read_framed(value, _class_of)
     layout = record.layout
     fields = [field for field in fields_of(type(record.message)) if field.is_in(layout)]
-    fixed = list(takewhile(lambda field: _has_fixed_size(field, layout), fields))
+    fixed = list(
+        takewhile(lambda field: field.kind in _CODES and not field.is_tagged_in(layout), fields)
+    )
     heads = _Heads(value[:SHORT_HEADER_BYTES], _opening(record), fixed)
     end = heads.form.size
     tails = _Tails(value[:end], layout, [each.json_name for each in fixed])
@@ -240,20 +243,6 @@ def _kind_texts(value: bytes) -> _KindTexts:
 def _opening(record: FramedRecord) -> str:
     name = record_type_name(type(record.message))
     return f'{{"type":"{name}","version":{record.version},"data":'
-
-
-def _whole_text(value: bytes) -> str:
-    """Return the text of a record, of which nothing is kept."""
-    record = read_framed(value, _class_of)
-    return f"{_opening(record)}{json_text(to_json(record.message, record.layout))}}}"
-
-
-def _has_long_frame(beginning: bytes) -> bool:
-    return any(byte > _SHORT_NUMBER_MAX for byte in beginning)
-
-
-def _has_fixed_size(field: FieldFacts, version: int) -> bool:
-    return field.kind in _CODES and not field.is_tagged_in(version)
 
 
 def _class_of(type_id: int) -> type[Message] | None:

@@ -39,8 +39,9 @@ def print_log(dump: LogDump, log: MappedFile) -> None:
     `LostProcessError`, and what a dump that is made by this process alone raises.
     """
     is_small = len(dump.shown(log)) < WORTH_PROCESSES_BYTES
+    calls_users = isinstance(dump.decoder, KeyValueDecoder) and not dump.decoder.is_kafkas
     # Other processes print on the standard output that this one was started with.
-    if is_small or _calls_users(dump) or sys.stdout is not sys.__stdout__:
+    if is_small or calls_users or sys.stdout is not sys.__stdout__:
         print_lines(dump.lines(log))
     else:
         print_log_by(usable_cores(), dump, log)
@@ -106,10 +107,6 @@ def _close_others(ends: list[Connection], seat: Seat) -> None:
     for end in ends:
         if end not in (seat.before, seat.after):
             end.close()
-
-
-def _calls_users(dump: LogDump) -> bool:
-    return isinstance(dump.decoder, KeyValueDecoder) and not dump.decoder.is_kafkas
 
 
 def usable_cores() -> int:

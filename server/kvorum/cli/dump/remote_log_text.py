@@ -100,7 +100,7 @@ def _segment_text(record: RemoteLogSegmentMetadataRecord) -> str:
         segmentSizeInBytes=record.segment_size_in_bytes,
         customMetadata=_custom_text(record.custom_metadata),
         state=_segment_state(record.remote_log_segment_state),
-        txnIdxEmpty=_boolean(record.txn_index_empty),
+        txnIdxEmpty=str(record.txn_index_empty).lower(),
     )
 
 
@@ -141,7 +141,7 @@ def _snapshot_text(record: RemoteLogSegmentMetadataSnapshotRecord) -> str:
         segmentSizeInBytes=record.segment_size_in_bytes,
         customMetadata=_custom_text(record.custom_metadata),
         state=state,
-        txnIdxEmpty=_boolean(record.txn_index_empty),
+        txnIdxEmpty=str(record.txn_index_empty).lower(),
     )
 
 
@@ -181,7 +181,3 @@ def _segment_state(number: int) -> str:
     if state is None:
         raise UnreadableRecordError("state can not be null")
     return state
-
-
-def _boolean(value: bool) -> str:
-    return "true" if value else "false"

@@ -111,27 +111,19 @@ def time_index_lines(
         if offset == base_offset and number > 0:
             return
         position = max((place for known, place in places if known <= offset), default=0)
-        batch = _batch_at(log[position:], offset)
+        batches = read_entries(log[position:], is_cut_allowed=True)
+        batch = next((each for each in batches if each.last_offset >= offset), None)
         if batch is None or batch.last_offset != offset:
             found = -1 if batch is None else batch.last_offset
             findings.missing_offsets.append((offset, found))
         else:
-            _compare_time(batch, timestamp, previous, findings)
+            latest = latest_timestamp(batch)
+            if latest != timestamp:
+                findings.time_mismatches.append((timestamp, latest))
+            if previous >= timestamp:
+                findings.unordered_times.append((timestamp, previous))
         yield f"timestamp: {timestamp} offset: {offset}"
         previous = timestamp
-
-
-def _batch_at(log: memoryview, offset: int) -> Entry | None:
-    batches = read_entries(log, is_cut_allowed=True)
-    return next((batch for batch in batches if batch.last_offset >= offset), None)
-
-
-def _compare_time(batch: Entry, timestamp: int, previous: int, findings: Findings) -> None:
-    latest = latest_timestamp(batch)
-    if latest != timestamp:
-        findings.time_mismatches.append((timestamp, latest))
-    if previous >= timestamp:
-        findings.unordered_times.append((timestamp, previous))
 
 
 def transaction_index_lines(data: bytes) -> Iterator[str]:

@@ -120,10 +120,10 @@ def _add_remove_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def is_reassign(arguments: Sequence[str]) -> bool:
-    """Return whether the sub-command is ``reassign``."""
+def command_of(arguments: Sequence[str]) -> str | None:
+    """Return the first word that is no option, nor the value of one."""
     index = command_index(arguments, CONNECTION_OPTIONS)
-    return index < len(arguments) and arguments[index] == REASSIGN
+    return arguments[index] if index < len(arguments) else None
 
 
 def parse_reassign_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -177,12 +177,6 @@ def _targets(text: str) -> TargetVoters:
         return parse_target_voters(text)
     except InvalidTargetVotersError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def is_recover(arguments: Sequence[str]) -> bool:
-    """Return whether the sub-command is ``recover``."""
-    index = command_index(arguments, CONNECTION_OPTIONS)
-    return index < len(arguments) and arguments[index] == RECOVER
 
 
 def parse_recover_arguments(arguments: Sequence[str]) -> argparse.Namespace:

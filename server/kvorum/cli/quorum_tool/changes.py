@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -35,21 +34,21 @@ _ENDPOINT = re.compile(r"(?P<name>.*)://\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<p
 async def add_controller(
     client: AdminClient, properties: Mapping[str, str], *, files: FileSystem, is_dry_run: bool
 ) -> None:
-    """Add the controller that `properties` configure to the voters, and print the result."""
-    controller = controller_to_add(properties, files)
+    """Add the controller that `properties` configure to the voters, and print the result.
+
+    Raises AdminError where something is missing in them, or in the directory that they name.
+    """
+    node_id = _node_id(properties)
+    directory_id = _directory_id_in(_metadata_directory(properties), files)
+    endpoints = _controller_endpoints(properties)
     if not is_dry_run:
         await client.call(
-            add_voter_call(
-                voter_id=controller.node_id,
-                directory_id=controller.directory_id,
-                endpoints=controller.endpoints,
-            )
+            add_voter_call(voter_id=node_id, directory_id=directory_id, endpoints=endpoints)
         )
     done = "DRY RUN of adding" if is_dry_run else "Added"
     print(
-        f"{done} controller {controller.node_id} with directory id "
-        f"{uuid_to_text(controller.directory_id)} and endpoints: "
-        f"{', '.join(map(str, controller.endpoints))}"
+        f"{done} controller {node_id} with directory id {uuid_to_text(directory_id)} and "
+        f"endpoints: {', '.join(map(str, endpoints))}"
     )
 
 
@@ -103,26 +102,6 @@ def _directory_id(text: str) -> bytes:
     except ValueError as error:
         problem = f"Failed to parse --controller-directory-id: {error}"
         raise AdminError(problem) from error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerToAdd:
-    """A controller to be added to the voters."""
-
-    node_id: int
-    directory_id: bytes
-    endpoints: tuple[VoterEndpoint, ...]
-
-
-def controller_to_add(properties: Mapping[str, str], files: FileSystem) -> ControllerToAdd:
-    """Read the file's keys and the directory that they name; AdminError if something is missing."""
-    node_id = _node_id(properties)
-    directory = _metadata_directory(properties)
-    return ControllerToAdd(
-        node_id=node_id,
-        directory_id=_directory_id_in(directory, files),
-        endpoints=_controller_endpoints(properties),
-    )
 
 
 def _node_id(properties: Mapping[str, str]) -> int:

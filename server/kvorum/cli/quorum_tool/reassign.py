@@ -18,12 +18,7 @@ from kvorum.cli.admin.reassignment_calls import (
 from kvorum.controller import quorum_description as controller
 from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.controller.quorum_reassignment.next_step import assignment_of
-from kvorum.controller.quorum_reassignment.plan import (
-    Plan,
-    PlannedStep,
-    assumed_circumstances,
-    planned_steps,
-)
+from kvorum.controller.quorum_reassignment.plan import assumed_circumstances, planned_steps
 from kvorum.metadata.target_voters import TargetVoters
 from kvorum.metadata.voter_key import VoterKey, voter_key
 from kvorum.wire.error_codes import ErrorCode
@@ -120,23 +115,15 @@ async def print_plan(client: AdminClient, targets: TargetVoters) -> None:
     plan = planned_steps(
         targets, quorum, assumed_circumstances(quorum, fetch_timeout_ms=timeout_ms)
     )
-    _print_steps(plan)
-
-
-def _print_steps(plan: Plan) -> None:
     for number, step in enumerate(plan.steps, 1):
-        print(f"{number}. {step.step}: {_quorum_text(step)}")
+        voters = f"{step.voter_count} voter{'' if step.voter_count == 1 else 's'}"
+        silent = f", of which {step.silent_count} do not fetch" if step.silent_count else ""
+        print(f"{number}. {step.step}: {voters}{silent}, {step.tolerated_failures} may fail")
     if plan.blocked is not None:
         place = f"stop after step {len(plan.steps)}" if plan.steps else "not begin"
         raise AdminError(f"The reassignment would {place}: {plan.blocked.text}.")
     if not plan.steps:
         print("The voters are the target voters already: there is nothing to do.")
-
-
-def _quorum_text(step: PlannedStep) -> str:
-    voters = f"{step.voter_count} voter{'' if step.voter_count == 1 else 's'}"
-    silent = f", of which {step.silent_count} do not fetch" if step.silent_count else ""
-    return f"{voters}{silent}, {step.tolerated_failures} may fail"
 
 
 @dataclass(frozen=True, slots=True)

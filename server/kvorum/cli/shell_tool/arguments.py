@@ -79,10 +79,13 @@ def read_arguments(words: Sequence[str]) -> Arguments:
         if CONFIG.name in parsed.values and given != [CONTROLLERS]:
             raise GrammarError("argument --command-config: only with --bootstrap-controller")
     except HelpAskedError:
-        print("\n".join(_help_lines(help_width())))
+        width = help_width()
+        description = ["", *wrapped_lines(DESCRIPTION, width)]
+        print("\n".join([*_usage(width), *description, *grammar_lines(GRAMMAR, width)]))
         raise WrongUsageError from None
     except GrammarError as error:
-        for line in _complaint_lines(error, help_width()):
+        width = help_width()
+        for line in [*_usage(width), *wrapped_lines(f"{PROGRAM}: error: {error}", width)]:
             print(line, file=sys.stderr)
         raise WrongUsageError from None
     (source,) = given
@@ -94,28 +97,15 @@ def help_width() -> int:
     """Return how wide help screens may be: a little less than the terminal."""
     columns = os.environ.get("COLUMNS")
     try:
-        width = _terminal_columns() if columns is None else int(columns)
+        if columns is not None:
+            width = int(columns)
+        else:
+            with Path("/dev/tty").open("rb") as terminal:
+                width = os.get_terminal_size(terminal.fileno()).columns
     except (OSError, ValueError):
         return WIDTH_DEFAULT
     return width - _MARGIN if width > _MARGIN else WIDTH_DEFAULT
 
 
-def _terminal_columns() -> int:
-    """Return the width of the terminal that controls this process; OSError without one."""
-    with Path("/dev/tty").open("rb") as terminal:
-        return os.get_terminal_size(terminal.fileno()).columns
-
-
 def _usage(width: int) -> Iterator[str]:
     return usage_lines(PROGRAM, grammar_usage(GRAMMAR), width)
-
-
-def _help_lines(width: int) -> Iterator[str]:
-    yield from _usage(width)
-    yield from ("", *wrapped_lines(DESCRIPTION, width))
-    yield from grammar_lines(GRAMMAR, width)
-
-
-def _complaint_lines(error: GrammarError, width: int) -> Iterator[str]:
-    yield from _usage(width)
-    yield from wrapped_lines(f"{PROGRAM}: error: {error}", width)
