@@ -2,7 +2,7 @@
 
 import argparse
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from benchmarks import (
     codec,
@@ -17,30 +17,12 @@ from benchmarks import (
 )
 from benchmarks.report import Row, as_json, as_text
 
-PARTS = (
-    "codec",
-    "node",
-    "failover",
-    "cold-start",
-    "reassignment",
-    "quorum",
-    "controller",
-    "data",
-    "dump-log",
-    "spark",
-    "spark-cluster",
-    "spark-growth",
-    "soak",
-    "raft-under-load",
-    "testing",
-)
 
-
-def data_rows(parts: str, divisor: int) -> list[Row]:
+def data_rows(arguments: argparse.Namespace) -> list[Row]:
     """Return the rows of the part data."""
     from benchmarks import data  # noqa: PLC0415 - imports a client, which other parts need not pay
 
-    return data.rows(parts.split(","), divisor=divisor)
+    return data.rows(arguments.data.split(","), divisor=arguments.divisor)
 
 
 def spark_rows(arguments: argparse.Namespace) -> list[Row]:
@@ -54,31 +36,48 @@ def spark_rows(arguments: argparse.Namespace) -> list[Row]:
     )
 
 
-def spark_cluster_rows(records: int) -> list[Row]:
+def spark_cluster_rows(arguments: argparse.Namespace) -> list[Row]:
     """Return the rows of the part spark-cluster."""
     from benchmarks import spark_cluster  # noqa: PLC0415 - as above
 
-    return spark_cluster.rows(records=records)
+    return spark_cluster.rows(records=arguments.fleet_records)
 
 
-def testing_rows() -> list[Row]:
+def testing_rows(_: argparse.Namespace) -> list[Row]:
     """Return the rows of the part testing."""
     from benchmarks import testing  # noqa: PLC0415 - as above
 
     return testing.rows()
 
 
-def raft_under_load() -> None:
-    """Run the part raft-under-load."""
-    from benchmarks import raft_under_load  # noqa: PLC0415 - as above
-
-    raft_under_load.run()
+MEASURED: Mapping[str, Callable[[argparse.Namespace], list[Row]]] = {
+    "codec": lambda _: codec.rows(),
+    "node": lambda _: node_start.rows(),
+    "failover": lambda _: outages.failover_rows(),
+    "cold-start": lambda _: outages.cold_start_rows(),
+    "reassignment": lambda _: reassignment.rows(),
+    "quorum": lambda _: quorum_idle.rows(),
+    "controller": lambda arguments: controller.rows(
+        [int(size) for size in arguments.partitions.split(",") if size],
+        brokers=arguments.brokers,
+        with_peer=not arguments.alone,
+        heap_gib=arguments.heap_gib,
+    ),
+    "data": data_rows,
+    "dump-log": lambda arguments: dump_log.rows(records=arguments.dumped_records),
+    "spark": spark_rows,
+    "spark-cluster": spark_cluster_rows,
+    "testing": testing_rows,
+    "spark-growth": lambda arguments: spark_growth.rows(records=arguments.fleet_records),
+}
+"""The parts that have rows; they run in this order."""
 
 
 def arguments_of_run() -> argparse.Namespace:
     """Return what the command line says."""
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=PARTS, help="only this part")
+    parts = (*MEASURED, "soak", "raft-under-load")
+    parser.add_argument("part", nargs="?", choices=parts, help="only this part")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument(
         "--idle-minutes", type=float, default=60, help="soak: minutes idle (default: 60)"
@@ -137,30 +136,12 @@ def main() -> None:
         soak.run(idle_minutes=arguments.idle_minutes, load_minutes=arguments.load_minutes)
         return
     if arguments.part == "raft-under-load":
-        raft_under_load()
+        from benchmarks import raft_under_load  # noqa: PLC0415 - as above
+
+        raft_under_load.run()
         return
-    measured: dict[str, Callable[[], list[Row]]] = {
-        "codec": lambda: codec.message_rows() + codec.batch_rows(),
-        "node": node_start.rows,
-        "failover": outages.failover_rows,
-        "cold-start": outages.cold_start_rows,
-        "reassignment": reassignment.rows,
-        "quorum": quorum_idle.rows,
-        "controller": lambda: controller.rows(
-            [int(size) for size in arguments.partitions.split(",") if size],
-            brokers=arguments.brokers,
-            with_peer=not arguments.alone,
-            heap_gib=arguments.heap_gib,
-        ),
-        "data": lambda: data_rows(arguments.data, arguments.divisor),
-        "dump-log": lambda: dump_log.rows(records=arguments.dumped_records),
-        "spark": lambda: spark_rows(arguments),
-        "spark-cluster": lambda: spark_cluster_rows(arguments.fleet_records),
-        "testing": testing_rows,
-        "spark-growth": lambda: spark_growth.rows(records=arguments.fleet_records),
-    }
-    parts = measured if arguments.part is None else (arguments.part,)
-    rows = [row for part in parts for row in measured[part]()]
+    parts = MEASURED if arguments.part is None else (arguments.part,)
+    rows = [row for part in parts for row in MEASURED[part](arguments)]
     if arguments.json:
         print(as_json(rows))
         return

@@ -1,7 +1,6 @@
 """A batch of 1,000 records, written and read by kvorum, kafka-python and aiokafka."""
 
 import importlib
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from benchmarks.codec_peers import Codec
@@ -35,10 +34,7 @@ def ours(data: bytes) -> Codec:
     return Codec("kvorum", decode, lambda: build_batch(records))
 
 
-def peer(
-    library: str, package: str, batches_of: Callable[[Any], Iterable[Iterable[Any]]], data: bytes
-) -> Codec:
-    """Return the codec of a peer, whose records of a batch are read by way of `batches_of`."""
+def peer(library: str, package: str, data: bytes) -> Codec:
     default_records: Any = importlib.import_module(f"{package}.record.default_records")
     memory_records: Any = importlib.import_module(f"{package}.record.memory_records")
 
@@ -50,7 +46,7 @@ def peer(
 
     def decode() -> int:
         count = 0
-        for batch in batches_of(memory_records.MemoryRecords(data)):
+        for batch in iter(memory_records.MemoryRecords(data).next_batch, None):
             for record in batch:
                 count += record.value is not None
         return count
@@ -58,23 +54,14 @@ def peer(
     return Codec(library, decode, encode)
 
 
-def batches_of_kafka_python(records: Any) -> Iterable[Iterable[Any]]:
-    return iter(records.next_batch, None)
-
-
-def batches_of_aiokafka(records: Any) -> Iterable[Iterable[Any]]:
-    while records.has_next():
-        yield records.next_batch()
-
-
 def codecs() -> list[Codec]:
     """Return the codec of every library, after a check that all read the same records."""
     data = ours(b"").encode()
     found = [
         ours(data),
-        peer("kafka-python", "kafka", batches_of_kafka_python, data),
+        peer("kafka-python", "kafka", data),
         # It uses its C extension: this peer is not pure Python.
-        peer("aiokafka (C)", "aiokafka", batches_of_aiokafka, data),
+        peer("aiokafka (C)", "aiokafka", data),
     ]
     for codec in found:
         if codec.decode() != RECORDS or len(codec.encode()) != len(data):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from benchmarks import batch_cases, codec_cases, codec_peers
 from benchmarks.report import Row
-from benchmarks.timing import Timing, time_in_turns
+from benchmarks.timing import time_in_turns
 
 MICROSECONDS = 1e6
 IMPORT_RUNS = 15
@@ -21,15 +21,11 @@ print(time.perf_counter() - started)
 """
 
 
-def message_rows() -> list[Row]:
-    rows: list[Row] = []
+def rows() -> list[Row]:
+    found: list[Row] = []
     for case in codec_cases.cases():
-        rows += codec_rows(case.name, codec_peers.codecs(case))
-    return rows
-
-
-def batch_rows() -> list[Row]:
-    return codec_rows(f"a batch of {batch_cases.RECORDS:,} records", batch_cases.codecs())
+        found += codec_rows(case.name, codec_peers.codecs(case))
+    return found + codec_rows(f"a batch of {batch_cases.RECORDS:,} records", batch_cases.codecs())
 
 
 def codec_rows(name: str, found: Sequence[codec_peers.Codec]) -> list[Row]:
@@ -38,12 +34,11 @@ def codec_rows(name: str, found: Sequence[codec_peers.Codec]) -> list[Row]:
     return rows_of(f"decode {name}", decode) + rows_of(f"encode {name}", encode)
 
 
-def rows_of(what: str, timings: dict[str, Timing]) -> list[Row]:
-    ours = timings["kvorum"].median_seconds * MICROSECONDS
+def rows_of(what: str, median_seconds: dict[str, float]) -> list[Row]:
+    ours = median_seconds.pop("kvorum") * MICROSECONDS
     return [
-        Row(what, peer, ours, timing.median_seconds * MICROSECONDS, "us")
-        for peer, timing in timings.items()
-        if peer != "kvorum"
+        Row(what, peer, ours, seconds * MICROSECONDS, "us")
+        for peer, seconds in median_seconds.items()
     ]
 
 

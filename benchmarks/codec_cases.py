@@ -5,7 +5,6 @@ own object must encode to the same bytes, so that all do the same work.
 """
 
 from dataclasses import dataclass
-from typing import Protocol, Self
 
 from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.messages.fetch import FetchResponse
@@ -17,20 +16,12 @@ from kvorum.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from kvorum.wire.messages.produce import ProduceRequest
+from kvorum.wire.primitives import Message
 
 TOPICS = 100
 PARTITIONS_PER_TOPIC = 10
 FETCH_PARTITIONS = 500
 BLOB_BYTES = 1 << 20
-
-
-class Message(Protocol):
-    """The interface of the generated classes."""
-
-    def encode(self, version: int) -> bytes: ...
-
-    @classmethod
-    def decode(cls, data: bytes, version: int) -> Self: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,8 +44,9 @@ def kafka_python(case: Case, data: bytes) -> Codec | None:
 def kio(case: Case, data: bytes) -> Codec | None:
     name = type(case.message).__name__
     api, kind_name = split_name(name)
-    module = optional_module(f"kio.schema.{api}.v{case.version}.{kind_name}")
-    if module is None:
+    try:
+        module = importlib.import_module(f"kio.schema.{api}.v{case.version}.{kind_name}")
+    except ModuleNotFoundError:
         return None
     serial: Any = importlib.import_module("kio.serial")
     kind: Any = getattr(module, name)
@@ -96,13 +97,6 @@ def split_name(name: str) -> tuple[str, str]:
         raise ValueError(message)
     snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", match[1]).lower()
     return snake, match[2].lower()
-
-
-def optional_module(name: str) -> Any | None:
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError:
-        return None
 
 
 def find_attribute(name: str, *modules: str) -> Any | None:

@@ -4,6 +4,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +23,7 @@ DUMP_LOG_FLAGS: Final = ("-Xmx256M", *RUN_CLASS_FLAGS)
 RUNS: Final = 3
 PARTITIONS: Final = 1250
 DECODED: Final = "--cluster-metadata-decoder"
+OURS: Final = (sys.executable, "-m", "kvorum.cli", "dump-log")
 _BYTES_PER_MIB: Final = 1 << 20
 _LOOK_EVERY_S: Final = 0.1
 
@@ -36,42 +38,30 @@ class Run(NamedTuple):
 def rows(*, records: int) -> list[Row]:
     """Return the rows of the report, for a log of so many records."""
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
+    name = "org.apache.kafka.tools.DumpLogSegments"
+    theirs = [str(java.executable), *DUMP_LOG_FLAGS, "-cp", f"{java.jars}/*", name]
     with TemporaryDirectory() as folder:
         write_cluster(Path(folder) / "cluster", 1, records=records, partitions=PARTITIONS)
         segments = sorted(Path(folder).rglob("*.log"))
         files = ",".join(map(str, segments))
         tenth = str(segments[0])
-        small = _run([*_ours(), DECODED, "--files", tenth])
+        small = _run([*OURS, DECODED, "--files", tenth])
         found: list[Row] = []
         for option in ("--files", DECODED):
             words = ["--files", files] if option == "--files" else [DECODED, "--files", files]
-            ours, theirs = _in_turns([*_ours(), *words], [*_theirs(java), *words])
+            pairs = [(_run([*OURS, *words]), _run([*theirs, *words])) for _ in range(RUNS)]
+            mine, others = (_median(runs) for runs in zip(*pairs, strict=True))
             what = f"{records:,} records, {'decoded' if option == DECODED else 'batches only'}"
             peer = "kafka-dump-log"
-            found.append(Row(what, peer, ours.seconds, theirs.seconds, "s"))
-            found.append(Row(f"{what}, peak memory", peer, ours.peak_mib, theirs.peak_mib, "MiB"))
+            found.append(Row(what, peer, mine.seconds, others.seconds, "s"))
+            found.append(Row(f"{what}, peak memory", peer, mine.peak_mib, others.peak_mib, "MiB"))
         share = segments[0].stat().st_size / sum(each.stat().st_size for each in segments)
         what = f"peak memory for all of it, decoded, beside {share:.0%} of it"
         found.append(Row(what, "kvorum dump-log", found[-1].ours, small.peak_mib, "MiB"))
         return found
 
 
-def _ours() -> list[str]:
-    return [sys.executable, "-m", "kvorum.cli", "dump-log"]
-
-
-def _theirs(java: Java) -> list[str]:
-    name = "org.apache.kafka.tools.DumpLogSegments"
-    return [str(java.executable), *DUMP_LOG_FLAGS, "-cp", f"{java.jars}/*", name]
-
-
-def _in_turns(ours: list[str], theirs: list[str]) -> tuple[Run, Run]:
-    """Return the medians of both commands, which run in turns."""
-    pairs = [(_run(ours), _run(theirs)) for _ in range(RUNS)]
-    return _median([one for one, _ in pairs]), _median([other for _, other in pairs])
-
-
-def _median(runs: list[Run]) -> Run:
+def _median(runs: Iterable[Run]) -> Run:
     seconds, memory = zip(*runs, strict=True)
     return Run(statistics.median(seconds), statistics.median(memory))
 

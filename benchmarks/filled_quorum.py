@@ -71,7 +71,10 @@ def live_heap_bytes(process_id: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The duration of one start, and the memory of the node once it is idle."""
+    """The duration of one start, and the memory of the node once it is idle.
+
+    `live_bytes` is the heap in use after a collection; for kvorum, the resident memory.
+    """
 
     seconds: float
     resident_bytes: int
@@ -117,8 +120,10 @@ class FilledQuorum:
         self.quorum.start(1)
         after = self._client.create_topic(self.quorum.running.values())
         self.settle()
-        resident_bytes = int(self.quorum.resident_mib(1) * MIB)
-        return Restart(after - before, resident_bytes, self._live_bytes(resident_bytes))
+        live_bytes = resident_bytes = int(self.quorum.resident_mib(1) * MIB)
+        if self.program.name != "kvorum":
+            live_bytes = live_heap_bytes(self.quorum.process_id(1))
+        return Restart(after - before, resident_bytes, live_bytes)
 
     def take_snapshot(self) -> None:
         """Make the only node write a snapshot of the whole log."""
@@ -146,12 +151,6 @@ class FilledQuorum:
         self.quorum.assert_running()
         self.quorum.start(leader_id)
         return after - before
-
-    def _live_bytes(self, resident_bytes: int) -> int:
-        """Return the heap in use after a collection; for kvorum, the resident memory."""
-        if self.program.name == "kvorum":
-            return resident_bytes
-        return live_heap_bytes(self.quorum.process_id(1))
 
     def _has_snapshot(self) -> bool:
         checkpoints = self.quorum.metadata_log(1).glob("*.checkpoint")

@@ -166,7 +166,9 @@ def measure(candidate: Candidate, cache: str) -> Sample:
 
 
 @contextlib.contextmanager
-def running(command: list[str], environment: dict[str, str]) -> Generator[subprocess.Popen[bytes]]:
+def running(
+    command: list[str], environment: dict[str, str] | None = None
+) -> Generator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
     )

@@ -56,13 +56,12 @@ class QuorumProcesses:
         *,
         count: int = 3,
         voter_ids: Collection[int] | None = None,
-        settings: Mapping[str, str] | None = None,
     ) -> None:
         self.program = program
         self.ports = dict(enumerate(free_ports(count), start=1))
         self._voter_ids = frozenset(self.ports if voter_ids is None else voter_ids)
         self._folder = folder
-        self._settings = dict(settings or {})
+        self._settings: dict[str, str] = {}
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
@@ -85,7 +84,7 @@ class QuorumProcesses:
         """Start a node; its output is appended to a file of its own."""
         with self.output_of(node_id).open("ab") as output:
             self._processes[node_id] = subprocess.Popen(
-                [*self.program.run_command, str(self._file(node_id))],
+                [*self.program.run_command, str(self.properties_of(node_id))],
                 stdout=output,
                 stderr=output,
                 cwd=self._folder,
@@ -105,7 +104,7 @@ class QuorumProcesses:
         """Set keys, given with '_' for '.', for every node that is started from now on."""
         self._settings |= {key.replace("_", "."): value for key, value in settings.items()}
         for node_id in self.ports:
-            self._file(node_id).write_text(self._properties(node_id))
+            self.properties_of(node_id).write_text(self._properties(node_id))
 
     def process_id(self, node_id: int) -> int:
         """Return the process id of a node."""
@@ -117,7 +116,7 @@ class QuorumProcesses:
 
     def properties_of(self, node_id: int) -> Path:
         """Return the server.properties of a node."""
-        return self._file(node_id)
+        return self._folder / f"server-{node_id}.properties"
 
     def output_of(self, node_id: int) -> Path:
         """Return the file that contains a node's output."""
@@ -139,7 +138,7 @@ class QuorumProcesses:
         return processor_seconds(self.process_id(node_id))
 
     def _format(self, node_id: int) -> None:
-        file = self._file(node_id)
+        file = self.properties_of(node_id)
         file.write_text(self._properties(node_id))
         voters = ",".join(
             f"{each}@{HOST}:{port}:{uuid_to_text(bytes([each]) * 16)}"
@@ -167,6 +166,3 @@ class QuorumProcesses:
             **self._settings,
         }
         return "".join(f"{key}={value}\n" for key, value in settings.items())
-
-    def _file(self, node_id: int) -> Path:
-        return self._folder / f"server-{node_id}.properties"

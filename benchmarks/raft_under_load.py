@@ -90,7 +90,11 @@ class Observer:
             ControllerClient(f"created-{time.monotonic_ns()}"),
         )
         requests: tuple[tuple[str, float, Callable[[], object]], ...] = (
-            ("description, without disk", DESCRIPTION_EVERY_S, self._describe(describing)),
+            (
+                "description, without disk",
+                DESCRIPTION_EVERY_S,
+                lambda: describing.describe(self._leader),
+            ),
             ("heartbeat", OTHERS_EVERY_S, lambda: beating.beat_once([self._leader])),
             ("commit of a topic", OTHERS_EVERY_S, lambda: creating.create_topic([self._leader])),
         )
@@ -110,9 +114,6 @@ class Observer:
             raise RuntimeError(f"an election took place: {self._quorum.last_words()}")
         late = read_latenesses_ms(self._properties, began, ended)
         return [Latencies("the event loop is late", late), *found]
-
-    def _describe(self, client: ControllerClient) -> Callable[[], object]:
-        return lambda: client.describe(self._leader)
 
 
 def _ask_for_a_while(ask: Callable[[], object], every_s: float, ms: list[float]) -> None:

@@ -5,7 +5,6 @@ and Kafka as its scripts run it, formatted and started until it answers. A faile
 run.
 """
 
-import os
 import statistics
 import tempfile
 import time
@@ -46,7 +45,7 @@ def rows() -> list[Row]:
         fake_side_by_side = _times(
             lambda: kfake(program), STARTS_SIDE_BY_SIDE, at_once=SIDE_BY_SIDE
         )
-        real = _times(lambda: broker(kafka_nodes()[0], dict(os.environ)), STARTS_OF_KAFKA)
+        real = _times(lambda: broker(kafka_nodes()[0]), STARTS_OF_KAFKA)
     together = f"the start of a cluster, {SIDE_BY_SIDE} at once"
     return [
         Row("the start of a cluster", "kfake", ours.start_ms, fake.start_ms, "ms"),

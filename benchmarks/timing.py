@@ -4,17 +4,9 @@ import gc
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 ROUND_SECONDS = 0.05
 ROUNDS = 15
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """The seconds of one call: the median over the rounds, and the spread."""
-
-    median_seconds: float
 
 
 def calls_per_round(call: Callable[[], object]) -> int:
@@ -34,8 +26,11 @@ def time_calls(call: Callable[[], object], calls: int) -> float:
     return time.perf_counter() - started
 
 
-def time_in_turns(candidates: Mapping[str, Callable[[], object]]) -> dict[str, Timing]:
-    """Time every candidate in every round, so that drift of the machine affects all of them."""
+def time_in_turns(candidates: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """Return the seconds of a call of each candidate, the median over the rounds.
+
+    All are timed in every round, so that drift of the machine affects all of them.
+    """
     # Objects that the peers' imports left must not add to the times; the collector stays on.
     gc.collect()
     gc.freeze()
@@ -44,4 +39,4 @@ def time_in_turns(candidates: Mapping[str, Callable[[], object]]) -> dict[str, T
     for _ in range(ROUNDS):
         for name, call in candidates.items():
             samples[name].append(time_calls(call, calls[name]) / calls[name])
-    return {name: Timing(statistics.median(values)) for name, values in samples.items()}
+    return {name: statistics.median(values) for name, values in samples.items()}

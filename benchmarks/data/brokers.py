@@ -31,8 +31,6 @@ from kvorum.testing import Cluster
 WAIT_S = 30.0
 NOTHING_ELSE: Final[Mapping[str, str]] = MappingProxyType({})
 TOPIC = "first"
-Started = AbstractContextManager[str]
-"""A cluster that is begun and ended; the value is its bootstrap servers."""
 
 
 class RunningBroker(NamedTuple):
@@ -54,38 +52,36 @@ class RunningBroker(NamedTuple):
             future.result(WAIT_S)
 
 
+Started = Callable[[], AbstractContextManager[RunningBroker]]
+"""Begins a broker, which ends with the context."""
+
+
 @contextmanager
 def broker(
-    candidate: Candidate, environment: dict[str, str], more: Mapping[str, str] = NOTHING_ELSE
+    candidate: Candidate, more: Mapping[str, str] = NOTHING_ELSE
 ) -> Generator[RunningBroker]:
     """Format a directory, and run the candidate on it with `more` settings than the usual ones."""
     with tempfile.TemporaryDirectory() as name:
         node = configured(candidate, Path(name), more)
-        subprocess.run(node.format_command, check=True, capture_output=True, env=environment)
-        with running(node.run_command, environment) as process:
+        subprocess.run(node.format_command, check=True, capture_output=True)
+        with running(node.run_command) as process:
             deadline = time.perf_counter() + START_SECONDS_MAX
             wait_for_first_answer(node.address, deadline_seconds=deadline)
             yield RunningBroker(str(node.address), process.pid)
 
 
 @contextmanager
-def embedded() -> Generator[str]:
+def embedded() -> Generator[RunningBroker]:
     """Run the cluster that a test has by ``with Cluster()``."""
     with Cluster() as cluster:
-        yield cluster.bootstrap_servers
+        yield RunningBroker(cluster.bootstrap_servers, os.getpid())
 
 
-@contextmanager
-def of_candidate(candidate: Candidate) -> Generator[str]:
-    """Format and run a node in a process of its own."""
-    with broker(candidate, dict(os.environ)) as running:
-        yield running.servers
-
-
-def first_record_s(begin: Callable[[], Started]) -> float:
+def first_record_s(begin: Started) -> float:
     """Return the seconds until a record was produced and consumed by a group, start included."""
     before = time.perf_counter()
-    with begin() as servers:
+    with begin() as running_broker:
+        servers = running_broker.servers
         producer = Producer({"bootstrap.servers": servers})
         producer.produce(TOPIC, b"value")
         if producer.flush(WAIT_S):

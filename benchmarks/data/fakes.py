@@ -5,19 +5,18 @@ both sides of that row are measured with librdkafka's. The mock keeps only the l
 partition: nothing is consumed of it here.
 """
 
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from benchmarks.data.brokers import RunningBroker, broker, embedded, first_record_s
+from benchmarks.data.brokers import RunningBroker, Started, broker, embedded, first_record_s
 from benchmarks.data.perf_tools import (
     Figures,
     Load,
@@ -38,7 +37,6 @@ SMALL: Final = Load(1_000_000, 100)
 WARM_UP: Final = (LARGE._replace(records=60_000), SMALL._replace(records=200_000))
 KFAKE: Final = Path(__file__).with_name("kfake")
 MOCK: Final = (sys.executable, "-m", "benchmarks.data.mock_cluster")
-Started = Callable[[], AbstractContextManager[RunningBroker]]
 Produce = Callable[[str, str, Load], Produced]
 
 
@@ -60,9 +58,9 @@ def rows() -> list[Row]:
     tools = PerfTools(Java(find_java(), JARS_ROOT / REFERENCE_RELEASE))
     with tempfile.TemporaryDirectory() as folder:
         program = built_kfake(Path(folder))
-        ours = Peer("kvorum", _ours, tools)
+        ours = Peer("kvorum", lambda: broker(kvorum_node()), tools)
         go_fake = Peer("kfake", lambda: kfake(program), tools)
-        beside_mock = Peer("kvorum", _ours, None)
+        beside_mock = Peer("kvorum", ours.start, None)
         mock = Peer("librdkafka's mock", _mock, None)
         peers = [ours, go_fake, beside_mock, mock]
         for turn in range(ROUNDS):
@@ -71,7 +69,7 @@ def rows() -> list[Row]:
                     _measure(running, peer)
         for _ in range(ROUNDS):
             ours.figures.first_record_s.append(first_record_s(embedded))
-            go_fake.figures.first_record_s.append(first_record_s(lambda: _servers(go_fake.start)))
+            go_fake.figures.first_record_s.append(first_record_s(go_fake.start))
     return _rows_of(ours, go_fake) + _rows_of(beside_mock, mock)
 
 
@@ -99,13 +97,8 @@ def _measure(running: RunningBroker, peer: Peer) -> None:
     figures.large_mib_per_s.append(produce(servers, "large", LARGE).mib_per_s)
     figures.small_records_per_s.append(produce(servers, "small", SMALL).records_per_s)
     if tools is not None:
-        consumed = tools.consume(servers, "large", LARGE.records)
-        figures.consumed_mib_per_s.append(consumed.mib_per_s)
+        figures.consumed_mib_per_s.append(tools.consume(servers, "large", LARGE.records))
         figures.memory_mib.append(running.memory_mib)
-
-
-def _ours() -> AbstractContextManager[RunningBroker]:
-    return broker(kvorum_node(), dict(os.environ))
 
 
 def built_kfake(folder: Path) -> Path:
@@ -146,9 +139,3 @@ def _mock() -> Generator[RunningBroker]:
             yield RunningBroker(process.stdout.readline().strip(), process.pid)
         finally:
             process.kill()
-
-
-@contextmanager
-def _servers(start: Started) -> Generator[str]:
-    with start() as running:
-        yield running.servers

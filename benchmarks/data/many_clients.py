@@ -4,7 +4,6 @@ The clients put ready-made requests on their sockets, so that little of the time
 """
 
 import asyncio
-import os
 import statistics
 import struct
 import time
@@ -132,7 +131,7 @@ def _row(what: str, peer: Candidate, ours: Sequence[float], theirs: Sequence[flo
 
 @contextmanager
 def _started(candidate: Candidate) -> Generator[RunningBroker]:
-    with broker(candidate, dict(os.environ), NO_DELAY) as running:
+    with broker(candidate, NO_DELAY) as running:
         running.create_topic(TOPIC)
         yield running
 

@@ -3,7 +3,6 @@
 A record is appended to every partition before each stop, so that each has something new on disk.
 """
 
-import os
 import signal
 import subprocess
 import tempfile
@@ -100,10 +99,7 @@ class _Life:
         """Return the process and the seconds until it served every partition."""
         begun = time.perf_counter()
         process = subprocess.Popen(
-            self._node.run_command,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=dict(os.environ),
+            self._node.run_command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
             served = wait_for_end_offsets(self._address, names, expected=self._records)

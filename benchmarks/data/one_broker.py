@@ -1,9 +1,8 @@
 """One broker beside a real one: records in and out, by Kafka's own perf tools."""
 
-import os
 from typing import Final
 
-from benchmarks.data.brokers import broker, embedded, first_record_s, of_candidate
+from benchmarks.data.brokers import broker, embedded, first_record_s
 from benchmarks.data.perf_tools import ROUNDS, Load, Loads, measured_in_turns, median_rows
 from benchmarks.node_start import kafka_nodes
 from benchmarks.report import Row
@@ -16,11 +15,11 @@ LOADS: Final = Loads(LARGE, SMALL, WARM_UP)
 
 def rows() -> list[Row]:
     """Return the rows of the report."""
-    ours, theirs = measured_in_turns(lambda each: broker(each, dict(os.environ)), LOADS)
+    ours, theirs = measured_in_turns(broker, LOADS)
     peer = kafka_nodes()[0]
     for _ in range(ROUNDS):
         ours.first_record_s.append(first_record_s(embedded))
-        theirs.first_record_s.append(first_record_s(lambda: of_candidate(peer)))
+        theirs.first_record_s.append(first_record_s(lambda: broker(peer)))
     wanted = (
         ("produce, 1 KiB records, batches of 64 KiB", "MiB/s", "large_mib_per_s"),
         ("produce, 100-byte records, default batches", "r/s", "small_records_per_s"),

@@ -44,12 +44,6 @@ class Produced(NamedTuple):
     mib_per_s: float
 
 
-class Consumed(NamedTuple):
-    """The summary of the consumer, without the time in which it joined its group."""
-
-    mib_per_s: float
-
-
 class Load(NamedTuple):
     """Records to produce: how many of which size, and the producer's own settings."""
 
@@ -101,7 +95,8 @@ class PerfTools:
             raise RuntimeError(f"not every record was sent:\n{output}")
         return Produced(float(found.group(2)), float(found.group(3)))
 
-    def consume(self, servers: str, topic: str, records: int) -> Consumed:
+    def consume(self, servers: str, topic: str, records: int) -> float:
+        """Return the mebibytes a second, without the time in which the consumer joined."""
         output = self._run(
             "org.apache.kafka.tools.ConsumerPerformance",
             *("--bootstrap-server", servers, "--topic", topic),
@@ -111,7 +106,7 @@ class PerfTools:
         count = int(fields[4])
         if count < records:
             raise RuntimeError(f"not every record was received:\n{output}")
-        return Consumed(float(fields[8]))
+        return float(fields[8])
 
     def _run(self, tool: str, *arguments: str) -> str:
         command = [
@@ -176,9 +171,7 @@ def measure(running: Running, tools: PerfTools, loads: Loads, figures: Figures) 
     tools.consume(servers, "warm-up", loads.warm_up[0].records)
     figures.large_mib_per_s.append(tools.produce(servers, "large", loads.large).mib_per_s)
     figures.small_records_per_s.append(tools.produce(servers, "small", loads.small).records_per_s)
-    figures.consumed_mib_per_s.append(
-        tools.consume(servers, "large", loads.large.records).mib_per_s
-    )
+    figures.consumed_mib_per_s.append(tools.consume(servers, "large", loads.large.records))
     figures.end_to_end_p99_ms.append(p99_ms(servers, "paced"))
     figures.memory_mib.append(running.memory_mib)
 

@@ -1,6 +1,5 @@
 """Three brokers, one of them the controller as well: replicated records by Kafka's perf tools."""
 
-import os
 import subprocess
 import tempfile
 import time
@@ -73,7 +72,6 @@ def rows() -> list[Row]:
 @contextmanager
 def brokers(candidate: Candidate) -> Generator[RunningBrokers]:
     """Format directories, and run three of the candidate's processes on them."""
-    environment = dict(os.environ)
     controller_port, *ports = free_ports(1 + BROKERS)
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         process_ids: list[int] = []
@@ -86,8 +84,8 @@ def brokers(candidate: Candidate) -> Generator[RunningBrokers]:
                 [words.get(word, word) for word in command]
                 for command in (candidate.format_command, candidate.run_command)
             )
-            subprocess.run(formatting, check=True, capture_output=True, env=environment)
-            process_ids.append(stack.enter_context(running(run, environment)).pid)
+            subprocess.run(formatting, check=True, capture_output=True)
+            process_ids.append(stack.enter_context(running(run)).pid)
         servers = ",".join(f"127.0.0.1:{port}" for port in ports)
         yield RunningBrokers(servers, process_ids)
 

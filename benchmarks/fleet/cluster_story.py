@@ -5,7 +5,7 @@ to their preferred replicas; configurations, ACLs and quotas change; controllers
 Most records are changes of partitions, as in real clusters with many partitions.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -102,7 +102,7 @@ class ClusterStory:
             yield self._change_broker(broker, fenced=UNFENCE)
         while len(self._topics) < self._topic_count:
             yield self._create_topic()
-        kinds = (
+        kinds: tuple[tuple[Callable[[], Iterable[Batch]], int], ...] = (
             (self._lag, 40),
             (self._idle, 20),
             (self._restart, 3),
@@ -111,7 +111,7 @@ class ClusterStory:
             (self._configure, 6),
             (self._permit, 2),
             (self._limit, 2),
-            (self._change_leader, 1),
+            (lambda: [self._elect()], 1),
         )
         happen, weights = zip(*kinds, strict=True)
         while True:
@@ -126,9 +126,6 @@ class ClusterStory:
         self._epoch += 1
         self._leader_id = self._random.choice(CONTROLLER_IDS)
         return self._batch(())
-
-    def _change_leader(self) -> Iterator[Batch]:
-        yield self._elect()
 
     def _idle(self) -> Iterator[Batch]:
         for _ in range(self._random.randint(1, 20)):
