@@ -7,7 +7,7 @@ from typing import Self
 
 from tests.support.threads import Threads
 
-from kvorum.spark.streaming.connection import Address
+from kvorum.metadata.address import Address
 from kvorum.wire.apis import request_class
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

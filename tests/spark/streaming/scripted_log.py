@@ -6,7 +6,7 @@ from random import Random
 from tests.spark.streaming.fake_controllers import fetched, led_by
 from tests.support.spark.small_logs import START_MS, control, random_batch
 
-from kvorum.spark.streaming.connection import Address
+from kvorum.metadata.address import Address
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse

@@ -14,8 +14,9 @@ from tests.spark.streaming.fake_controllers import (
 )
 from tests.spark.streaming.scripted_log import CLUSTER, ScriptedLog
 
+from kvorum.metadata.address import Address
 from kvorum.spark.errors import QuorumError
-from kvorum.spark.streaming.connection import Address, Connection, ConnectionFailedError
+from kvorum.spark.streaming.connection import Connection, ConnectionFailedError
 from kvorum.spark.streaming.leader_log import fetch
 from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan
 from kvorum.spark.streaming.quorum_planner import BEGINNING

@@ -6,6 +6,7 @@ from typing import Final
 
 from kvorum.cli.admin.client import Call
 from kvorum.cli.admin.errors import CallFailedError, failed, refusal
+from kvorum.metadata.address import Address
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -23,8 +24,7 @@ class VoterEndpoint:
     port: int
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.listener}://{host}:{self.port}"
+        return f"{self.listener}://{Address(self.host, self.port)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from kvorum.inspection.recovery.plan import RecoveryOptions, RecoveryPlan, plan_
 from kvorum.inspection.recovery.record import Operator
 from kvorum.inspection.recovery.survivor import RecoveryRefusedError, Survivor, read_survivor
 from kvorum.inspection.recovery.writing import complete, lasting_recovery, recover
+from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import QuorumVoterEntry
 from kvorum.node.config import NodeConfig, load_properties
 from kvorum.node.version import VERSION
@@ -305,8 +306,8 @@ def _voter_text(voter: Voter) -> str:
 def _address_text(voter: Voter) -> str:
     if not voter.endpoints:
         return f"{voter.key.id}@HOST:PORT"
-    host, port = voter.endpoints[0].host, voter.endpoints[0].port
-    return f"{voter.key.id}@[{host}]:{port}" if ":" in host else f"{voter.key.id}@{host}:{port}"
+    endpoint = voter.endpoints[0]
+    return f"{voter.key.id}@{Address(endpoint.host, endpoint.port)}"
 
 
 def _ids_text(voters: VoterSet) -> str:

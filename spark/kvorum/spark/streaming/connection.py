@@ -6,8 +6,9 @@ Where TLS or SASL is asked for, that comes first: TLS, then ApiVersions, then SA
 import secrets
 import socket
 import struct
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
+from kvorum.metadata.address import Address
 from kvorum.spark.errors import OptionError, QuorumError
 from kvorum.spark.streaming.security import (
     MECHANISMS,
@@ -28,18 +29,6 @@ from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandsh
 from kvorum.wire.primitives import Message
 
 PORT_MAX = 65535
-
-
-class Address(NamedTuple):
-    """A host and a port."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        """Return the address as an option has it; an IPv6 host in brackets."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:

@@ -119,7 +119,11 @@ class DirectoryPlanner:
         if end.again_from is not None and start is not None:
             yield _truncated(directory, log, start, end.again_from)
             start = segment_start(end.again_from)
-        first = next((file for file in log.segments if _covers(file, start)), None)
+        # The segment to go on with, or one after it.
+        following = (
+            file for file in log.segments if start is None or _offset(file) >= start.segment
+        )
+        first = next(following, None)
         base = end.offset if first is None else _offset(first)
         if start is None or (start.offset < base and start.segment != base):
             yield from self._beginning(directory, log, start, min(base, end.offset))
@@ -187,11 +191,6 @@ class DirectoryPlanner:
 
 def _offset(file: LogFile) -> int:
     return file.offset or 0
-
-
-def _covers(file: LogFile, start: LogPlace | None) -> bool:
-    """Return whether a segment is the one to go on with at `start`, or one after it."""
-    return start is None or _offset(file) >= start.segment
 
 
 def _told(file: LogFile, damage: Damage) -> Unit:

@@ -5,13 +5,15 @@ high watermark of the same answer are returned: these never change, also under l
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
+from kvorum.metadata.address import Address
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION
 from kvorum.spark.errors import QuorumError
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.entry_reader import BatchOrDamage
-from kvorum.spark.streaming.connection import Address, Connection
+from kvorum.spark.streaming.connection import Connection
 from kvorum.spark.streaming.quorum_client import (
     LeaderHint,
     QuorumClient,
@@ -62,11 +64,7 @@ def fetch(
     with a high watermark below `reach` is of a leader that does not know yet what is committed,
     and not used. Raises `QuorumError`.
     """
-
-    def ask(connection: Connection, leader_epoch: int) -> Fetched:
-        request = _request(client.cluster_id, place, leader_epoch, size_bytes, wait_ms)
-        return _answer(client, connection, request, place, reach)
-
+    ask = partial(_ask, client, place=place, size_bytes=size_bytes, wait_ms=wait_ms, reach=reach)
     return client.ask_leader(ask, lowest_epoch=place.epoch)
 
 
@@ -79,8 +77,8 @@ def latest_snapshot(
     is noted.
     """
     beginning = OffsetAndEpoch(0, 0)
-    request = _request(client.cluster_id, beginning, leader_epoch, PEEK_BYTES, 0)
-    return _answer(client, connection, request, beginning, 0).snapshot
+    fetched = _ask(client, connection, leader_epoch, place=beginning, size_bytes=PEEK_BYTES)
+    return fetched.snapshot
 
 
 def check_error(client: QuorumClient, request: str, code: int) -> None:
@@ -99,9 +97,16 @@ def check_error(client: QuorumClient, request: str, code: int) -> None:
         raise UnusableAnswerError(error_text(request, code))
 
 
-def _request(
-    cluster_id: str | None, place: OffsetAndEpoch, leader_epoch: int, size_bytes: int, wait_ms: int
-) -> FetchRequest:
+def _ask(
+    client: QuorumClient,
+    connection: Connection,
+    leader_epoch: int,
+    *,
+    place: OffsetAndEpoch,
+    size_bytes: int,
+    wait_ms: int = 0,
+    reach: int = 0,
+) -> Fetched:
     partition = FetchRequest.FetchPartition(
         partition=CLUSTER_METADATA_PARTITION,
         current_leader_epoch=leader_epoch,
@@ -113,18 +118,9 @@ def _request(
     )
     topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
     # The replica id stays -1: the leader then does not take this client for one of its replicas.
-    return FetchRequest(
-        cluster_id=cluster_id, max_wait_ms=wait_ms, max_bytes=size_bytes, topics=[topic]
+    request = FetchRequest(
+        cluster_id=client.cluster_id, max_wait_ms=wait_ms, max_bytes=size_bytes, topics=[topic]
     )
-
-
-def _answer(
-    client: QuorumClient,
-    connection: Connection,
-    request: FetchRequest,
-    place: OffsetAndEpoch,
-    reach: int,
-) -> Fetched:
     answer = connection.ask(request, FetchResponse, lowest_version=FETCH_VERSION_MIN)
     endpoints = {node.node_id: Address(node.host, node.port) for node in answer.node_endpoints}
     check_error(client, "Fetch", answer.error_code)

@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, TypeVar
 
+from kvorum.metadata.address import Address
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.spark.errors import QuorumError
-from kvorum.spark.streaming.connection import Address, Connection, ConnectionFailedError
+from kvorum.spark.streaming.connection import Connection, ConnectionFailedError
 from kvorum.spark.streaming.security import PLAINTEXT, Security
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -59,7 +60,8 @@ class QuorumPlan(NamedTuple):
 class QuorumClient:
     """A client that keeps one connection, to the leader; use one in one thread.
 
-    `clock` and `pause` are those of `time`, in seconds.
+    `leader` is its address, None where it is not known. `clock` and `pause` are those of `time`, in
+    seconds.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class QuorumClient:
         self.cluster_id = plan.cluster_id
         self.leader_epoch = plan.leader_epoch
         self._addresses = list(plan.addresses)
-        self._leader = plan.leader
+        self.leader = plan.leader
         self._security = plan.security
         self._retry_timeout_s = plan.retry_timeout_s
         self._connection: Connection | None = None
@@ -85,17 +87,12 @@ class QuorumClient:
         """The knowledge of this client."""
         return QuorumPlan(
             tuple(self._addresses),
-            self._leader,
+            self.leader,
             self.leader_epoch,
             self._retry_timeout_s,
             self.cluster_id,
             self._security,
         )
-
-    @property
-    def leader(self) -> Address | None:
-        """The address of the leader, None where it is not known."""
-        return self._leader
 
     def close(self) -> None:
         """Close the connection."""
@@ -130,7 +127,7 @@ class QuorumClient:
                 if failures % len(self._addresses) == 0:
                     self._pause(PAUSE_S)
             else:
-                self._leader = connection.address
+                self.leader = connection.address
                 return answer
 
     def note(self, hint: LeaderHint) -> None:
@@ -139,9 +136,9 @@ class QuorumClient:
             return
         if hint.leader_epoch > self.leader_epoch:
             self.leader_epoch = hint.leader_epoch
-            self._leader = None
+            self.leader = None
         if hint.leader_id >= 0 and hint.endpoint is not None:
-            self._leader = hint.endpoint
+            self.leader = hint.endpoint
             self.learn([hint.endpoint])
 
     def learn(self, addresses: Iterable[Address]) -> None:
@@ -188,8 +185,8 @@ class QuorumClient:
         self.learn(Address(listener.host, listener.port) for listener in listeners)
 
     def _next_address(self) -> Address:
-        if self._leader is not None:
-            return self._leader
+        if self.leader is not None:
+            return self.leader
         address = self._addresses[self._turn % len(self._addresses)]
         self._turn += 1
         return address
@@ -206,8 +203,8 @@ class QuorumClient:
     def _drop(self, failed: Address) -> None:
         """Forget the connection, and the leader unless another one was named meanwhile."""
         self.close()
-        if self._leader == failed:
-            self._leader = None
+        if self.leader == failed:
+            self.leader = None
 
     def _gave_up(self, address: Address, error: Exception) -> QuorumError:
         asked = ", ".join(str(each) for each in self._addresses)

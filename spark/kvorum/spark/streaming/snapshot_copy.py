@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from kvorum.metadata.address import Address
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
-from kvorum.spark.streaming.connection import Address, Connection
+from kvorum.spark.streaming.connection import Connection
 from kvorum.spark.streaming.leader_log import check_error, latest_snapshot, only
 from kvorum.spark.streaming.quorum_client import (
     LeaderHint,
