@@ -103,17 +103,13 @@ def _stretches(intervals: Intervals, is_out: Any) -> list[int]:
     """Return the lengths of the times in which intervals of `is_out` follow each other."""
     lengths: list[int] = []
     end: int | None = None
-    for out, interval_begin, interval_end in zip(
-        is_out, intervals.begins.tolist(), intervals.ends.tolist(), strict=True
-    ):
-        if not out:
-            end = None
-        elif end == interval_begin:
-            lengths[-1] += interval_end - interval_begin
-            end = interval_end
-        else:
-            lengths.append(interval_end - interval_begin)
-            end = interval_end
+    begins, ends = intervals.begins.tolist(), intervals.ends.tolist()
+    for out, begin, until in zip(is_out, begins, ends, strict=True):
+        if out and begin == end:
+            lengths[-1] += until - begin
+        elif out:
+            lengths.append(until - begin)
+        end = until if out else None
     return lengths
 
 

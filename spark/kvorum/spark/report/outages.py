@@ -1,5 +1,6 @@
 """Single intervals in which a partition was not fully available, with what explains them."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -92,7 +93,7 @@ def explained(
     offsets = {row["from_offset"] for row in found} | {row["to_offset"] for row in found}
     changes = _leader_changes(tables, offsets - {None})
     missing = _missing_replicas(tables, {row["from_offset"] for row in found})
-    states = _OutOfService(tables, {one for brokers in missing.values() for one in brokers})
+    out = _out_of_service(tables, {one for brokers in missing.values() for one in brokers})
     outages: list[Outage] = []
     for row, index in zip(found, indices, strict=True):
         begin, end = int(intervals.begins[index]), int(intervals.ends[index])
@@ -108,7 +109,7 @@ def explained(
                 began_with=changes.get(_place(row, "from_offset")),
                 ended_with=changes.get(_place(row, "to_offset")),
                 missing=tuple(
-                    MissingReplica(each, states.overlap_ms(each, begin, end))
+                    MissingReplica(each, _overlap_ms(out.get(each, ()), begin, end))
                     for each in missing.get(_place(row, "from_offset"), ())
                 ),
             )
@@ -147,25 +148,21 @@ def _missing_replicas(
     }
 
 
-class _OutOfService:
-    """When some brokers were fenced or in controlled shutdown."""
+def _out_of_service(
+    tables: ClusterTables, broker_ids: Iterable[int]
+) -> Mapping[int, list[tuple[int, int]]]:
+    """Return from when to when brokers were fenced or in controlled shutdown."""
+    where = is_in("broker_id", broker_ids) & (field("state") != BrokerState.UNFENCED.value)
+    rows = tables.read("broker_states", ("broker_id", "from_time", "to_time"), where)
+    begins, ends = rows.times_ms("from_time").tolist(), rows.times_ms("to_time").tolist()
+    spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for broker, begin, end in zip(rows.values("broker_id"), begins, ends, strict=True):
+        spans[broker].append((begin, end))
+    return spans
 
-    def __init__(self, tables: ClusterTables, broker_ids: Iterable[int]) -> None:
-        is_out = field("state") != BrokerState.UNFENCED.value
-        where = is_in("broker_id", broker_ids) & is_out
-        rows = tables.read("broker_states", ("broker_id", "from_time", "to_time"), where)
-        self._spans: dict[int, list[tuple[int, int]]] = {}
-        for broker, begin, end in zip(
-            rows.values("broker_id"),
-            rows.times_ms("from_time").tolist(),
-            rows.times_ms("to_time").tolist(),
-            strict=True,
-        ):
-            self._spans.setdefault(broker, []).append((begin, end))
 
-    def overlap_ms(self, broker_id: int, begin_ms: int, end_ms: int) -> int:
-        """Return for how long the broker was out of service between two times."""
-        return sum(
-            max(0, (end_ms if end == MISSING else min(end, end_ms)) - max(begin, begin_ms))
-            for begin, end in self._spans.get(broker_id, ())
-        )
+def _overlap_ms(spans: Iterable[tuple[int, int]], begin_ms: int, end_ms: int) -> int:
+    return sum(
+        max(0, (end_ms if end == MISSING else min(end, end_ms)) - max(begin, begin_ms))
+        for begin, end in spans
+    )
