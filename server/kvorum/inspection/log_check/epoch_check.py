@@ -3,7 +3,6 @@
 from bisect import bisect_right
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
 
 from kvorum.inspection.layouts.text_files import leader_epoch_checkpoint, quorum_state
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
@@ -13,11 +12,7 @@ from kvorum.storage.errors import StorageError
 from kvorum.storage.small_files.quorum_state import QuorumState, decode_quorum_state
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.legacy import Entry
-
-
-class _EpochStart(NamedTuple):
-    epoch: int
-    start_offset: int
+from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 
 class EpochCheck:
@@ -29,18 +24,18 @@ class EpochCheck:
     def __init__(self, path: Path | None, findings: Findings) -> None:
         self._path = path
         self._findings = findings
-        self._entries: list[_EpochStart] | None = None
+        self._entries: list[EpochStart] | None = None
         self._is_broken = False
         if path is not None:
             self._entries = self._read(path)
 
-    def _read(self, path: Path) -> list[_EpochStart] | None:
+    def _read(self, path: Path) -> list[EpochStart] | None:
         fields = read_text(path, leader_epoch_checkpoint, self._findings, Rule.EPOCHS)
         if fields is None:
             return None
         numbers = [int(value) for name, value in fields.items() if name.startswith("entries.")]
         return [
-            _EpochStart(epoch, start)
+            EpochStart(epoch, start)
             for epoch, start in zip(numbers[::2], numbers[1::2], strict=True)
         ]
 
@@ -50,7 +45,7 @@ class EpochCheck:
             return
         if not isinstance(entry, RecordBatch) or entry.partition_leader_epoch < 0:
             return
-        last = self._entries[-1] if self._entries else _EpochStart(-1, -1)
+        last = self._entries[-1] if self._entries else EpochStart(-1, -1)
         if entry.partition_leader_epoch > last.epoch and entry.base_offset > last.start_offset:
             self._note_later(self._path, self._entries, entry)
             return
@@ -63,15 +58,15 @@ class EpochCheck:
                 Rule.EPOCHS, file, problem, position=entry.position, offset=entry.base_offset
             )
 
-    def _note_later(self, path: Path, entries: list[_EpochStart], batch: RecordBatch) -> None:
+    def _note_later(self, path: Path, entries: list[EpochStart], batch: RecordBatch) -> None:
         """Go on as if the batch's epoch were stored: a running node stores it a little later."""
-        entries.append(_EpochStart(batch.partition_leader_epoch, batch.base_offset))
+        entries.append(EpochStart(batch.partition_leader_epoch, batch.base_offset))
         problem = f"epoch {batch.partition_leader_epoch} of the batches is not stored yet"
         self._findings.add(
             Rule.UNFINISHED, path, problem, offset=batch.base_offset, severity=Severity.NOTE
         )
 
-    def _problem(self, entries: list[_EpochStart], batch: RecordBatch) -> str | None:
+    def _problem(self, entries: list[EpochStart], batch: RecordBatch) -> str | None:
         epoch, first = batch.partition_leader_epoch, batch.base_offset
         index = bisect_right(entries, first, key=lambda entry: entry.start_offset)
         following = entries[index] if index < len(entries) else None

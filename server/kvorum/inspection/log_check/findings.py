@@ -136,7 +136,7 @@ class Rule(Enum):
         self.advice = advice
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong, or worth a note.
 
@@ -147,8 +147,8 @@ class Finding:
     severity: Severity
     file: Path
     problem: str
-    position: int | None = None
-    offset: int | None = None
+    position: int | None
+    offset: int | None
 
     @property
     def is_damage(self) -> bool:
@@ -195,26 +195,14 @@ class Findings:
     ) -> None:
         """Add a finding."""
         self.note_file(file)
-        self._found.append(
-            Finding(
-                rule=rule,
-                severity=severity,
-                file=file,
-                problem=problem,
-                position=position,
-                offset=offset,
-            )
-        )
+        self._found.append(Finding(rule, severity, file, problem, position, offset))
 
     def unreadable(self, file: Path, error: OSError) -> None:
         """Add that a file could not be read."""
-        severity = Severity.UNREADABLE
-        reason = error.strerror or str(error)
+        severity, reason = Severity.UNREADABLE, error.strerror or str(error)
         if isinstance(error, FileNotFoundError):
-            severity, reason = (
-                Severity.NOTE,
-                "it was there when the directory was listed, and is gone",
-            )
+            severity = Severity.NOTE
+            reason = "it was there when the directory was listed, and is gone"
         self.add(Rule.UNREADABLE, file, reason, severity=severity)
 
     def add_all(self, findings: Iterable[Finding]) -> None:

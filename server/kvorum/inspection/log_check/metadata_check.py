@@ -85,16 +85,10 @@ class MetadataFold:
                 decoded, _ = decode_record(record.value or b"")
                 if offset >= from_offset:
                     fold_record(self._editor, decoded, offset)
-        except WireError as error:
-            self._fail(Rule.RECORDS, file, batch, offset, error)
-        except MetadataError as error:
-            self._fail(Rule.METADATA_RECORD, file, batch, offset, error)
-
-    def _fail(
-        self, rule: Rule, file: Path, batch: RecordBatch, offset: int, error: Exception
-    ) -> None:
-        self.is_trusted = False
-        self._findings.add(rule, file, str(error), position=batch.position, offset=offset)
+        except (WireError, MetadataError) as error:
+            self.is_trusted = False
+            rule = Rule.RECORDS if isinstance(error, WireError) else Rule.METADATA_RECORD
+            self._findings.add(rule, file, str(error), position=batch.position, offset=offset)
 
     def image(self) -> MetadataImage:
         """Return the state so far; more may be folded."""

@@ -8,7 +8,7 @@ is compared.
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.log_check.listing import read_whole
@@ -21,21 +21,13 @@ from kvorum.storage.log.producer_state import (
     ProducerError,
     ProducerState,
 )
+from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.legacy import Entry
 
 _ENTRY: Final = struct.Struct(">hqqqq")
 _FOREVER_MS: Final = 2**62
-
-
-class AbortedTransaction(NamedTuple):
-    """An aborted transaction as an index has it, or as the log says it should."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
 
 
 class ProducerCheck:

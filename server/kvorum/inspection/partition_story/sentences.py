@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.inspection.partition_story.change import PartitionChange, Reason, ReasonKind
+from kvorum.inspection.partition_story.change import PartitionChange, ReasonKind
 from kvorum.inspection.partition_story.story import PartitionStory
 from kvorum.inspection.times import utc_text
 from kvorum.metadata.directory_ids import LOST, MIGRATING, UNASSIGNED
@@ -74,11 +74,9 @@ def story_lines(story: PartitionStory) -> Iterator[str]:
 
 def reasons_text(change: PartitionChange) -> str:
     """Return the reasons for a change, one after the other."""
-    return "; ".join(_sentence(reason) for reason in change.reasons)
-
-
-def _sentence(reason: Reason) -> str:
-    return _SENTENCES[reason.kind].format(brokers=_listed(reason.brokers))
+    return "; ".join(
+        _SENTENCES[reason.kind].format(brokers=_listed(reason.brokers)) for reason in change.reasons
+    )
 
 
 def _differences(change: PartitionChange) -> str:
@@ -103,11 +101,8 @@ def _facts(state: PartitionTimelineRow) -> Iterator[tuple[str, str]]:
     yield "elr", _listed(state.eligible_leader_replicas)
     yield "last known elr", _listed(state.last_known_elr)
     yield "recovery", "none" if state.leader_recovery_state == RECOVERED else "under way"
-    yield "directories", " ".join(map(_directory, state.directories)) or "none"
-
-
-def _directory(directory_id: str) -> str:
-    return _RESERVED_DIRECTORIES.get(directory_id, directory_id)
+    directories = (_RESERVED_DIRECTORIES.get(each, each) for each in state.directories)
+    yield "directories", " ".join(directories) or "none"
 
 
 def _leader(state: PartitionTimelineRow) -> str:

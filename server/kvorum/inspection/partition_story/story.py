@@ -138,16 +138,14 @@ class _Collected:
     def take(self, rows: Iterable[HistoryRow]) -> None:
         """Take in rows of history."""
         for row in rows:
-            match row:
-                case PartitionTimelineRow() | LeaderChangeRow():
-                    if row.partition_id != self.partition or row.topic_name != self.topic:
-                        continue
-                    if isinstance(row, PartitionTimelineRow):
-                        self._states.append(row)
-                    else:
-                        self._causes[row.offset] = row.cause
-                case _:
-                    continue
+            if not isinstance(row, PartitionTimelineRow | LeaderChangeRow):
+                continue
+            if row.partition_id != self.partition or row.topic_name != self.topic:
+                continue
+            if isinstance(row, PartitionTimelineRow):
+                self._states.append(row)
+            else:
+                self._causes[row.offset] = row.cause
 
     def topic_id(self) -> str:
         """Return the id of the last topic of that name; NoSuchPartitionError without one."""

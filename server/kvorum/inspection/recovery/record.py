@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from kvorum.inspection.recovery.plan import RecoveryPlan
-from kvorum.inspection.recovery.survivor import RecoveryRefusedError, Survivor
+from kvorum.inspection.recovery.survivor import RecoveryRefusedError
 from kvorum.raft.voter_set import VoterSet
 from kvorum.storage.files import FileSystem, list_if_there, read_if_there, replace_durably
 from kvorum.storage.small_files.quorum_state import QuorumState, encode_quorum_state
@@ -109,7 +109,7 @@ def new_record(
     plan: RecoveryPlan, operator: Operator, *, had_flushed_offset: bool
 ) -> RecoveryRecord:
     """Return the record of a recovery that is about to begin."""
-    chosen = plan.chosen
+    chosen, forecast = plan.chosen, plan.forecast
     stamp = operator.time.replace(":", "").replace("-", "")
     fields: dict[str, object] = {
         "version": 1,
@@ -122,51 +122,38 @@ def new_record(
         "clusterId": chosen.cluster_id,
         "nodeId": chosen.key.id,
         "kraftVersion": chosen.kraft_version,
-        "before": {**_before(chosen), "hasFlushedOffset": had_flushed_offset},
-        "after": _after(plan),
-        "forecast": _forecast(plan),
-        "directories": [_directory(one) for one in plan.survivors],
+        "before": {
+            "logEndOffset": chosen.end.offset,
+            "lastEpoch": chosen.end.epoch,
+            "voters": _voters(chosen.voters),
+            "quorumState": _election(chosen.election, chosen.kraft_version),
+            "hasFlushedOffset": had_flushed_offset,
+        },
+        "after": {
+            "epoch": plan.epoch,
+            "voters": _voters(plan.voters),
+            "quorumState": _election(plan.election, chosen.kraft_version),
+        },
+        "forecast": {
+            "keptBelowOffset": forecast.kept.offset,
+            "keptLastEpoch": forecast.kept.epoch,
+            "provenCommittedBelowOffset": forecast.committed.end.offset,
+            "provenCommittedBecause": forecast.committed.proof.value,
+            "lostVoterIds": list(forecast.lost_ids),
+            "lossOfAcknowledgedRecords": forecast.loss.value,
+        },
+        "directories": [
+            {
+                "path": str(one.directory),
+                "nodeId": one.key.id,
+                "isVoter": one.is_voter,
+                "logEndOffset": one.end.offset,
+                "lastEpoch": one.end.epoch,
+            }
+            for one in plan.survivors
+        ],
     }
     return RecoveryRecord(chosen.directory / f"{_PREFIX}{stamp}{_SUFFIX}", fields)
-
-
-def _before(chosen: Survivor) -> dict[str, object]:
-    return {
-        "logEndOffset": chosen.end.offset,
-        "lastEpoch": chosen.end.epoch,
-        "voters": _voters(chosen.voters),
-        "quorumState": _election(chosen.election, chosen.kraft_version),
-    }
-
-
-def _after(plan: RecoveryPlan) -> dict[str, object]:
-    return {
-        "epoch": plan.epoch,
-        "voters": _voters(plan.voters),
-        "quorumState": _election(plan.election, plan.chosen.kraft_version),
-    }
-
-
-def _forecast(plan: RecoveryPlan) -> dict[str, object]:
-    forecast = plan.forecast
-    return {
-        "keptBelowOffset": forecast.kept.offset,
-        "keptLastEpoch": forecast.kept.epoch,
-        "provenCommittedBelowOffset": forecast.committed.end.offset,
-        "provenCommittedBecause": forecast.committed.proof.value,
-        "lostVoterIds": list(forecast.lost_ids),
-        "lossOfAcknowledgedRecords": forecast.loss.value,
-    }
-
-
-def _directory(survivor: Survivor) -> dict[str, object]:
-    return {
-        "path": str(survivor.directory),
-        "nodeId": survivor.key.id,
-        "isVoter": survivor.is_voter,
-        "logEndOffset": survivor.end.offset,
-        "lastEpoch": survivor.end.epoch,
-    }
 
 
 def _voters(voters: VoterSet) -> list[dict[str, object]]:

@@ -12,6 +12,8 @@ Each step is durable before the next one begins. Opening the log makes the repai
 makes: it removes marked and partial files, and rebuilds indexes.
 """
 
+from contextlib import closing
+
 from kvorum.inspection.recovery.plan import RecoveryPlan
 from kvorum.inspection.recovery.record import Operator, RecoveryRecord, find_records, new_record
 from kvorum.inspection.recovery.survivor import Survivor
@@ -91,7 +93,7 @@ def _finish(
 
 def _append_voters(plan: RecoveryPlan, files: FileSystem, *, now_ms: int) -> None:
     log = MetadataLog.open(plan.chosen.log_directory, files=files, now_ms=now_ms)
-    try:
+    with closing(log.local_log):
         end_offset, before = log.local_log.log_end_offset, plan.chosen.end
         if (end_offset, log.last_epoch) != (before.offset, before.epoch):
             raise LogChangedError(
@@ -111,8 +113,6 @@ def _append_voters(plan: RecoveryPlan, files: FileSystem, *, now_ms: int) -> Non
         )
         log.local_log.append(control_batch(start, timestamp_ms=now_ms))
         log.local_log.flush()
-    finally:
-        log.local_log.close()
 
 
 def _is_alone(survivor: Survivor, record: RecoveryRecord) -> bool:
