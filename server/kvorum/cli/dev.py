@@ -64,9 +64,13 @@ def run(args: argparse.Namespace) -> int:
 
     set_up_logging(level=30)
     with ExitStack() as cleaning:
-        folder = _folder(args.data, cleaning)
-        size = _size(args.controllers, args.brokers, folder)
         is_kept = args.data is not None
+        if is_kept:
+            folder = Path(args.data)
+        else:
+            temporary = tempfile.TemporaryDirectory(prefix="kvorum-dev-")
+            folder = Path(cleaning.enter_context(temporary))
+        size = _size(args.controllers, args.brokers, folder)
 
         async def serve() -> None:
             port = _broker_port(args.port, folder)
@@ -101,12 +105,6 @@ def _size(controllers: int | None, brokers: int | None, folder: Path) -> Cluster
     except WrongSizeError as error:
         raise UsageError(str(error)) from error
     return size
-
-
-def _folder(given: str | None, cleaning: ExitStack) -> Path:
-    if given is not None:
-        return Path(given)
-    return Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="kvorum-dev-")))
 
 
 def _broker_port(given: int | None, folder: Path) -> int | None:

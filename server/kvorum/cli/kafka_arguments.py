@@ -87,7 +87,7 @@ def parse_in_kafkas_order(
     return strict.main.parse_args(words)
 
 
-def _refuse_unknown(parser: KafkaStyleParser, words: Sequence[str]) -> None:
+def _refuse_unknown(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     if words:
         parser.error(f"{_UNRECOGNIZED}{' '.join(words)}")
 
@@ -174,9 +174,7 @@ def check_command_options(
     index = command_index(words, options_with_value)
     parser = parsers.get(words[index]) if index < len(words) else None
     if parser is not None:
-        leftover = parser.parse_known_args(words[index + 1 :])[1]
-        if leftover:
-            parser.error(f"{_UNRECOGNIZED}{' '.join(leftover)}")
+        _refuse_unknown(parser, parser.parse_known_args(words[index + 1 :])[1])
 
 
 def command_index(words: Sequence[str], options_with_value: Collection[str]) -> int:

@@ -4,7 +4,7 @@ import errno
 import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path, PurePath
 from typing import Final
 
@@ -43,16 +43,13 @@ def opened_source(arguments: Arguments, *, warn: Warn) -> Generator[Root]:
     Raises `MetadataSourceError` where it cannot be loaded.
     """
     if arguments.source is CONTROLLERS:
-        quorum = LiveQuorum(arguments.place, _properties(arguments.config))
-        try:
+        with closing(LiveQuorum(arguments.place, _properties(arguments.config))) as quorum:
             quorum.catch_up()
             if arguments.command:
                 yield _fixed(quorum.folded)
             else:
                 with _following(quorum, warn=warn) as root:
                     yield root
-        finally:
-            quorum.close()
     elif arguments.source is DIRECTORY:
         with _file_errors():
             folded = fold_directory(Path(arguments.place), warn=warn)
