@@ -348,8 +348,10 @@ def test_a_directory_with_other_tables_is_not_written_to(story: Story, tmp_path:
 def test_a_footer_with_other_rows_stops_the_run(
     story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    footer = SimpleNamespace(num_rows=3)
-    monkeypatch.setattr("pyarrow.parquet.read_metadata", lambda _: footer)
+    def footer(_: object) -> SimpleNamespace:
+        return SimpleNamespace(num_rows=3)
+
+    monkeypatch.setattr("pyarrow.parquet.read_metadata", footer)
     with pytest.raises(PipelineError, match="3 rows where"):
         run_here(story.write(tmp_path / "a"), tmp_path / "out")
     assert not (tmp_path / "out" / "_commits").exists()
