@@ -41,11 +41,6 @@ class MappedFile:
             self._map.madvise(mmap.MADV_DONTNEED, 0, self._released)
 
 
-def is_passing(name: str) -> bool:
-    """Return whether a file is about to be removed, or to be put in place."""
-    return _PASSING.search(name) is not None
-
-
 def lasting_name(name: str) -> str:
     """Return the name that a file had before it was to be removed, or has once it is in place."""
     return _PASSING.sub("", name)

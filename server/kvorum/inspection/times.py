@@ -17,10 +17,6 @@ def utc_text(timestamp_ms: int) -> str:
     cycles, within_ms = divmod(timestamp_ms, _CYCLE_MS)
     moment = _EPOCH + timedelta(milliseconds=within_ms)
     fraction = f".{moment.microsecond // 1000:03}".rstrip("0").rstrip(".")
-    year = _year_text(moment.year + _YEARS_PER_CYCLE * cycles)
-    return f"{year}-{moment:%m-%dT%H:%M:%S}{fraction}Z"
-
-
-def _year_text(year: int) -> str:
+    year = moment.year + _YEARS_PER_CYCLE * cycles
     sign = "-" if year < 0 else "+" if year > 9999 else ""
-    return f"{sign}{abs(year):04}"
+    return f"{sign}{abs(year):04}-{moment:%m-%dT%H:%M:%S}{fraction}Z"

@@ -92,6 +92,14 @@ HERE: Final = Tell
 """The position in the file, which takes up no bytes."""
 
 
+def problem_of_end(part: Container[Any]) -> str | None:
+    """Return what is wrong where a part, whose length counts from `_body`, ends at `_end`."""
+    stated = part._body + part.length
+    if stated != part._end:
+        return f"ends at byte {part._end}, where its length says {stated}"
+    return None
+
+
 def _number(bytes_max: int, bits: int) -> Layout:
     """Return the layout of a number in groups of seven bits, the lowest first.
 

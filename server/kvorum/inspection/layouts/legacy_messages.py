@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from construct import Bytes, Container, If, Int8ub, Int32sb, Int32ub, Int64sb, Peek, this
 
-from kvorum.inspection.layouts.fields import HERE, named, rule, sized_bytes
+from kvorum.inspection.layouts.fields import HERE, named, problem_of_end, rule, sized_bytes
 
 MAGIC_PLACE: Final = 16
 OVERHEAD_BYTES: Final = 12
@@ -38,13 +38,6 @@ def _problem_of_magic(message: Container[Any]) -> str | None:
     return None
 
 
-def _problem_of_end(message: Container[Any]) -> str | None:
-    stated = message._body + message.length
-    if stated != message._end:
-        return f"ends at byte {message._end}, where its length says {stated}"
-    return None
-
-
 LEGACY_MESSAGE: Final = named(
     offset=Int64sb,
     length=Int32sb,
@@ -60,7 +53,7 @@ LEGACY_MESSAGE: Final = named(
     key=sized_bytes(Int32sb),
     value=sized_bytes(Int32sb),
     _end=HERE,
-    _length=rule(_problem_of_end),
+    _length=rule(problem_of_end),
 )
 """A message. Attributes: bits 0 to 2 compression, bit 3 log append time (format 1).
 

@@ -30,6 +30,7 @@ from kvorum.inspection.layouts.fields import (
     Layout,
     compact_array,
     named,
+    problem_of_end,
     rule,
     sized_bytes,
 )
@@ -157,13 +158,6 @@ horizon. `records` are bytes here: `RECORDS` reads them when they are unpacked.
 """
 
 
-def _problem_of_record_end(record: Container[Any]) -> str | None:
-    stated = record._body + record.length
-    if stated != record._end:
-        return f"ends at byte {record._end}, where its length says {stated}"
-    return None
-
-
 HEADER: Final = named(key=sized_bytes(VARINT, may_be_null=False), value=sized_bytes(VARINT))
 
 RECORD: Final = named(
@@ -180,7 +174,7 @@ RECORD: Final = named(
     ),
     headers=Array(this.headers_count, HEADER),
     _end=HERE,
-    _length=rule(_problem_of_record_end),
+    _length=rule(problem_of_end),
 )
 """A record; its attributes have no meaning yet. Timestamp and offset count from the batch's."""
 

@@ -211,10 +211,6 @@ class Findings:
             self.note_file(finding.file)
             self._found.append(finding)
 
-    def has_damage_in(self, file: Path) -> bool:
-        """Return whether damage of a file was found."""
-        return any(finding.is_damage for finding in self._found if finding.file == file)
-
     @property
     def all(self) -> tuple[Finding, ...]:
         """All findings, in the order in which they were made."""

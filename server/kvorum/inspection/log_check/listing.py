@@ -8,7 +8,7 @@ from typing import Final
 
 from kvorum.inspection.layouts.text_files import TextLayout
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
-from kvorum.inspection.reading import is_passing
+from kvorum.inspection.reading import lasting_name
 from kvorum.spark.files.file_systems import LocalFiles
 from kvorum.storage.directory.partition_directory import suffix_of
 from kvorum.storage.names import (
@@ -75,7 +75,8 @@ def _place(name: str, files: PartitionFiles, findings: Findings) -> None:
             files.indexes[base, suffix] = path
         return
     snapshot = parse_snapshot_name(name)
-    if is_passing(name) or (snapshot and (snapshot.is_partial or snapshot.is_deleted)):
+    is_passing = lasting_name(name) != name
+    if is_passing or (snapshot and (snapshot.is_partial or snapshot.is_deleted)):
         return
     if snapshot is not None:
         files.snapshots.append(path)

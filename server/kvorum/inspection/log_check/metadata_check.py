@@ -268,7 +268,8 @@ def _folded(
     except OSError as error:
         findings.unreadable(path, error)
         return None
-    return fold if fold.is_trusted and not findings.has_damage_in(path) else None
+    is_damaged = any(finding.is_damage for finding in findings.all if finding.file == path)
+    return fold if fold.is_trusted and not is_damaged else None
 
 
 def _check_epoch(path: Path, batch: RecordBatch, epoch: int | None, findings: Findings) -> None:

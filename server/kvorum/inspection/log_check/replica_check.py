@@ -31,10 +31,6 @@ class Replica:
     committed: int
     voters: frozenset[int]
 
-    def is_of_another_quorum(self, other: Replica) -> bool:
-        """Return whether two metadata logs have no voter in common."""
-        return bool(self.voters and other.voters) and not self.voters & other.voters
-
 
 class _Place(NamedTuple):
     file: Path
@@ -45,7 +41,7 @@ def check_replicas(replicas: list[Replica], findings: Findings) -> None:
     """Compare each replica with the first one; the first difference of each is a finding."""
     reference, *others = replicas
     for other in others:
-        if reference.is_of_another_quorum(other):
+        if reference.voters and other.voters and reference.voters.isdisjoint(other.voters):
             problem = f"not compared with {reference.directory}: they have no voter in common"
             findings.add(Rule.DIVERGENCE, other.directory, problem, severity=Severity.NOTE)
             continue

@@ -37,11 +37,6 @@ class MetadataFiles:
         """The offset that the first segment begins with; None without segments."""
         return next(iter(self.segments), None)
 
-    def segments_from(self, offset: int) -> dict[int, Path]:
-        """Return the segments from the one on that holds `offset`."""
-        first = max((base for base in self.segments if base <= offset), default=0)
-        return {base: path for base, path in self.segments.items() if base >= first}
-
 
 def list_metadata_files(directory: Path) -> MetadataFiles:
     """Return the files in a metadata log's directory, or in a node's; raises OSError."""
@@ -98,8 +93,11 @@ def batches_of_segments(
     The end of the last segment is left out, with a warning, from the first batch that is not sound
     on. Raises OSError and `MetadataSourceError`.
     """
+    first = max((base for base in files.segments if base <= start), default=0)
     last = next(reversed(files.segments), None)
-    for base, file in files.segments_from(start).items():
+    for base, file in files.segments.items():
+        if base < first:
+            continue
         is_last = base == last
         batches = batches_of_file(
             file, warn=warn if is_last else None, tell=tell, is_sound_part_enough=is_last

@@ -74,15 +74,12 @@ def _loss(chosen: Survivor, survivors: Sequence[Survivor], committed: Committed)
         return Loss.CERTAIN
     is_longest = all(one.end <= chosen.end for one in survivors if one.is_voter)
     sets = list(_possible_voter_sets(survivors))
-    if not is_longest or not sets or any(_may_commit_alone(each, survivors) for each in sets):
+    # Whether voters without a directory may be a majority.
+    may_commit_alone = any(len(_lost_ids(each, survivors)) >= each.majority for each in sets)
+    if not is_longest or not sets or may_commit_alone:
         return Loss.POSSIBLE
     is_fixed = all(one.kraft_version == 0 for one in survivors)
     return Loss.NONE if is_fixed else Loss.NONE_UNLESS_VOTERS_CHANGED
-
-
-def _may_commit_alone(voters: VoterSet, survivors: Sequence[Survivor]) -> bool:
-    """Return whether the voters without a directory are a majority."""
-    return len(_lost_ids(voters, survivors)) >= voters.majority
 
 
 def _lost_ids(voters: VoterSet, survivors: Sequence[Survivor]) -> list[int]:
