@@ -41,7 +41,11 @@ def dependency_lines(name: str, level: int) -> list[str]:
     UnknownFeatureError for an unknown name, UnknownLevelError for an unknown level.
     """
     if name == METADATA_VERSION_FEATURE:
-        return [f"{name}={level} ({_metadata_version_text(level)}) has no dependencies."]
+        try:
+            text = metadata_version_from_level(level).text
+        except UnknownFeatureError:
+            raise UnknownFeatureError(f"Unknown {name} {level}") from None
+        return [f"{name}={level} ({text}) has no dependencies."]
     try:
         feature = feature_from_name(name)
     except UnknownFeatureError:
@@ -54,13 +58,6 @@ def dependency_lines(name: str, level: int) -> list[str]:
         return [f"{name}={level} has no dependencies."]
     needed = (_level_text(*dependency) for dependency in dependencies.items())
     return [f"{name}={level} requires:", *(f"    {text}" for text in needed)]
-
-
-def _metadata_version_text(level: int) -> str:
-    try:
-        return metadata_version_from_level(level).text
-    except UnknownFeatureError:
-        raise UnknownFeatureError(f"Unknown {METADATA_VERSION_FEATURE} {level}") from None
 
 
 def _level_text(name: str, level: int) -> str:

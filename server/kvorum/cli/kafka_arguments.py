@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
@@ -53,7 +53,8 @@ class KafkaStyleParser(argparse.ArgumentParser):
             return []
         word = _unrecognized(message.removeprefix(_UNRECOGNIZED)).lstrip("-")
         is_option = message.startswith(f"{_UNRECOGNIZED}-") and len(word) > 1
-        return closest(word, option_names(self._option_string_actions)) if is_option else []
+        options = [each for each in self._option_string_actions if each.startswith("--")]
+        return closest(word, {each: each.lstrip("-") for each in options}) if is_option else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +194,6 @@ def closest(word: str, names: Mapping[str, str]) -> list[str]:
     }
     least = min(distances.values(), default=_TOO_FAR)
     return [] if least >= _TOO_FAR else sorted(key for key in names if distances[key] == least)
-
-
-def option_names(options: Iterable[str]) -> dict[str, str]:
-    """Return the long ones of `options`, with their names without dashes."""
-    return {option: option.lstrip("-") for option in options if option.startswith("--")}
 
 
 def _distance(word: str, name: str) -> int:

@@ -41,7 +41,10 @@ def run(args: argparse.Namespace) -> int:
     properties = {**load_properties(args.file), **parse_overrides(args.override)}
     config = NodeConfig.from_properties(properties)
     if config.own.log_format is LogFormat.JSON:
-        use_json_lines()
+        from kvorum.node.events.log_format import JsonFormatter  # noqa: PLC0415 - loaded only when it runs
+
+        for handler in logging.getLogger().handlers:
+            handler.setFormatter(JsonFormatter())
     log_remarks(config)
 
     async def serve() -> None:
@@ -56,14 +59,6 @@ def set_up_logging(level: int = logging.INFO) -> None:
     from kvorum.node.events.log_format import TEXT_FORMAT  # noqa: PLC0415 - loaded only when it runs
 
     logging.basicConfig(stream=sys.stderr, level=level, format=TEXT_FORMAT)
-
-
-def use_json_lines() -> None:
-    """Write log lines as JSON objects from now on."""
-    from kvorum.node.events.log_format import JsonFormatter  # noqa: PLC0415 - loaded only when it runs
-
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(JsonFormatter())
 
 
 def log_remarks(config: NodeConfig) -> None:

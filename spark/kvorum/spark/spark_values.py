@@ -1,6 +1,6 @@
 """The values that Spark and the sources of files exchange: ranges, schemas, pushed filters."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from pyspark.sql.datasource import (
     EqualNullSafe,
@@ -43,19 +43,16 @@ def named_types(schema: StructType) -> list[tuple[str, str]]:
 
 def pushed_conditions(filters: Iterable[Filter], kinds: ColumnKinds) -> Conditions:
     """Return what the filters that can be used ask of the columns in `kinds`."""
-    return merged(
-        (column, condition)
-        for each in filters
-        for column in _columns_of(each)
-        if (condition := _condition_of(column, each, kinds)) is not None
-    )
-
-
-def _columns_of(given: Filter) -> Iterator[str]:
-    """Yield the column of a filter on a column of the table, which is not inside a struct."""
-    attribute: tuple[str, ...] = getattr(given, "attribute", ())
-    if len(attribute) == 1:
-        yield attribute[0]
+    found: list[tuple[str, Condition]] = []
+    for each in filters:
+        attribute: tuple[str, ...] = getattr(each, "attribute", ())
+        if len(attribute) != 1:
+            # No column, or one inside of a struct.
+            continue
+        condition = _condition_of(attribute[0], each, kinds)
+        if condition is not None:
+            found.append((attribute[0], condition))
+    return merged(found)
 
 
 def _condition_of(column: str, given: Filter, kinds: ColumnKinds) -> Condition | None:

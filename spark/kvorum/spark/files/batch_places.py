@@ -12,7 +12,6 @@ from kvorum.spark.files.find import FileKind, LogFile
 from kvorum.spark.files.legacy_header import (
     MESSAGE_BYTES_MIN,
     LegacyHeader,
-    is_of_legacy_format,
     message_looks_torn,
     read_legacy_header,
 )
@@ -64,7 +63,7 @@ def entry_header_at(window: FileWindow, position: int) -> EntryHeader | None:
     None where too few bytes are left.
     """
     data = window.at(position, HEADER_SIZE)
-    if is_of_legacy_format(data):
+    if len(data) >= MESSAGE_BYTES_MIN and data[MAGIC_PLACE] < MAGIC:
         return read_legacy_header(data)
     return read_header(data) if len(data) == HEADER_SIZE else None
 

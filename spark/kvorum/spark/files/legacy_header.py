@@ -91,11 +91,6 @@ def whole_message(data: memoryview) -> LegacyMessage:
     return message
 
 
-def is_of_legacy_format(data: memoryview) -> bool:
-    """Return whether bytes where an entry begins are of format 0 or 1."""
-    return len(data) >= MESSAGE_BYTES_MIN and data[MAGIC_PLACE] < MAGIC
-
-
 def read_legacy_header(data: memoryview) -> LegacyHeader:
     """Return the header of a message; there must be `MESSAGE_BYTES_MIN` bytes."""
     offset, length, crc, magic, attributes = _HEAD.unpack_from(data)
