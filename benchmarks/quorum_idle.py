@@ -27,8 +27,8 @@ def rows() -> list[Row]:
         time.sleep(WATCH_SECONDS)
         passed = time.perf_counter() - started
         shares = [
-            100 / passed * _most_used(quorum, used)
-            for quorum, used in zip(quorums, before, strict=True)
+            100 / passed * max(now - then for now, then in zip(*each, strict=True))
+            for each in zip(map(_used_seconds, quorums), before, strict=True)
         ]
         resident = [max(quorum.resident_mib(each) for each in quorum.running) for quorum in quorums]
         for quorum in quorums:
@@ -47,11 +47,6 @@ def _running(program: Program, resources: ExitStack) -> QuorumProcesses:
     client.settled_leader(quorum.running)
     client.close()
     return quorum
-
-
-def _most_used(quorum: QuorumProcesses, before: list[float]) -> float:
-    """Return the processor seconds since `before` of the node that used the most."""
-    return max(now - then for now, then in zip(_used_seconds(quorum), before, strict=True))
 
 
 def _used_seconds(quorum: QuorumProcesses) -> list[float]:
