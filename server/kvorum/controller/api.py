@@ -5,7 +5,7 @@ Each module of `kvorum.controller.apis` ends with such a value, below the functi
 permission, the check of the form, the quota, and how the whole request is refused.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sized
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -79,6 +79,14 @@ def records_of(steps: Steps) -> Iterator[RecordAndVersion]:
 
 MAX_RECORDS_PER_USER_OPERATION = 10_000
 """The limit of one request, as in Kafka: a single request cannot stall the log."""
+
+
+def check_record_count(records: Sized) -> None:
+    """Raise `RequestError` POLICY_VIOLATION for more records than the limit of one request."""
+    if len(records) > MAX_RECORDS_PER_USER_OPERATION:
+        raise RequestError(
+            ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+        )
 
 
 class Filtered(NamedTuple, Generic[Request, Response]):

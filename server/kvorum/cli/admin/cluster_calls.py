@@ -7,7 +7,7 @@ from kvorum.cli.admin.client import CONTROLLER_ENDPOINT, AdminClient, Call
 from kvorum.cli.admin.command import print_refused_unregistration
 from kvorum.cli.admin.errors import NotSupportedByNodeError, refusal
 from kvorum.cli.admin.quorum_calls import final
-from kvorum.controller.java_order import integer_table_order
+from kvorum.metadata.java_hash import integer_table_order
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from kvorum.cli.dump.small_files import Findings
-from kvorum.controller.java_order import hash_table_order
+from kvorum.metadata.java_hash import hash_table_order
 
 # Characters. A write of each line would cost more than what is in it; the text of many more would
 # no longer be in the processor's cache when it is written.

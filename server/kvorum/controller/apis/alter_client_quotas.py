@@ -9,8 +9,7 @@ from typing import Final
 
 from immutables import Map
 
-from kvorum.controller.api import ControllerApi, ControllerResult
-from kvorum.controller.limits import check_record_count
+from kvorum.controller.api import ControllerApi, ControllerResult, check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER

@@ -2,14 +2,13 @@
 
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, ControllerResult, Filtered
+from kvorum.controller.api import ControllerApi, ControllerResult, Filtered, check_record_count
 from kvorum.controller.configs.changes import clear_elr_records, replacing_changes
 from kvorum.controller.configs.resources import (
     refused_resources,
     resources_left,
     sort_out_resources,
 )
-from kvorum.controller.limits import check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.permission import PER_RESOURCE

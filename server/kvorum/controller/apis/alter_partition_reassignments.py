@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, ControllerResult, own_timeout_ms
+from kvorum.controller.api import (
+    ControllerApi,
+    ControllerResult,
+    check_record_count,
+    own_timeout_ms,
+)
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
-from kvorum.controller.limits import check_record_count
 from kvorum.controller.manual_assignment import check_assignment
 from kvorum.controller.partition_reassignment import plan_reassignment, revert_reassignment
 from kvorum.controller.quorum_reassignment.quorum_targets import alter_target_voters

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kvorum.controller.api import ControllerApi, ControllerResult
-from kvorum.controller.limits import check_record_count
+from kvorum.controller.api import ControllerApi, ControllerResult, check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import (
     CLUSTER_NAME,

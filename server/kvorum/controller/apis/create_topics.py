@@ -12,6 +12,7 @@ from kvorum.controller.api import (
     ControllerResult,
     Filtered,
     MutationQuotaTerms,
+    check_record_count,
     own_timeout_ms,
 )
 from kvorum.controller.cluster_rules import ClusterRules
@@ -20,7 +21,6 @@ from kvorum.controller.configs.changes import (
     clear_elr_records,
     incremental_changes,
 )
-from kvorum.controller.limits import check_record_count
 from kvorum.controller.new_partitions import (
     Placement,
     assigned_partitions,

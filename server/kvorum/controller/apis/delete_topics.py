@@ -10,9 +10,9 @@ from kvorum.controller.api import (
     ControllerResult,
     Filtered,
     MutationQuotaTerms,
+    check_record_count,
     own_timeout_ms,
 )
-from kvorum.controller.limits import check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage

@@ -3,10 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, ControllerResult, own_timeout_ms
+from kvorum.controller.api import (
+    ControllerApi,
+    ControllerResult,
+    check_record_count,
+    own_timeout_ms,
+)
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.election import Election
-from kvorum.controller.limits import check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage

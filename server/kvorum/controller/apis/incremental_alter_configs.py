@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, ControllerResult, Filtered
+from kvorum.controller.api import ControllerApi, ControllerResult, Filtered, check_record_count
 from kvorum.controller.configs.changes import (
     ConfigOperation,
     clear_elr_records,
@@ -13,7 +13,6 @@ from kvorum.controller.configs.resources import (
     resources_left,
     sort_out_resources,
 )
-from kvorum.controller.limits import check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.config_operation import Operation

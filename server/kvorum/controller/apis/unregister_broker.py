@@ -3,9 +3,8 @@
 from typing import Final
 
 from kvorum.controller import broker_changes
-from kvorum.controller.api import ControllerApi, ControllerResult
+from kvorum.controller.api import ControllerApi, ControllerResult, check_record_count
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.limits import check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.image import MetadataImage

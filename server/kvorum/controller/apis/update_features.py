@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum, unique
 from typing import Final
 
-from kvorum.controller.api import ControllerApi, ControllerResult
-from kvorum.controller.java_order import hash_table_order
-from kvorum.controller.limits import check_record_count
+from kvorum.controller.api import ControllerApi, ControllerResult, check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE, ResourceType
@@ -20,6 +18,7 @@ from kvorum.metadata.features import (
     check_dependencies,
 )
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.java_hash import hash_table_order
 from kvorum.metadata.metadata_version import (
     LATEST_TESTING_METADATA_VERSION,
     METADATA_VERSION_FEATURE,

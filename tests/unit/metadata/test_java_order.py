@@ -1,6 +1,6 @@
 """The order of Java's hash tables; the expectations are what Java 17 lists."""
 
-from kvorum.controller.java_order import hash_table_order
+from kvorum.metadata.java_hash import hash_table_order
 
 FEATURES = (
     "eligible.leader.replicas.version",
