@@ -21,10 +21,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.partitions import Partitions
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
-from kvorum.node.broker.add_partitions_to_txn_manager import (
-    AddPartitionsToTxnManager,
-    CoordinatorAccess,
-)
+from kvorum.node.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.api_keys import ApiKey
@@ -110,8 +107,9 @@ def answered(code: ErrorCode) -> Callable[[Message], Message]:
 async def asking(
     current: MetadataImage, *, timeout_ms: int = REQUEST_TIMEOUT_MS
 ) -> AsyncGenerator[AddPartitionsToTxnManager]:
-    access = CoordinatorAccess(ME, LISTENER, timeout_ms)
-    manager = AddPartitionsToTxnManager(access, image=lambda: current, outgoing=Outgoing())
+    manager = AddPartitionsToTxnManager(
+        ME, LISTENER, request_timeout_ms=timeout_ms, image=lambda: current, outgoing=Outgoing()
+    )
     try:
         yield manager
     finally:

@@ -11,10 +11,7 @@ from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
 from kvorum.broker.quota.client_quota_manager import QuotaManagers
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
 from kvorum.node.authorization import Authorizer
-from kvorum.node.broker.add_partitions_to_txn_manager import (
-    AddPartitionsToTxnManager,
-    CoordinatorAccess,
-)
+from kvorum.node.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager
@@ -233,11 +230,12 @@ class BrokerServer:
 
 def _add_partitions_to_txn_manager(shared: SharedServer) -> AddPartitionsToTxnManager:
     config = shared.config
-    access = CoordinatorAccess(
-        config.node_id, config.listeners.inter_broker_name, config.network.request_timeout_ms
-    )
     return AddPartitionsToTxnManager(
-        access, image=lambda: shared.loader.published, outgoing=shared.outgoing
+        config.node_id,
+        config.listeners.inter_broker_name,
+        request_timeout_ms=config.network.request_timeout_ms,
+        image=lambda: shared.loader.published,
+        outgoing=shared.outgoing,
     )
 
 

@@ -14,10 +14,7 @@ from kvorum.node.directories import NodeDirectories
 from kvorum.node.endpoints import Sockets, advertised_endpoints
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outbound.node_to_controller_channel_manager import (
-    ChannelSettings,
-    NodeToControllerChannelManager,
-)
+from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode, RaftSettings
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot
@@ -149,8 +146,10 @@ class SharedServer:
     def channel(self, purpose: str, *, timeout_ms: int) -> NodeToControllerChannelManager:
         """Return a new channel to the active controller."""
         return NodeToControllerChannelManager(
-            ChannelSettings(self.config.node_id, purpose, timeout_ms),
+            self.config.node_id,
+            purpose,
             self.raft.leader_endpoint,
+            timeout_ms=timeout_ms,
             clock=self.clock,
             outgoing=self.outgoing,
         )

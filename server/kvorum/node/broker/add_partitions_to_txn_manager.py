@@ -6,7 +6,6 @@ One request is under way to each coordinator; what comes meanwhile is asked toge
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
 
 from kvorum.broker.add_partitions_to_txn import (
     FIRST_VERSION_OF_BROKERS,
@@ -31,21 +30,24 @@ from kvorum.wire.messages.add_partitions_to_txn import (
 _log = logging.getLogger(__name__)
 
 
-class CoordinatorAccess(NamedTuple):
-    """The id of this broker, the listener that brokers use, and ``request.timeout.ms``."""
-
-    broker_id: int
-    listener: str
-    request_timeout_ms: int
-
-
 class AddPartitionsToTxnManager:
-    """A queue and a connection for each coordinator; everything is opened when it is needed."""
+    """A queue and a connection for each coordinator; everything is opened when it is needed.
+
+    `listener` is the one that brokers use.
+    """
 
     def __init__(
-        self, access: CoordinatorAccess, *, image: Callable[[], MetadataImage], outgoing: Outgoing
+        self,
+        broker_id: int,
+        listener: str,
+        *,
+        request_timeout_ms: int,
+        image: Callable[[], MetadataImage],
+        outgoing: Outgoing,
     ) -> None:
-        self._access = access
+        self._broker_id = broker_id
+        self._listener = listener
+        self._request_timeout_ms = request_timeout_ms
         self._image = image
         self._outgoing = outgoing
         self._queues: dict[int, TransactionQueue] = {}
@@ -58,12 +60,10 @@ class AddPartitionsToTxnManager:
         The code then is COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR for a coordinator that is a
         broker without transactions, as this one is, or NETWORK_EXCEPTION.
         """
-        coordinator = transaction_coordinator(
-            self._image(), data.transactional_id, self._access.listener
-        )
+        coordinator = transaction_coordinator(self._image(), data.transactional_id, self._listener)
         if coordinator is None:
             return data.errors(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if coordinator.node_id == self._access.broker_id:
+        if coordinator.node_id == self._broker_id:
             return data.errors(ErrorCode.NOT_COORDINATOR)
         answered: asyncio.Future[PartitionErrors] = asyncio.get_running_loop().create_future()
 
@@ -125,7 +125,7 @@ class AddPartitionsToTxnManager:
             await connection.request(
                 batch.request,
                 AddPartitionsToTxnResponse,
-                timeout_ms=self._access.request_timeout_ms,
+                timeout_ms=self._request_timeout_ms,
                 version=connection.version_for(AddPartitionsToTxnRequest),
             )
         )
@@ -136,9 +136,9 @@ class AddPartitionsToTxnManager:
         if known is not None and known.is_open:
             return known
         opened = await self._outgoing.open(
-            address_of_broker(self._image(), node_id, self._access.listener),
-            client_id=f"broker-{self._access.broker_id}-add-partitions-to-txn",
-            timeout_ms=self._access.request_timeout_ms,
+            address_of_broker(self._image(), node_id, self._listener),
+            client_id=f"broker-{self._broker_id}-add-partitions-to-txn",
+            timeout_ms=self._request_timeout_ms,
         )
         self._connections[node_id] = opened
         return opened

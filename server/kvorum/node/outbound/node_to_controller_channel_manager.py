@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from kvorum.metadata.address import Address
 from kvorum.node.asyncio_bridge import awaiting
@@ -31,30 +31,26 @@ class ControllerUnreachableError(Exception):
     """No active controller answered in time."""
 
 
-class ChannelSettings(NamedTuple):
-    """The client id and purpose of a channel, and the total time limit of one request."""
-
-    node_id: int
-    purpose: str
-    timeout_ms: int
-
-
 class NodeToControllerChannelManager:
     """Sends requests to the active controller, over one connection for one purpose.
 
     After a lost connection, or the response NOT_CONTROLLER, the request is sent again to the
-    current leader until its time is over.
+    current leader until its time, `timeout_ms` in total, is over.
     """
 
     def __init__(
         self,
-        settings: ChannelSettings,
+        node_id: int,
+        purpose: str,
         find_leader: Callable[[], Address | None],
         *,
+        timeout_ms: int,
         clock: Clock,
         outgoing: Outgoing,
     ) -> None:
-        self._settings = settings
+        self._client_id = str(node_id)
+        self._purpose = purpose
+        self._timeout_ms = timeout_ms
         self._find_leader = find_leader
         self._clock = clock
         self._outgoing = outgoing
@@ -74,14 +70,13 @@ class NodeToControllerChannelManager:
 
         Raises ControllerUnreachableError when the time is over, and NoCommonVersionError.
         """
-        deadline_ms = self._clock.monotonic_ms() + self._settings.timeout_ms
+        deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
         pause = FIRST_RETRY_SECONDS
         while True:
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
                 raise ControllerUnreachableError(
-                    f"no active controller answered {message.NAME} within "
-                    f"{self._settings.timeout_ms} ms"
+                    f"no active controller answered {message.NAME} within {self._timeout_ms} ms"
                 )
             response = await self._try_once(message, kind, timeout_ms=max(1, int(left_ms)))
             if response is not None:
@@ -98,7 +93,7 @@ class NodeToControllerChannelManager:
         try:
             await self._connect(CONNECT_TIMEOUT_MS)
         except ClientConnectionError as error:
-            _log.debug("No connection to the controller for %s: %s", self._settings.purpose, error)
+            _log.debug("No connection to the controller for %s: %s", self._purpose, error)
 
     async def close(self) -> None:
         """Close the connection; requests under way fail."""
@@ -118,9 +113,7 @@ class NodeToControllerChannelManager:
         except NoCommonVersionError:
             raise
         except ClientConnectionError as error:
-            _log.debug(
-                "A request to the controller for %s failed: %s", self._settings.purpose, error
-            )
+            _log.debug("A request to the controller for %s failed: %s", self._purpose, error)
             self._connection = None
             return None
         if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
@@ -138,8 +131,6 @@ class NodeToControllerChannelManager:
             if leader is None:
                 return None
             self._connection = await self._outgoing.open(
-                leader,
-                client_id=str(self._settings.node_id),
-                timeout_ms=min(timeout_ms, CONNECT_TIMEOUT_MS),
+                leader, client_id=self._client_id, timeout_ms=min(timeout_ms, CONNECT_TIMEOUT_MS)
             )
             return self._connection
