@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kvorum.broker.fetch_session.fetch_manager import FetchManager
-from kvorum.broker.lifecycle import BrokerIdentity, BrokerState
+from kvorum.broker.lifecycle import BrokerIdentity
 from kvorum.broker.quota.client_quota_manager import QuotaManagers
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
 from kvorum.node.authorization import Authorizer
@@ -56,7 +56,7 @@ class BrokerServer:
         )
         self._shutdowns = clean_shutdowns(shared.directories.log_directories, shared.files)
         self._topic_creator = AutoTopicCreationManager(config, self._forwarder, shared.clock)
-        self._lifecycle_manager = BrokerLifecycleManager(
+        self.lifecycle_manager = BrokerLifecycleManager(
             self._identity(),
             config.broker,
             channel=shared.channel("heartbeat", timeout_ms=config.broker.heartbeat_interval_ms),
@@ -67,8 +67,8 @@ class BrokerServer:
         )
         self._replication = Replication(
             shared,
-            broker_epoch=lambda: self._lifecycle_manager.epoch,
-            on_directory_offline=self._lifecycle_manager.propagate_directory_failure,
+            broker_epoch=lambda: self.lifecycle_manager.epoch,
+            on_directory_offline=self.lifecycle_manager.propagate_directory_failure,
             on_failure=on_failure,
         )
         self._inspector = BatchInspector()
@@ -80,7 +80,7 @@ class BrokerServer:
         self._producer_ids = ProducerIdManager(
             shared.channel("producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS),
             broker_id=config.node_id,
-            broker_epoch=lambda: self._lifecycle_manager.epoch,
+            broker_epoch=lambda: self.lifecycle_manager.epoch,
         )
         apis = broker_apis()
         self.services = self._broker_services(apis)
@@ -99,23 +99,13 @@ class BrokerServer:
             for listener in config.listeners.brokers
         }
 
-    @property
-    def state(self) -> BrokerState:
-        """The state of the broker."""
-        return self._lifecycle_manager.state
-
-    @property
-    def is_unfenced(self) -> bool:
-        """Whether this incarnation is unfenced in the metadata that this node knows."""
-        return self._lifecycle_manager.is_unfenced
-
     def connection_counts(self) -> Mapping[str, int]:
         """Return how many connections are open, by listener."""
         return {name: server.connection_count for name, server in self._servers.items()}
 
     async def start(self) -> None:
         """Register, open the logs, wait until the broker is unfenced, and accept requests."""
-        await self._lifecycle_manager.start(lambda: self._replication.start(self._shutdowns))
+        await self.lifecycle_manager.start(lambda: self._replication.start(self._shutdowns))
         await self._forwarder.channel.connect()
         for name, server in self._servers.items():
             await server.start(self._shared.sockets[name])
@@ -123,9 +113,9 @@ class BrokerServer:
     async def stop(self) -> None:
         """Do a controlled shutdown, close every connection, then the logs."""
         if self._shared.config.broker.is_controlled_shutdown_enabled:
-            await self._lifecycle_manager.stop()
+            await self.lifecycle_manager.stop()
         await self._close_connections()
-        await self._replication.stop(self._lifecycle_manager.epoch)
+        await self._replication.stop(self.lifecycle_manager.epoch)
 
     async def abort(self) -> None:
         """Close everything at once, without asking the controller."""
@@ -136,7 +126,7 @@ class BrokerServer:
         self._topic_creator.close()
         self._groups.close()
         self._inspector.close()
-        await self._lifecycle_manager.abort()
+        await self.lifecycle_manager.abort()
         for server in self._servers.values():
             await server.stop()
         await self._forwarder.channel.close()

@@ -58,18 +58,11 @@ class AsyncioRuntime:
 
     def __init__(self, clock: Clock, *, thread_name: str, thread_count: int = 2) -> None:
         self._executor = ThreadPoolExecutor(thread_count, thread_name)
-        self._clock = clock
+        self.monotonic_ms = clock.monotonic_ms
+        self.wall_ms = clock.wall_ms
         self._loop = asyncio.get_running_loop()
         self._under_way: set[asyncio.Future[object]] = set()
         self._when_idle: list[Callable[[], None]] = []
-
-    def monotonic_ms(self) -> float:
-        """Return the milliseconds of a monotonic clock."""
-        return self._clock.monotonic_ms()
-
-    def wall_ms(self) -> int:
-        """Return the milliseconds since 1970."""
-        return self._clock.wall_ms()
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call back in the next turn of the loop."""

@@ -52,7 +52,7 @@ def facts(node_id: int, roles: StartedRoles | None) -> dict[str, Field]:
         "epoch": raft.epoch,
         "high_watermark": raft.high_watermark,
         "metadata_offset": roles.shared.loader.published_offset,
-        "broker_state": None if broker is None else broker.state.name,
+        "broker_state": None if broker is None else broker.lifecycle_manager.state.name,
     }
 
 
@@ -73,7 +73,9 @@ def _of_log(shared: SharedServer) -> Iterator[str]:
 def _of_broker(broker: BrokerServer | None) -> Iterator[str]:
     if broker is None:
         yield "the broker is not started"
-    elif broker.state is not BrokerState.RUNNING:
-        yield f"the broker is {broker.state.name}"
-    elif not broker.is_unfenced:
+        return
+    lifecycle = broker.lifecycle_manager
+    if lifecycle.state is not BrokerState.RUNNING:
+        yield f"the broker is {lifecycle.state.name}"
+    elif not lifecycle.is_unfenced:
         yield "the broker is fenced"

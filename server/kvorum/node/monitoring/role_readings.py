@@ -43,7 +43,7 @@ def broker_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     yield group.reading("last-applied-record-timestamp", timestamp_ms)
     yield group.reading("last-applied-record-lag-ms", shared.clock.wall_ms() - timestamp_ms)
     yield group.reading("ignored-static-voters", _ignored_static_voters(shared))
-    yield catalogue.KAFKA_SERVER.reading("BrokerState", int(server.state))
+    yield catalogue.KAFKA_SERVER.reading("BrokerState", int(server.lifecycle_manager.state))
     yield catalogue.KAFKA_SERVER_TEXTS.reading("ClusterId", shared.directories.cluster_id)
     yield from connection_readings(server.connection_counts())
 
