@@ -23,10 +23,6 @@ from kvorum.wire.messages.add_partitions_to_txn import (
 VERIFICATION_KEY: Final = "transaction.partition.verification.enable"
 FIRST_VERSION_OF_BROKERS: Final = 4
 """The first version of AddPartitionsToTxn that one broker sends to another."""
-_FIRST_PRODUCE_WITH_GENERIC_ERROR: Final = 11
-_FIRST_PRODUCE_THAT_ADDS: Final = 12
-_FIRST_OFFSET_COMMIT_WITH_GENERIC_ERROR: Final = 4
-_FIRST_OFFSET_COMMIT_THAT_ADDS: Final = 5
 _TEMPORARY: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
@@ -72,18 +68,20 @@ class TransactionSupportedOperation(Enum):
 
 def operation_of_produce(version: int) -> TransactionSupportedOperation:
     """Return the operation of a version of Produce."""
-    if version >= _FIRST_PRODUCE_THAT_ADDS:
-        return TransactionSupportedOperation.ADD_PARTITION
-    if version >= _FIRST_PRODUCE_WITH_GENERIC_ERROR:
-        return TransactionSupportedOperation.GENERIC_ERROR_SUPPORTED
-    return TransactionSupportedOperation.DEFAULT_ERROR
+    return _operation(version, generic_error_since=11, adds_since=12)
 
 
 def operation_of_txn_offset_commit(version: int) -> TransactionSupportedOperation:
     """Return the operation of a version of TxnOffsetCommit."""
-    if version >= _FIRST_OFFSET_COMMIT_THAT_ADDS:
+    return _operation(version, generic_error_since=4, adds_since=5)
+
+
+def _operation(
+    version: int, *, generic_error_since: int, adds_since: int
+) -> TransactionSupportedOperation:
+    if version >= adds_since:
         return TransactionSupportedOperation.ADD_PARTITION
-    if version >= _FIRST_OFFSET_COMMIT_WITH_GENERIC_ERROR:
+    if version >= generic_error_since:
         return TransactionSupportedOperation.GENERIC_ERROR_SUPPORTED
     return TransactionSupportedOperation.DEFAULT_ERROR
 

@@ -54,7 +54,7 @@ from kvorum.metadata.configs_image import CLUSTER_RESOURCE, ConfigsImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.target_voters import TARGET_VOTERS, target_voters_text
 from kvorum.metadata.voter_key import VoterKey
-from kvorum.node.raft.translation.admission import refusal_of_adding, refusal_of_removing
+from kvorum.node.raft.translation.admission import refusal_of_change
 
 ELECTION_TIMEOUT_MS, FETCH_TIMEOUT_MS = 1_000, 2_000
 NOBODY_ID = -1
@@ -344,7 +344,7 @@ def is_admitted(design: Design, bounds: Bounds, state: State, own: int, changed:
     for replica in members(changed ^ voters_of(node.log, state.first_voters)):
         key = _key(replica, names)
         assert key.directory_id is not None
-        refusal = refusal_of_adding if changed & bit(replica) else refusal_of_removing
-        if refusal(image, key.id, key.directory_id) is not None:
+        adds = bool(changed & bit(replica))
+        if refusal_of_change(image, key.id, key.directory_id, adds=adds) is not None:
             return False
     return True

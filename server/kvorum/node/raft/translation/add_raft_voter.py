@@ -3,15 +3,13 @@
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import refused_by_default_message
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
-from kvorum.node.raft.translation.admission import refusal_of_adding
+from kvorum.node.raft.translation.admission import admit
 from kvorum.raft import messages as core
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from kvorum.wire.primitives import Message
 
 ACK_WHEN_COMMITTED_VERSION = 1
 """The first version in which a request need not wait until the new voter is committed."""
@@ -59,19 +57,9 @@ def read_response(response: AddRaftVoterResponse) -> core.AddRaftVoterResponse:
     )
 
 
-def _admit(image: MetadataImage, request: Message) -> AddRaftVoterResponse | None:
-    assert isinstance(request, AddRaftVoterRequest)
-    refusal = refusal_of_adding(image, request.voter_id, request.voter_directory_id)
-    if refusal is None:
-        return None
-    return AddRaftVoterResponse(
-        error_code=ErrorCode.REASSIGNMENT_IN_PROGRESS, error_message=refusal
-    )
-
-
 API: Final = RaftApi(
     request=AddRaftVoterRequest,
     permission=AclOperation.ALTER,
     refuse=refused_by_default_message(AddRaftVoterResponse),
-    admit=_admit,
+    admit=admit,
 )

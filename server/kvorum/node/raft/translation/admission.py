@@ -7,33 +7,38 @@ by hand. No step is taken towards a value that cannot be read, so nothing has to
 """
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.target_voters import TargetVoters, readable_target_voters, target_voters_text
+from kvorum.metadata.target_voters import readable_target_voters, target_voters_text
 from kvorum.metadata.voter_key import voter_key
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from kvorum.wire.primitives import Message
 
 
-def refusal_of_adding(image: MetadataImage, node_id: int, directory_id: bytes) -> str | None:
-    """Return why a replica may not become a voter now, None if it may."""
-    targets = readable_target_voters(image)
-    if targets is None or _are_wanted(targets, node_id, directory_id):
+def admit(image: MetadataImage, request: Message) -> Message | None:
+    """Return the refusal of a request to add or remove a voter now, None if it is let through."""
+    assert isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest)
+    adds = isinstance(request, AddRaftVoterRequest)
+    refusal = refusal_of_change(image, request.voter_id, request.voter_directory_id, adds=adds)
+    if refusal is None:
         return None
-    return (
-        f"Voter {voter_key(node_id, directory_id)} is none of the target voters "
-        f"{target_voters_text(targets)}, to which the quorum is being reassigned."
-    )
+    response = AddRaftVoterResponse if adds else RemoveRaftVoterResponse
+    return response(error_code=ErrorCode.REASSIGNMENT_IN_PROGRESS, error_message=refusal)
 
 
-def refusal_of_removing(image: MetadataImage, node_id: int, directory_id: bytes) -> str | None:
-    """Return why a voter may not be removed now, None if it may."""
+def refusal_of_change(
+    image: MetadataImage, node_id: int, directory_id: bytes, *, adds: bool
+) -> str | None:
+    """Return why a replica may not become a voter, or cease to be one, now; None if it may."""
     targets = readable_target_voters(image)
-    if targets is None or not _are_wanted(targets, node_id, directory_id):
+    if targets is None:
         return None
-    return (
-        f"Voter {voter_key(node_id, directory_id)} is one of the target voters "
-        f"{target_voters_text(targets)}, to which the quorum is being reassigned."
-    )
-
-
-def _are_wanted(targets: TargetVoters, node_id: int, directory_id: bytes) -> bool:
-    return any(
+    is_wanted = any(
         target.id == node_id and target.directory_id in (None, directory_id) for target in targets
+    )
+    if is_wanted is adds:
+        return None
+    return (
+        f"Voter {voter_key(node_id, directory_id)} is {'none' if adds else 'one'} of the target "
+        f"voters {target_voters_text(targets)}, to which the quorum is being reassigned."
     )

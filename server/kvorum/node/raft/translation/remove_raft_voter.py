@@ -3,15 +3,13 @@
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import refused_by_default_message
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
-from kvorum.node.raft.translation.admission import refusal_of_removing
+from kvorum.node.raft.translation.admission import admit
 from kvorum.raft import messages as core
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
-from kvorum.wire.primitives import Message
 
 
 def read_request(
@@ -51,19 +49,9 @@ def read_response(response: RemoveRaftVoterResponse) -> core.RemoveRaftVoterResp
     )
 
 
-def _admit(image: MetadataImage, request: Message) -> RemoveRaftVoterResponse | None:
-    assert isinstance(request, RemoveRaftVoterRequest)
-    refusal = refusal_of_removing(image, request.voter_id, request.voter_directory_id)
-    if refusal is None:
-        return None
-    return RemoveRaftVoterResponse(
-        error_code=ErrorCode.REASSIGNMENT_IN_PROGRESS, error_message=refusal
-    )
-
-
 API: Final = RaftApi(
     request=RemoveRaftVoterRequest,
     permission=AclOperation.ALTER,
     refuse=refused_by_default_message(RemoveRaftVoterResponse),
-    admit=_admit,
+    admit=admit,
 )
