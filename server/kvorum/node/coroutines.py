@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
-from types import TracebackType
 from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from kvorum.node.event_loop import Runtime
@@ -178,12 +177,7 @@ class Lock:
             await Wait(self._queue)
         self._is_held = True
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._pass_on()
 
     def _pass_on(self) -> None:
