@@ -1,7 +1,6 @@
 """The state that a shard's parts work on: the groups, and the effects that a call gathers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.effects import Outbox
@@ -11,19 +10,16 @@ from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
 
-@dataclass(slots=True)
 class ShardState:
     """The groups of a shard, their timeline, and the effects of the present call."""
 
-    settings: GroupCoordinatorSettings
-    new_uuid: Callable[[], str]
-    """Makes the random part of a member id: a UUID as 36 characters with dashes."""
-    timeline: Timeline = field(default_factory=Timeline)
-    outbox: Outbox = field(default_factory=Outbox)
-    groups: TimelineMap[str, ClassicGroup] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.groups = TimelineMap(self.timeline)
+    def __init__(self, settings: GroupCoordinatorSettings, new_uuid: Callable[[], str]) -> None:
+        self.settings = settings
+        self.new_uuid = new_uuid
+        """Makes the random part of a member id: a UUID as 36 characters with dashes."""
+        self.timeline = Timeline()
+        self.outbox = Outbox()
+        self.groups = TimelineMap[str, ClassicGroup](self.timeline)
 
     def group(self, group_id: str, epoch: int | None = None) -> ClassicGroup:
         """Return a group; refuses the id of none with GROUP_ID_NOT_FOUND."""

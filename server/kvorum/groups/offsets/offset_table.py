@@ -1,7 +1,6 @@
 """Values by group, topic and partition, with a history."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from kvorum.groups.timeline import Timeline, TimelineMap
@@ -19,15 +18,12 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-@dataclass(slots=True)
 class OffsetTable(Generic[Value]):
     """A table of three floors; an empty floor is removed. `epoch` None reads the newest state."""
 
-    timeline: Timeline
-    _groups: TimelineMap[str, TopicMap[Value]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._groups = TimelineMap(self.timeline)
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._groups = TimelineMap[str, TopicMap[Value]](timeline)
 
     def topics(self, group_id: str, epoch: int | None = None) -> TopicMap[Value] | None:
         """Return what a group has; None if it has nothing."""
@@ -52,11 +48,11 @@ class OffsetTable(Generic[Value]):
         """Put a value."""
         topics = self._groups.get(group_id)
         if topics is None:
-            topics = TimelineMap[str, PartitionMap[Value]](self.timeline)
+            topics = TimelineMap[str, PartitionMap[Value]](self._timeline)
             self._groups.set(group_id, topics)
         partitions = topics.get(where.topic)
         if partitions is None:
-            partitions = TimelineMap[int, Value](self.timeline)
+            partitions = TimelineMap[int, Value](self._timeline)
             topics.set(where.topic, partitions)
         partitions.set(where.partition, value)
 

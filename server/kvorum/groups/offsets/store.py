@@ -1,6 +1,5 @@
 """All offsets of a shard, as its records say (the state of Kafka's OffsetMetadataManager)."""
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from kvorum.groups.offsets.offset_and_metadata import OffsetAndMetadata
@@ -18,18 +17,14 @@ from kvorum.wire.uuid_text import ZERO_UUID
 NO_PRODUCER_ID: Final = -1
 
 
-@dataclass(slots=True)
 class PendingOffsets:
     """Offsets by producer id, and which producers have one for a partition."""
 
-    timeline: Timeline
-    open_transactions: OffsetTable[frozenset[int]] = field(init=False)
-    """Producer ids by group, topic and partition."""
-    _producers: TimelineMap[int, OffsetTable[OffsetAndMetadata]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.open_transactions = OffsetTable(self.timeline)
-        self._producers = TimelineMap(self.timeline)
+    def __init__(self, timeline: Timeline) -> None:
+        self.open_transactions = OffsetTable[frozenset[int]](timeline)
+        """Producer ids by group, topic and partition."""
+        self._timeline = timeline
+        self._producers = TimelineMap[int, OffsetTable[OffsetAndMetadata]](timeline)
 
     def tables(self) -> list[OffsetTable[OffsetAndMetadata]]:
         """Return the offsets of each producer."""
@@ -49,7 +44,7 @@ class PendingOffsets:
         """Keep an offset until the producer's marker comes."""
         table = self._producers.get(producer_id)
         if table is None:
-            table = OffsetTable[OffsetAndMetadata](self.timeline)
+            table = OffsetTable[OffsetAndMetadata](self._timeline)
             self._producers.set(producer_id, table)
         table.put(group_id, where, value)
         producers = self.open_transactions.get(group_id, where) or frozenset()
@@ -88,17 +83,13 @@ class PendingOffsets:
             self.open_transactions.remove(group_id, where)
 
 
-@dataclass(slots=True)
 class OffsetStore:
     """Committed offsets, and those of open transactions."""
 
-    shard: ShardState
-    committed: OffsetTable[OffsetAndMetadata] = field(init=False)
-    pending: PendingOffsets = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.committed = OffsetTable(self.shard.timeline)
-        self.pending = PendingOffsets(self.shard.timeline)
+    def __init__(self, shard: ShardState) -> None:
+        self.shard = shard
+        self.committed = OffsetTable[OffsetAndMetadata](shard.timeline)
+        self.pending = PendingOffsets(shard.timeline)
 
     def replay(
         self,
