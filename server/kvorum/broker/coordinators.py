@@ -1,8 +1,9 @@
 """The coordinators in partitions of an internal topic: who leads one, and which start and end."""
 
-from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final, NamedTuple
 
+from kvorum.broker.local_replica_changes import LocalReplicaChanges, compare_topic, replicas_of
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.java_hash import partition_of_string
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
@@ -57,12 +58,11 @@ class CoordinatorChange(NamedTuple):
     leader_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorElections:
+class CoordinatorElections(NamedTuple):
     """The partitions that the broker leads, and those that it leads no longer or has lost."""
 
-    elected: tuple[CoordinatorChange, ...] = ()
-    resigned: tuple[CoordinatorChange, ...] = ()
+    elected: list[CoordinatorChange]
+    resigned: list[CoordinatorChange]
 
 
 def coordinator_elections(
@@ -70,16 +70,18 @@ def coordinator_elections(
 ) -> CoordinatorElections:
     """Return the changes of the partitions of `topic` from one image to a later one."""
     old, new = before.by_name(topic), after.by_name(topic)
-    if old is new:
-        return CoordinatorElections()
-    elected: list[CoordinatorChange] = []
-    resigned: list[CoordinatorChange] = []
+    local = LocalReplicaChanges()
     if old is not None and (new is None or new.id != old.id):
-        resigned += _lost(old, broker_id)
+        local.deletes.extend(replicas_of(old, broker_id))
         old = None
-    if new is not None:
-        _compare(old, new, broker_id, elected, resigned)
-    return CoordinatorElections(tuple(elected), tuple(resigned))
+    if new is not None and new is not old:
+        compare_topic(old, new, broker_id, local)
+    elected, followed = (
+        [CoordinatorChange(*one.key, one.registration.leader_epoch) for one in infos]
+        for infos in (local.leaders, local.followers)
+    )
+    gone = [CoordinatorChange(*one.key, NO_LEADER_EPOCH) for one in local.deletes]
+    return CoordinatorElections(elected, sorted(gone + followed, key=attrgetter("partition")))
 
 
 def deleted_topics(before: TopicsImage, after: TopicsImage) -> list[TopicImage]:
@@ -87,31 +89,3 @@ def deleted_topics(before: TopicsImage, after: TopicsImage) -> list[TopicImage]:
     if before.by_id is after.by_id:
         return []
     return [topic for topic_id, topic in before.by_id.items() if topic_id not in after.by_id]
-
-
-def _compare(
-    old: TopicImage | None,
-    new: TopicImage,
-    broker_id: int,
-    elected: list[CoordinatorChange],
-    resigned: list[CoordinatorChange],
-) -> None:
-    for index, registration in new.partitions.in_order():
-        known = None if old is None else old.partitions.get(index)
-        if known is registration:
-            continue
-        if broker_id not in registration.replicas:
-            if known is not None and broker_id in known.replicas:
-                resigned.append(CoordinatorChange(new.id, index, NO_LEADER_EPOCH))
-        elif registration.leader == broker_id:
-            elected.append(CoordinatorChange(new.id, index, registration.leader_epoch))
-        else:
-            resigned.append(CoordinatorChange(new.id, index, registration.leader_epoch))
-
-
-def _lost(topic: TopicImage, broker_id: int) -> list[CoordinatorChange]:
-    return [
-        CoordinatorChange(topic.id, index, NO_LEADER_EPOCH)
-        for index, registration in topic.partitions.in_order()
-        if broker_id in registration.replicas
-    ]

@@ -60,22 +60,23 @@ def local_changes(
     for topic_id, topic in after.by_id.items():
         old = before.by_id.get(topic_id)
         if old is not topic or topic_id in topics_again:
-            _compare(old, topic, broker_id, changes, again)
+            compare_topic(old, topic, broker_id, changes, again)
     for topic_id, topic in before.by_id.items():
         if topic_id not in after.by_id:
-            changes.deletes.extend(_replicas(topic, broker_id))
+            changes.deletes.extend(replicas_of(topic, broker_id))
     for infos in (changes.leaders, changes.followers, changes.deletes):
         infos.sort(key=lambda info: info.key)
     return changes
 
 
-def _compare(
+def compare_topic(
     old: TopicImage | None,
     new: TopicImage,
     broker_id: int,
     changes: LocalReplicaChanges,
-    again: Collection[tuple[bytes, int]],
+    again: Collection[tuple[bytes, int]] = (),
 ) -> None:
+    """Add what has changed in a topic, which is new if `old` is None."""
     for index, registration in new.partitions.in_order():
         known = None if old is None else old.partitions.get(index)
         if known is registration and (new.id, index) not in again:
@@ -90,7 +91,8 @@ def _compare(
             changes.followers.append(info)
 
 
-def _replicas(topic: TopicImage, broker_id: int) -> Iterator[PartitionInfo]:
+def replicas_of(topic: TopicImage, broker_id: int) -> Iterator[PartitionInfo]:
+    """Yield the partitions of a topic that the broker has a replica of."""
     for index, registration in topic.partitions.in_order():
         if broker_id in registration.replicas:
             yield PartitionInfo(TopicPartition(topic.name, index), topic.id, registration)

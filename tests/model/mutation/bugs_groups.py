@@ -214,10 +214,9 @@ MUTANTS = (
         id="KAFKA-16118",
         cause="a replica that was taken away went on coordinating",
         breaks="who does not lead does not coordinate",
-        within="_compare",
-        old="known is not None and broker_id in known.replicas",
-        new="False",
-        room="broker.coordinators",
+        within="coordinator_elections",
+        old="gone + followed",
+        new="followed",
     ),
     safety_bug(
         id="KAFKA-20634",

@@ -31,7 +31,7 @@ Changes = tuple[tuple[CoordinatorChange, ...], tuple[CoordinatorChange, ...]]
 
 def changes(before: TopicsImage, after: TopicsImage) -> Changes:
     found = coordinator_elections(before, after, GROUP_METADATA_TOPIC, ME)
-    return found.elected, found.resigned
+    return tuple(found.elected), tuple(found.resigned)
 
 
 def test_a_new_topic_is_led_where_this_broker_leads() -> None:
