@@ -39,26 +39,18 @@ class KafkaRaftServer:
         files: FileSystem | None = None,
         open_files: OpenFiles | None = None,
     ) -> None:
+        self.config = config
+        self.outgoing = Outgoing()
         self._environment = ServerEnvironment(
             config=config,
             sockets=sockets,
             files=files or RealFileSystem(),
             open_files=open_files or OpenFiles(log_file_count_max(config.network.connections_max)),
             clock=SystemClock(),
-            outgoing=Outgoing(),
+            outgoing=self.outgoing,
         )
         self._fault = ServerFault()
         self._running: RunningServer | None = None
-
-    @property
-    def config(self) -> NodeConfig:
-        """The configuration of the server."""
-        return self._environment.config
-
-    @property
-    def outgoing(self) -> Outgoing:
-        """The opener of connections to other nodes."""
-        return self._environment.outgoing
 
     @property
     def is_running(self) -> bool:
