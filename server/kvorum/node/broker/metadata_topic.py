@@ -81,30 +81,12 @@ class MetadataTopic:
         return max(self._loader.last_offset + 1, self.log_start_offset)
 
     @property
-    def last_epoch(self) -> int:
-        """The leader epoch of the last committed record."""
-        return self._loader.last_epoch
-
-    @property
     def start_epoch(self) -> int:
         """The leader epoch of the first record, NO_EPOCH if that is not known."""
         starts = self._raft.log.local_log.epoch_starts
         if not starts or starts[0].start_offset > self.log_start_offset:
             return NO_EPOCH
         return starts[0].epoch
-
-    @property
-    def max_timestamp(self) -> int:
-        """The largest timestamp of a record, -1 without one."""
-        return self._raft.log.local_log.max_timestamp
-
-    def offset_before(self, timestamp: int) -> int | None:
-        """Return an offset before which no record is as late as `timestamp`; None if all are.
-
-        Raises LeaderRefusesError if the log cannot be read.
-        """
-        with self._refusing():
-            return self._raft.log.local_log.offset_before(timestamp)
 
     def partition(self, index: int) -> Self:
         """Return this for the index of the only partition; raise RequestError for another one."""
@@ -184,6 +166,42 @@ class MetadataTopic:
         # If more follows, the bytes that a fetch waits for are there, or a segment ends here.
         return len(records) if offset >= self.high_watermark else wanted
 
+    async def find_offset(self, timestamp: int) -> TimestampAndOffset:
+        """Return the offset for a timestamp, or for a number that stands for a place.
+
+        Raises LeaderRefusesError if the log cannot be read.
+        """
+        if timestamp == LATEST:
+            return TimestampAndOffset(NO_TIMESTAMP, self.high_watermark, self._loader.last_epoch)
+        if timestamp in {EARLIEST, EARLIEST_LOCAL}:
+            return TimestampAndOffset(NO_TIMESTAMP, self.log_start_offset, self.start_epoch)
+        if timestamp == MAX_TIMESTAMP:
+            return await self._first_as_late_as(self._raft.log.local_log.max_timestamp)
+        # The other special numbers are about tiered storage, which this log does not have.
+        return NOT_FOUND if timestamp < 0 else await self._first_as_late_as(timestamp)
+
+    async def _first_as_late_as(self, timestamp: int) -> TimestampAndOffset:
+        """Return the first committed record with `timestamp` or a later one."""
+        with self._refusing():
+            offset = self._raft.log.local_log.offset_before(timestamp)
+        if offset is None:
+            return NOT_FOUND
+        while True:
+            await self.next_turn()
+            try:
+                data = self.read(offset, SCAN_BYTES)
+            except OffsetOutOfRangeError:
+                # The log's start has moved past this place.
+                offset = self.log_start_offset
+                continue
+            if not data:
+                return NOT_FOUND
+            for batch in read_batches(data):
+                offset = batch.next_offset
+                found = first_record_since(batch, timestamp, start_offset=self.log_start_offset)
+                if found is not None:
+                    return found
+
     def watch(self, watcher: Callable[[], None]) -> None:
         """Call `watcher` whenever there may be more to read."""
         self._watchers[watcher] = None
@@ -214,40 +232,3 @@ class MetadataTopic:
                     )
                 )
             raise LeaderRefusesError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-
-
-async def find_offset(topic: MetadataTopic, timestamp: int) -> TimestampAndOffset:
-    """Return the offset for a timestamp, or for a number that stands for a place.
-
-    Raises LeaderRefusesError if the log cannot be read.
-    """
-    if timestamp == LATEST:
-        return TimestampAndOffset(NO_TIMESTAMP, topic.high_watermark, topic.last_epoch)
-    if timestamp in {EARLIEST, EARLIEST_LOCAL}:
-        return TimestampAndOffset(NO_TIMESTAMP, topic.log_start_offset, topic.start_epoch)
-    if timestamp == MAX_TIMESTAMP:
-        return await _first_as_late_as(topic, topic.max_timestamp)
-    # The other special numbers are about tiered storage, which this log does not have.
-    return NOT_FOUND if timestamp < 0 else await _first_as_late_as(topic, timestamp)
-
-
-async def _first_as_late_as(topic: MetadataTopic, timestamp: int) -> TimestampAndOffset:
-    """Return the first committed record with `timestamp` or a later one."""
-    offset = topic.offset_before(timestamp)
-    if offset is None:
-        return NOT_FOUND
-    while True:
-        await topic.next_turn()
-        try:
-            data = topic.read(offset, SCAN_BYTES)
-        except OffsetOutOfRangeError:
-            # The log's start has moved past this place.
-            offset = topic.log_start_offset
-            continue
-        if not data:
-            return NOT_FOUND
-        for batch in read_batches(data):
-            offset = batch.next_offset
-            found = first_record_since(batch, timestamp, start_offset=topic.log_start_offset)
-            if found is not None:
-                return found

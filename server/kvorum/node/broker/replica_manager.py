@@ -53,6 +53,7 @@ class ReplicaManager:
         """`lag_ms_max` is ``replica.lag.time.max.ms``."""
         self.stats = PartitionStats()
         self.fetchers = fetchers
+        self.broker_id = broker.id
         self.turns = Pulse(broker.runtime)
         """Beats when some partitions more are hosted, and when the broker stops."""
         self.refused: dict[tuple[bytes, int], TooManyOpenFilesError] = {}
@@ -89,11 +90,6 @@ class ReplicaManager:
     def partition(self, topic_id: bytes, index: int) -> Partition | None:
         """Return a partition that this broker hosts; None for any other."""
         return self._partitions.get((topic_id, index))
-
-    @property
-    def broker_id(self) -> int:
-        """The id of this broker."""
-        return self._broker.id
 
     def startup(self) -> None:
         """Begin with what is done again and again; the partitions are as the image has them."""

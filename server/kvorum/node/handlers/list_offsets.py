@@ -44,7 +44,6 @@ from kvorum.node.broker.metadata_topic import (
     LATEST,
     MAX_TIMESTAMP,
     NO_TIMESTAMP,
-    find_offset,
 )
 from kvorum.node.handlers.merged_topics import last_requested
 from kvorum.node.services import BrokerApi, BrokerServices
@@ -168,7 +167,7 @@ async def _partition(
         if served is None or name != CLUSTER_METADATA_TOPIC:
             found = await _in_replica(name, asked, request, broker)
         else:
-            found = await find_offset(served.partition(asked.partition_index), asked.timestamp)
+            found = await served.partition(asked.partition_index).find_offset(asked.timestamp)
     except (RequestError, LeaderRefusesError) as error:
         answered.error_code = error.code
         return answered

@@ -87,7 +87,8 @@ class ClientConnection:
         self._writer = writer
         self._next_correlation_id = 0
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
-        self._versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
+        self.peer_versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
+        """The lowest and highest version of each API key that the peer offers."""
         self._failure: ClientConnectionError | None = None
         self._receiving = asyncio.create_task(self._receive())
 
@@ -117,15 +118,10 @@ class ClientConnection:
         """Whether requests can be sent."""
         return self._failure is None
 
-    @property
-    def peer_versions(self) -> Mapping[int, tuple[int, int]]:
-        """The lowest and highest version of each API key that the peer offers."""
-        return self._versions
-
     def version_for(self, message: type[Message]) -> int:
         """Return the highest common version of a request; raises NoCommonVersionError."""
         key = -1 if message.API_KEY is None else message.API_KEY
-        offered = self._versions.get(key)
+        offered = self.peer_versions.get(key)
         if offered is None:
             raise NoCommonVersionError(f"the peer does not offer {message.NAME}")
         version = min(offered[1], message.MAX_VERSION)
@@ -200,7 +196,7 @@ class ClientConnection:
         if response.error_code != ErrorCode.NONE:
             problem = f"the peer answered ApiVersions with error {response.error_code}"
             raise ConnectFailedError(problem)
-        self._versions = MappingProxyType(
+        self.peer_versions = MappingProxyType(
             {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
         )
 
