@@ -22,7 +22,7 @@ from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.broker.transaction_verification import TransactionVerification
 from kvorum.node.config import NodeConfig
-from kvorum.node.directories import clean_shutdowns, common_epoch
+from kvorum.node.directories import common_epoch
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.errors import NodeStartError
 from kvorum.node.event_loop import AsyncioRuntime
@@ -32,6 +32,7 @@ from kvorum.node.services import BrokerServices, VersionRanges
 from kvorum.node.serving.listener_api import ServedApis
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.shared_server import SharedServer
+from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
 from kvorum.wire.uuid_text import random_uuid
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ class BrokerServer:
         self._forwarder = ForwardingManager(
             shared.channel("forwarding", timeout_ms=FORWARDING_TIMEOUT_MS)
         )
-        self._shutdowns = clean_shutdowns(shared.directories.log_directories, shared.files)
+        # The marks are removed: after a crash from here on, no directory has a clean shutdown.
+        self._shutdowns = tuple(
+            take_clean_shutdown(directory, shared.files)
+            for directory in shared.directories.log_directories
+        )
         self._topic_creator = AutoTopicCreationManager(config, self._forwarder, shared.clock)
         self.lifecycle_manager = BrokerLifecycleManager(
             self._identity(),

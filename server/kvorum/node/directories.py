@@ -29,7 +29,7 @@ from kvorum.storage.metadata_log.bootstrap_checkpoint import (
     read_bootstrap_records,
 )
 from kvorum.storage.names import METADATA_LOG_DIRECTORY, snapshot_name
-from kvorum.storage.small_files.clean_shutdown import CleanShutdown, take_clean_shutdown
+from kvorum.storage.small_files.clean_shutdown import CleanShutdown
 from kvorum.storage.small_files.directory_lock import lock_directory
 from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
 from kvorum.storage.small_files.meta_properties_ensemble import (
@@ -87,14 +87,6 @@ def open_directories(
         log_directory_ids=tuple(_directory_id(named, each) for each in log_directories),
         bootstrap=_read_bootstrap(metadata_directory, files),
     )
-
-
-def clean_shutdowns(directories: Iterable[Path], files: FileSystem) -> tuple[CleanShutdown, ...]:
-    """Return how the last use of each directory ended.
-
-    The marks are removed: after a crash from here on, the directories have no clean shutdown.
-    """
-    return tuple(take_clean_shutdown(directory, files) for directory in directories)
 
 
 def common_epoch(shutdowns: Iterable[CleanShutdown]) -> int:
