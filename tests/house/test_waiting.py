@@ -57,7 +57,6 @@ def test_the_end_of_patience_says_what_was_there_instead() -> None:
     assert told.endswith("\nits log")
 
 
-@pytest.mark.asyncio
 async def test_a_wait_in_an_event_loop_lets_it_go_on() -> None:
     states: list[int] = []
     asyncio.get_running_loop().call_later(0, states.append, 7)
@@ -76,7 +75,6 @@ def test_a_wait_for_a_change_says_what_was_there_instead() -> None:
         wait_for_change(changed, lambda: None, "a number", patience_s=0)
 
 
-@pytest.mark.asyncio
 async def test_a_wait_for_an_event_looks_again_with_each() -> None:
     changed = asyncio.Event()
     states = iter([None, None, 5])
@@ -86,7 +84,6 @@ async def test_a_wait_for_an_event_looks_again_with_each() -> None:
     assert await wait_for_event(changed, lambda: next(states), "a number") == 5
 
 
-@pytest.mark.asyncio
 async def test_a_wait_for_an_event_says_what_was_there_instead() -> None:
     with pytest.raises(NeverCameAboutError, match="a number; the last answer: False"):
         await wait_for_event(asyncio.Event(), lambda: False, "a number", patience_s=0)

@@ -23,8 +23,6 @@ from tests.support.waiting import wait_for
 from kvorum.testing import AsyncCluster
 from kvorum.wire.error_codes import ErrorCode
 
-pytestmark = pytest.mark.asyncio
-
 
 def fill(controller_servers: str, prefix: str) -> None:
     """Write enough for several snapshots."""

@@ -140,7 +140,6 @@ def lost(stream: MicroBatches, options: dict[str, str], said: str, expected: lis
     stream.stop()
 
 
-@pytest.mark.asyncio
 async def test_no_record_is_passed_over_in_silence_on_ours() -> None:
     async with AsyncCluster(controllers=1, brokers=0, overrides=SETTINGS) as cluster:
         (node_id,) = cluster.node_ids

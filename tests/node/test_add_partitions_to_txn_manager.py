@@ -33,7 +33,6 @@ from kvorum.wire.messages.add_partitions_to_txn import (
 from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.primitives import Message
 
-pytestmark = pytest.mark.asyncio
 LISTENER = "BROKERS"
 ME, COORDINATOR = 1, 2
 TOPIC_ID = bytes(range(16))

@@ -44,7 +44,6 @@ def test_the_fixture_gives_a_cluster(kvorum_cluster: Cluster) -> None:
     assert create(kvorum_cluster.bootstrap_servers, "here") == [ErrorCode.NONE]
 
 
-@pytest.mark.asyncio
 async def test_a_resigned_controller_leads_again_and_nothing_is_lost() -> None:
     async with AsyncCluster() as cluster:
         await asyncio.to_thread(create, cluster.bootstrap_servers, "before")
@@ -58,7 +57,6 @@ async def test_a_resigned_controller_leads_again_and_nothing_is_lost() -> None:
         assert found.keys() == {"before", "after"}
 
 
-@pytest.mark.asyncio
 async def test_a_controller_that_breaks_starts_from_its_log_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -101,7 +99,6 @@ class FullFile:
         self._opened.write_at(position, data)
 
 
-@pytest.mark.asyncio
 async def test_a_full_disk_stops_the_node_loudly(tmp_path: Path) -> None:
     disk = FullDisk()
     async with running_node(tmp_path, files=disk) as embedded, asyncio.timeout(PATIENCE_S):
@@ -125,7 +122,6 @@ class HeldDisk(RealFileSystem):
         super().make_directory(path)
 
 
-@pytest.mark.asyncio
 async def test_a_broker_that_stops_hosts_no_further_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +145,6 @@ async def test_a_broker_that_stops_hosts_no_further_partition(
     assert 1 <= _hosted(tmp_path, "wide") <= HOSTED_AT_ONCE < 50
 
 
-@pytest.mark.asyncio
 async def test_a_broker_that_has_stopped_follows_no_image(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +165,6 @@ async def test_a_broker_that_has_stopped_follows_no_image(
         assert not await run(replicas.apply_delta(image, MetadataImage()))
 
 
-@pytest.mark.asyncio
 async def test_records_wait_for_the_log_of_a_new_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 
-import pytest
 from tests.support.source_tree import ROOT
 
 from kvorum.node.compatibility import Compatibility, compatibility, compatibility_text
@@ -48,7 +47,6 @@ def test_nothing_is_both_served_and_not() -> None:
         assert {entry["name"] for entry in listener["served"]}.isdisjoint(listener["not_served"])
 
 
-@pytest.mark.asyncio
 async def test_a_running_node_tells_the_same_on_both_listeners() -> None:
     async with AsyncCluster() as cluster:
         answers = {

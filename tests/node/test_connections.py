@@ -188,7 +188,6 @@ def near() -> Iterator[socket.socket]:
         yield near
 
 
-@pytest.mark.asyncio
 async def test_a_client_that_takes_its_response_slowly_is_not_idle(near: socket.socket) -> None:
     held = Held(near)
     await held.begin_to_send()
@@ -199,7 +198,6 @@ async def test_a_client_that_takes_its_response_slowly_is_not_idle(near: socket.
     await held.end()
 
 
-@pytest.mark.asyncio
 async def test_a_client_that_waits_for_its_response_is_not_idle(near: socket.socket) -> None:
     held = Held(near)
     await held.ask()
@@ -207,7 +205,6 @@ async def test_a_client_that_waits_for_its_response_is_not_idle(near: socket.soc
     await held.end()
 
 
-@pytest.mark.asyncio
 async def test_a_client_that_says_something_in_time_is_not_idle(near: socket.socket) -> None:
     held = Held(near)
     for _ in range(10):

@@ -10,7 +10,6 @@ from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
-pytestmark = pytest.mark.asyncio
 TIMEOUT_MS = 5000
 
 

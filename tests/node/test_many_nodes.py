@@ -138,7 +138,6 @@ def test_bigger_quorums_form_and_lose_their_leader(count: int) -> None:
         assert len(cluster.node_ids) == 1 + count - count // 2
 
 
-@pytest.mark.asyncio
 async def test_in_a_loop_of_ones_own() -> None:
     async with AsyncCluster(controllers=3, brokers=0, overrides=QUICK) as cluster:
         leader_id = await cluster.wait_for_leader()

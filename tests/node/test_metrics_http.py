@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 import pytest
-import pytest_asyncio
 from tests.support.waiting import PATIENCE_S, wait_for_async
 
 from kvorum.node.metrics import http_server
@@ -22,7 +21,6 @@ from kvorum.node.metrics.http_server import (
     read_head,
 )
 
-pytestmark = pytest.mark.asyncio
 PAGE = b"a page\n" * 1000
 GET = b"GET /page HTTP/1.1\r\nHost: here\r\n\r\n"
 ENDLESS_BYTES = 50_000_000
@@ -55,7 +53,7 @@ class Serving:
         await wait_for_async(lambda: server.connection_count == 0, "nobody is connected")
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def server() -> AsyncIterator[Serving]:
     serving = HttpServer({"/page": _page, "/broken": _broken, "/endless": _endless})
     bound = socket.create_server(("127.0.0.1", 0))

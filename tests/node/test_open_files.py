@@ -61,7 +61,6 @@ def open_log_files(folder: Path) -> int:
     )
 
 
-@pytest.mark.asyncio
 @pytest.mark.skipif(sys.platform != "linux", reason="others do not tell which files are open")
 async def test_many_more_partitions_than_open_files_are_served(tmp_path: Path) -> None:
     open_files = OpenFiles(OPEN_MAX)
@@ -87,7 +86,6 @@ class ShortOfDescriptors(RealFileSystem):
         return super().open(path, create=create, read_only=read_only)
 
 
-@pytest.mark.asyncio
 async def test_a_partition_that_gets_no_descriptor_is_hosted_once_it_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,11 +4,7 @@ import asyncio
 import json
 import socket
 
-import pytest
-
 from kvorum.node.monitoring.metrics_server import MetricsServer
-
-pytestmark = pytest.mark.asyncio
 
 
 async def _get(port: int, path: str) -> tuple[int, bytes]:

@@ -25,8 +25,6 @@ from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVote
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kvorum.wire.primitives import Message
 
-pytestmark = pytest.mark.asyncio
-
 REFUSALS = 3
 
 

@@ -15,7 +15,6 @@ from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.primitives import Message
 
-pytestmark = pytest.mark.asyncio
 LOOKS = 5
 """More looks than any controller among six lets others act first."""
 

@@ -9,8 +9,6 @@ from tests.node.embedded_cluster import prepare_node
 from kvorum.node.running_server import ServerClosing, ServerFault
 from kvorum.storage.errors import StorageError
 
-pytestmark = pytest.mark.asyncio
-
 
 class Log:
     """A replica that cannot be closed."""

@@ -3,7 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import pytest
 from tests.support.topics import create, read_topics
 
 from kvorum.metadata.record_frame import decode_record
@@ -32,7 +31,6 @@ def names_in(checkpoint: Path) -> set[str]:
     return found
 
 
-@pytest.mark.asyncio
 async def test_snapshots_hold_what_was_committed_and_a_node_starts_from_them(
     tmp_path: Path,
 ) -> None:

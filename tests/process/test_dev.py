@@ -101,7 +101,6 @@ def test_of_a_pair_of_nodes_only_the_first_broker_gets_the_port_asked_for(tmp_pa
     assert [embedded.broker_port for embedded in again.values()] == ports
 
 
-@pytest.mark.asyncio
 async def test_the_status_is_that_of_the_leader(tmp_path: Path) -> None:
     cluster = EmbeddedCluster(tmp_path, size=ClusterSize(controllers=3, brokers=0))
     await cluster.start()

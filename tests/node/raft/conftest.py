@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest_asyncio
+import pytest
 from tests.node.raft.cluster import Lab
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def lab(tmp_path: Path) -> AsyncIterator[Lab]:
     """A lab below a temporary folder."""
     made = Lab(tmp_path)

@@ -9,8 +9,6 @@ from kvorum.node.clock import SystemClock
 from kvorum.raft.basics import Destination
 from kvorum.raft.effects import Send
 
-pytestmark = pytest.mark.asyncio
-
 
 @pytest.mark.parametrize(
     ("destination_id", "are_open"), [(-2, [False, False]), (-7, [False, False]), (2, [True])]

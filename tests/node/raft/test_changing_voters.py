@@ -5,7 +5,6 @@ import json
 from contextlib import suppress
 
 import pytest
-import pytest_asyncio
 from tests.node.raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica
 from tests.node.raft.reconfiguring import (
     CALM,
@@ -23,7 +22,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from kvorum.wire.uuid_text import ZERO_UUID
 
-pytestmark = pytest.mark.asyncio
 NEW_DISK = bytes([77]) * 16
 
 
@@ -31,7 +29,7 @@ def keys(quorum: DynamicQuorum, *node_ids: int) -> set[tuple[int, bytes]]:
     return {key_of(quorum.replicas[node_id]) for node_id in node_ids}
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def quorum(lab: Lab) -> DynamicQuorum:
     """Three voters that have committed something."""
     quorum = await DynamicQuorum.of(lab, 1, 2, 3, voters=(1, 2, 3))

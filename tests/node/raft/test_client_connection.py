@@ -24,8 +24,6 @@ from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 from kvorum.wire.primitives import Message
 
-pytestmark = pytest.mark.asyncio
-
 
 async def connect(peer: FrameServer, timeout_ms: int = 5000) -> ClientConnection:
     return await ClientConnection.open(

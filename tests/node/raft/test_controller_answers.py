@@ -15,8 +15,6 @@ from kvorum.node.errors import NotControllerError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 
-pytestmark = pytest.mark.asyncio
-
 
 async def test_an_answer_waits_for_the_commit(lab: Lab) -> None:
     _, controller = await leading(lab)

@@ -20,8 +20,6 @@ from kvorum.node.controller.quorum_controller import (
 from kvorum.node.errors import NotControllerError
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
 
-pytestmark = pytest.mark.asyncio
-
 
 def ids(first: int, count: int) -> tuple[RecordAndVersion, ...]:
     return tuple(

@@ -13,8 +13,6 @@ from kvorum.raft.basics import Destination
 from kvorum.raft.effects import Send
 from kvorum.wire.error_codes import ErrorCode
 
-pytestmark = pytest.mark.asyncio
-
 
 async def test_it_is_warned_of_more_than_once_and_not_at_every_try(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -4,7 +4,6 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
 from tests.node.raft.cluster import Lab
 from tests.support.golden_data import metadata_directories
 
@@ -64,7 +63,6 @@ def test_voter_sets_of_real_kafka_come_back_as_they_were(golden_sets: Path) -> N
     assert voters.ids == (11,)
 
 
-@pytest.mark.asyncio
 async def test_the_first_leader_copies_the_voters_into_the_log(lab: Lab, golden_sets: Path) -> None:
     golden = first_batch(golden_sets / STANDALONE)
     ((_, voters),) = quorum_controls(golden).voters

@@ -20,7 +20,6 @@ from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.peer_link import RECONNECT_BACKOFF_MS_MIN, PeerLink
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 
-pytestmark = pytest.mark.asyncio
 PATIENT = replace(QUICK, fetch_timeout_ms=int(1000 * PATIENCE_S * 3))
 """A node that waits for the fetch timeout has no leader before the test's own patience ends."""
 

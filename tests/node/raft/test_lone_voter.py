@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from tests.node.raft.cluster import Lab, Replica
 
 from kvorum.node.raft import ProposalTooLargeError, RaftStoppedError
@@ -18,10 +17,8 @@ from kvorum.storage.log.log_config import LogConfig
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
-pytestmark = pytest.mark.asyncio
 
-
-@pytest_asyncio.fixture
+@pytest.fixture
 async def replica(lab: Lab) -> Replica:
     """The lone voter, which leads."""
     return await lab.leading_voter()

@@ -3,11 +3,8 @@
 import shutil
 
 import pytest
-import pytest_asyncio
 from tests.node.raft.cluster import Lab, Replica
 from tests.support.waiting import wait_for_async
-
-pytestmark = pytest.mark.asyncio
 
 
 async def until_same(observer: Replica, leader: Replica) -> None:
@@ -17,7 +14,7 @@ async def until_same(observer: Replica, leader: Replica) -> None:
     assert observer.listener.values == leader.listener.values
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def leader(lab: Lab) -> Replica:
     """A lone voter that leads."""
     return await lab.leading_voter()

@@ -3,14 +3,11 @@
 import asyncio
 import contextlib
 
-import pytest
 from tests.node.raft.cluster import Lab, Replica, first_to_lead
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.node.raft import RaftStoppedError
 from kvorum.raft import NotLeaderError
-
-pytestmark = pytest.mark.asyncio
 
 
 async def start_quorum(lab: Lab) -> list[Replica]:

@@ -11,8 +11,6 @@ from kvorum.controller.periodic_tasks import no_op
 from kvorum.controller.quorum_reassignment.quorum_targets import alter_target_voters
 from kvorum.node.errors import NotControllerError
 
-pytestmark = pytest.mark.asyncio
-
 
 async def test_a_write_to_a_stopped_replica_finds_no_controller(
     lab: Lab, caplog: pytest.LogCaptureFixture

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from tests.node.raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica
 
 from kvorum.wire.error_codes import ErrorCode
@@ -16,12 +15,11 @@ from kvorum.wire.messages.vote import VoteRequest
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
-pytestmark = pytest.mark.asyncio
 TOPIC = "__cluster_metadata"
 OWN_DIRECTORY = b"\x01" * 16
 
 
-@pytest_asyncio.fixture
+@pytest.fixture
 async def leader(lab: Lab) -> Replica:
     """A lone voter, id 1, that leads epoch 1 with records 0 (its epoch's start), 1 and 2."""
     replica = await lab.leading_voter()

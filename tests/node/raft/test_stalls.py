@@ -3,12 +3,10 @@
 import asyncio
 import time
 
-import pytest
 from tests.support.waiting import let_others_run
 
 from kvorum.node.raft.raft_node import BEAT_MS, StallWatch
 
-pytestmark = pytest.mark.asyncio
 STALL_SECONDS = 0.5
 
 

@@ -37,7 +37,6 @@ def joining(*, acks_when_committed: bool) -> core.AddRaftVoterRequest:
     )
 
 
-@pytest.mark.asyncio
 async def test_who_joins_by_itself_does_not_ask_a_leader_that_answers_at_the_commit() -> None:
     """It does not fetch until the response comes, and the commit may need its fetch."""
     peer = PlayedPeer(version=0)
@@ -46,7 +45,6 @@ async def test_who_joins_by_itself_does_not_ask_a_leader_that_answers_at_the_com
     assert peer.asked == []
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(("version", "acks_when_committed"), [(1, False), (1, True), (0, True)])
 async def test_other_requests_are_sent(version: int, acks_when_committed: bool) -> None:
     peer = PlayedPeer(version)

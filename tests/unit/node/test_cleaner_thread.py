@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from tests.support.waiting import wait_for_async
 from tests.unit.storage.topic_logs import CONFIG, NOW_MS, TOPIC_ID, append, batch_of, managed
 
@@ -39,7 +38,6 @@ async def wait_until_clean(directory: LogDirectory, partition: TopicPartition) -
     )
 
 
-@pytest.mark.asyncio
 async def test_a_partition_is_left_alone_until_its_deletion_is_done(tmp_path: Path) -> None:
     """Its files are renamed in another thread, where a pass that looked for them would fail."""
     directory = LogDirectory(tmp_path, bytes(16), RealFileSystem(), was_clean=True)

@@ -94,7 +94,6 @@ def frame_of(parts: Sequence[FramePart]) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("is_real", [True, False])
 @pytest.mark.parametrize("size", [0, 1, SENDFILE_BYTES_MIN - 1, SENDFILE_BYTES_MIN, LARGE])
 async def test_records_arrive_between_the_bytes_around_them(
@@ -115,7 +114,6 @@ async def test_records_arrive_between_the_bytes_around_them(
             await ends.demand(wanted, parts)
 
 
-@pytest.mark.asyncio
 async def test_what_is_sent_of_a_file_is_never_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +129,6 @@ async def test_what_is_sent_of_a_file_is_never_read(
         await ends.demand(wanted, parts)
 
 
-@pytest.mark.asyncio
 @pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="the system does not tell")
 async def test_what_is_on_the_disk_alone_is_read_by_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -157,7 +154,6 @@ async def test_what_is_on_the_disk_alone_is_read_by_a_thread(
     assert in_loop not in {thread for thread, _ in read}
 
 
-@pytest.mark.asyncio
 async def test_a_client_that_never_reads_takes_no_memory(tmp_path: Path) -> None:
     file = opened(RealFileSystem(), tmp_path / "log")
     file.truncate(1 << 30)
@@ -175,7 +171,6 @@ async def test_a_client_that_never_reads_takes_no_memory(tmp_path: Path) -> None
             await sending
 
 
-@pytest.mark.asyncio
 async def test_a_file_that_cannot_be_sent_is_read_as_its_client_reads(tmp_path: Path) -> None:
     file = opened(FaultyFiles(), tmp_path / "log")
     parts: list[FramePart] = [FileRecords(file, 0, LARGE)]
@@ -191,7 +186,6 @@ async def test_a_file_that_cannot_be_sent_is_read_as_its_client_reads(tmp_path: 
         await sending
 
 
-@pytest.mark.asyncio
 async def test_a_segment_that_is_closed_and_deleted_is_still_sent(tmp_path: Path) -> None:
     file = opened(RealFileSystem(), tmp_path / "log")
     parts: list[FramePart] = [FileRecords(file, 0, LARGE)]
@@ -220,7 +214,6 @@ def test_a_descriptor_is_closed_with_the_last_range(tmp_path: Path) -> None:
         os.fstat(number)
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("size", [100, LARGE])
 @pytest.mark.parametrize("is_real", [True, False])
 async def test_records_that_were_truncated_meanwhile_end_the_connection(
@@ -238,7 +231,6 @@ async def test_records_that_were_truncated_meanwhile_end_the_connection(
         received.cancel()
 
 
-@pytest.mark.asyncio
 async def test_a_lost_connection_leaves_nothing_that_the_loop_watches(tmp_path: Path) -> None:
     file = opened(RealFileSystem(), tmp_path / "log")
     for _ in range(3):

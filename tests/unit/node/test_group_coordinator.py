@@ -46,8 +46,6 @@ from kvorum.wire.records import (
 )
 from kvorum.wire.records.compacted_batch import without_records
 
-pytestmark = pytest.mark.asyncio
-
 
 def write(node: Coordinated, batch: RecordBatch) -> None:
     """Append a batch without the coordinator."""

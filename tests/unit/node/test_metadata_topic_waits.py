@@ -5,7 +5,6 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import cast
 
-import pytest
 from tests.support.waiting import let_others_run
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
@@ -25,8 +24,6 @@ from kvorum.node.raft import CommittedBatch, RaftNode
 from kvorum.raft.config import RaftConfig
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import build_data_batch
-
-pytestmark = pytest.mark.asyncio
 
 FETCH_TIMEOUT_MS = 50
 NOW_MS = 1_700_000_000_000

@@ -6,8 +6,6 @@ import pytest
 
 from kvorum.node.tasks import cancel_and_wait, wait_for_end
 
-pytestmark = pytest.mark.asyncio
-
 
 async def test_a_caller_that_is_cancelled_does_not_go_on() -> None:
     """A broker that stopped waited forever for a task that had gone on to wait for metadata."""

@@ -11,8 +11,6 @@ from kvorum.broker.add_partitions_to_txn import TransactionSupportedOperation
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import ControlRecordType, decode_control_record
 
-pytestmark = pytest.mark.asyncio
-
 
 @pytest.mark.parametrize(("is_commit", "expected"), [(True, 8), (False, 3)])
 async def test_offsets_of_a_transaction_count_when_it_is_committed(

@@ -27,7 +27,6 @@ from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
 
-pytestmark = pytest.mark.asyncio
 ERRORS = "org.apache.kafka.common.errors"
 TOPIC = "__cluster_metadata"
 

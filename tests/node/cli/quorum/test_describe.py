@@ -12,7 +12,6 @@ from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
 from kvorum.wire.quorum_reassignment_tag import add_reassignment
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
-pytestmark = pytest.mark.asyncio
 Replica = DescribeQuorumResponse.ReplicaState
 Target = QuorumReassignment.Target
 DIRECTORY = bytes(range(16))

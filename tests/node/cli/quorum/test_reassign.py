@@ -34,7 +34,6 @@ from kvorum.wire.primitives import Message
 from kvorum.wire.quorum_reassignment_tag import add_reassignment
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
-pytestmark = pytest.mark.asyncio
 METADATA = "__cluster_metadata"
 FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
 NOW_MS = 1_000_000

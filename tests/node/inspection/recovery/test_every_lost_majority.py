@@ -34,8 +34,6 @@ from kvorum.raft import Destination
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.options import QuorumKind
 
-pytestmark = pytest.mark.asyncio
-
 Maker = Callable[[QuorumKind, int], Story]
 CASES = [
     (maker, kind, count)
