@@ -16,7 +16,7 @@ from tests.support.waiting import (
 )
 
 
-def test_a_number_is_an_answer_and_what_is_empty_is_none() -> None:
+def test_a_number_is_an_answer_and_an_empty_value_is_not() -> None:
     answers: Iterator[object] = iter((None, False, (), "", 0))
     assert wait_for(lambda: next(answers), "a number") == 0
 

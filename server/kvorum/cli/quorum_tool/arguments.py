@@ -121,7 +121,7 @@ def _add_remove_options(parser: argparse.ArgumentParser) -> None:
 
 
 def command_of(arguments: Sequence[str]) -> str | None:
-    """Return the first word that is no option, nor the value of one."""
+    """Return the first word that is neither an option nor the value of one."""
     index = command_index(arguments, CONNECTION_OPTIONS)
     return arguments[index] if index < len(arguments) else None
 

@@ -125,7 +125,7 @@ def _command_help(command: Command, width: int) -> Iterator[str]:
 
 
 def _found(around: Surroundings, target: str) -> Iterator[Found | None]:
-    """Yield the nodes that a path leads to, or None, once, where there is none."""
+    """Yield the nodes that a path leads to, or None, once, if it leads nowhere."""
     is_found = False
     for found in find_nodes(around.root, target, around.working_directory):
         is_found = True
