@@ -16,7 +16,10 @@ SETTINGS = {
 
 
 async def move_start(node: KafkaRaftServer) -> int:
-    """Have the node clean its log as it does once a minute; return where the log starts then."""
+    """Have the node clean its log as it does once a minute; return where the log starts then.
+
+    What lies before has no file any more.
+    """
     raft = node.shared_server.raft
     log = raft.log.local_log
     before = log.log_start_offset
@@ -26,4 +29,8 @@ async def move_start(node: KafkaRaftServer) -> int:
         return log.log_start_offset if log.log_start_offset > before else None
 
     # A snapshot is being written in another thread.
-    return await wait_for_async(cleaned, "a snapshot lets the log's start move")
+    start = await wait_for_async(cleaned, "a snapshot lets the log's start move")
+    await wait_for_async(
+        lambda: len([*log.directory.glob("*.log*")]) == len(log.segments), "the files are gone"
+    )
+    return start

@@ -7,7 +7,7 @@ by hand. No step is taken towards a value that cannot be read, so nothing has to
 """
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.target_voters import readable_target_voters, target_voters_text
+from kvorum.metadata.target_voters import TargetVoters, readable_target_voters, target_voters_text
 from kvorum.metadata.voter_key import voter_key
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -31,14 +31,15 @@ def refusal_of_change(
 ) -> str | None:
     """Return why a replica may not become a voter, or cease to be one, now; None if it may."""
     targets = readable_target_voters(image)
-    if targets is None:
-        return None
-    is_wanted = any(
-        target.id == node_id and target.directory_id in (None, directory_id) for target in targets
-    )
-    if is_wanted is adds:
+    if targets is None or _are_wanted(targets, node_id, directory_id) is adds:
         return None
     return (
         f"Voter {voter_key(node_id, directory_id)} is {'none' if adds else 'one'} of the target "
         f"voters {target_voters_text(targets)}, to which the quorum is being reassigned."
+    )
+
+
+def _are_wanted(targets: TargetVoters, node_id: int, directory_id: bytes) -> bool:
+    return any(
+        target.id == node_id and target.directory_id in (None, directory_id) for target in targets
     )
