@@ -35,10 +35,11 @@ def codec_rows(name: str, found: Sequence[codec_peers.Codec]) -> list[Row]:
 
 
 def rows_of(what: str, median_seconds: dict[str, float]) -> list[Row]:
-    ours = median_seconds.pop("kvorum") * MICROSECONDS
+    ours = median_seconds["kvorum"] * MICROSECONDS
     return [
         Row(what, peer, ours, seconds * MICROSECONDS, "us")
         for peer, seconds in median_seconds.items()
+        if peer != "kvorum"
     ]
 
 

@@ -209,24 +209,9 @@ class _PartitionCheck:
     def _decode(self, path: Path, entry: Entry) -> None:
         """Read all records of an entry, which a checksum covers but which must also be records."""
         first = entry.base_offset if isinstance(entry, RecordBatch) else entry.offset
-        rule, problem = Rule.RECORDS, None
-        try:
-            for record in entry.records(STORED_UNPACKED_BYTES_MAX):
-                if not first <= record.offset <= entry.last_offset and isinstance(
-                    entry, RecordBatch
-                ):
-                    problem = f"a record of offset {record.offset} is outside of its batch"
-                    break
-        except WireError as error:
-            problem = str(error)
-        if (
-            problem is None
-            and isinstance(entry, RecordBatch)
-            and (entry.compression is Compression.LZ4)
-        ):
-            reason = unreadable_by_kafka(entry.data[HEADER_BYTES:])
-            rule, problem = Rule.COMPRESSION, None if reason is None else f"lz4: {reason}"
-        if problem is not None:
+        found = _problem_of_records(entry, first)
+        if found is not None:
+            rule, problem = found
             self._findings.add(rule, path, problem, position=entry.position, offset=first)
 
     def _check_index(
@@ -308,3 +293,19 @@ class _PartitionCheck:
         elif path is not None:
             last_epoch = max(self._last_epoch, snapshot_epoch)
             check_quorum_state(path, self._findings, self._quorum, last_epoch=last_epoch)
+
+
+def _problem_of_records(entry: Entry, first: int) -> tuple[Rule, str] | None:
+    """Return what is wrong with the records of an entry that begins at offset `first`."""
+    is_batch = isinstance(entry, RecordBatch)
+    try:
+        for record in entry.records(STORED_UNPACKED_BYTES_MAX):
+            if is_batch and not first <= record.offset <= entry.last_offset:
+                return Rule.RECORDS, f"a record of offset {record.offset} is outside of its batch"
+    except WireError as error:
+        return Rule.RECORDS, str(error)
+    if isinstance(entry, RecordBatch) and entry.compression is Compression.LZ4:
+        reason = unreadable_by_kafka(entry.data[HEADER_BYTES:])
+        if reason is not None:
+            return Rule.COMPRESSION, f"lz4: {reason}"
+    return None

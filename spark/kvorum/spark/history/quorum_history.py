@@ -112,7 +112,9 @@ class QuorumHistory:
             history._epoch = OpenEpoch(epoch, leader, tuple(voters), tuple(granting), Begin(*begin))
         if saved["voters"] is not None:
             version, encoded, begin = saved["voters"]
-            record = encoded and VotersRecord.decode(base64.b64decode(encoded), CONTROL_VERSION)
+            record: VotersRecord | None = None
+            if encoded is not None:
+                record = VotersRecord.decode(base64.b64decode(encoded), CONTROL_VERSION)
             history._voters = OpenVoters(version, record, Begin(*begin))
         return history
 
