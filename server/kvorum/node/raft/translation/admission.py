@@ -31,7 +31,10 @@ def refusal_of_change(
 ) -> str | None:
     """Return why a replica may not become a voter, or cease to be one, now; None if it may."""
     targets = readable_target_voters(image)
-    if targets is None or _are_wanted(targets, node_id, directory_id) is adds:
+    if targets is None:
+        return None
+    is_wanted = _are_wanted(targets, node_id, directory_id)
+    if is_wanted is adds:
         return None
     return (
         f"Voter {voter_key(node_id, directory_id)} is {'none' if adds else 'one'} of the target "
