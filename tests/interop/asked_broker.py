@@ -6,7 +6,7 @@ from typing import Final, cast
 
 from tests.interop.clients.confluent import make_topics
 from tests.interop.differential.sides import NO_ANSWER
-from tests.interop.group_servers import coordinates
+from tests.interop.group_script import coordinates
 from tests.support.clients.driver import TopicWish
 from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id, wait_until_led

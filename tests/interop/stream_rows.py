@@ -1,22 +1,105 @@
 """The rows of a stream over a quorum that is written to, beside the logs of its controllers."""
 
 import json
+import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Final, Self
 
-from tests.interop.quota_writer import QuotaWriter
 from tests.support.quorum.quorum import Quorum
+from tests.support.raw_client import RawClient
 from tests.support.spark.small_logs import LOG_FOLDER
 from tests.support.spark.streaming_reads import MicroBatches
-from tests.support.waiting import wait_for
+from tests.support.threads import Threads
+from tests.support.waiting import wait_for, wait_for_change
 
 from kvorum.metadata.record_frame import decode_record
 from kvorum.spark.metadata_source.columns import columns_named
 from kvorum.spark.metadata_source.quorum_stream import QuorumStreamReader
 from kvorum.spark.streaming.options import quorum_options, stream_options
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.json_form import to_json
+from kvorum.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+)
 from kvorum.wire.records import RecordBatch, decode_control_record, read_batches
+
+VERSION: Final = 1
+USERS_PER_REQUEST: Final = 3
+
+
+class QuotaWriter:
+    """A thread that sets one quota for each user of a row of numbers; use as a context."""
+
+    def __init__(self, addresses: Callable[[], list[str]]) -> None:
+        self.acknowledged: list[str] = []
+        """The users whose records are committed."""
+        self._addresses = addresses
+        self._next_number = 0
+        self._is_ending = threading.Event()
+        self._progress = threading.Condition()
+        self._threads = Threads()
+
+    def __enter__(self) -> Self:
+        self._threads.start(self._write_all)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_ending.set()
+        self._threads.join()
+
+    def wait_for_more(self, count: int) -> None:
+        """Wait until `count` more users are acknowledged."""
+        with self._progress:
+            wanted = len(self.acknowledged) + count
+        wait_for_change(
+            self._progress,
+            lambda: len(self.acknowledged) >= wanted,
+            f"{wanted} users are acknowledged",
+            otherwise=lambda: len(self.acknowledged),
+        )
+
+    def write_one_more(self) -> None:
+        """Write the records of one request, once the thread has ended."""
+        assert not self._threads.are_alive
+        with RawClient(self._addresses()[0]) as client:
+            assert self._write(client)
+
+    def _write_all(self) -> None:
+        while not self._is_ending.is_set():
+            for address in self._addresses():
+                with suppress(OSError, AssertionError), RawClient(address) as client:
+                    while not self._is_ending.is_set() and self._write(client):
+                        pass
+
+    def _write(self, client: RawClient) -> bool:
+        # Whether or not this request is acknowledged, no user is written twice.
+        number = self._next_number
+        self._next_number += USERS_PER_REQUEST
+        users = [f"user-{number + index}" for index in range(USERS_PER_REQUEST)]
+        answer = client.ask(_request(users), AlterClientQuotasResponse, VERSION)
+        if any(entry.error_code != ErrorCode.NONE for entry in answer.entries):
+            return False
+        with self._progress:
+            self.acknowledged += users
+            self._progress.notify_all()
+        self._is_ending.wait(0.01)
+        return True
+
+
+def _request(users: list[str]) -> AlterClientQuotasRequest:
+    operation = AlterClientQuotasRequest.OpData("consumer_byte_rate", 1000.0)
+    entries = [
+        AlterClientQuotasRequest.EntryData(
+            [AlterClientQuotasRequest.EntityData("user", user)], [operation]
+        )
+        for user in users
+    ]
+    return AlterClientQuotasRequest(entries)
+
 
 MORE = 30
 """The number of users that are written between two events."""

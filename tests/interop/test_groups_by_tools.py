@@ -1,19 +1,22 @@
 """Kafka's tools for groups, on our node and beside a real one: they print the same."""
 
+import importlib
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from tests.interop.clients.confluent import make_topics
+from tests.interop.clients.confluent_records import send
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.kafka.tools import ToolResult, ToolRunner
-from tests.support.node import BothNodes
+from tests.support.node import QUICK, BothNodes, Node
 from tests.support.threads import Threads
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_S, wait_for
 
 COUNT: Final = 30
 LINES: Final = [f"value-{number}" for number in range(COUNT)]
@@ -168,3 +171,78 @@ def verify(tools: ToolRunner, servers: str) -> None:
             *("--bootstrap-server", servers, "--topic", TOPIC, "--group-id", GROUP),
             *("--group-instance-id", "verifiable", "--reset-policy", "earliest"),
         )
+
+
+TOPIC_OF_BOTH: Final = "handed-over"
+PARTITIONS: Final = 4
+GROUPS: Final = ("one", "two", "grp-é")
+BATCH: Final = 10
+KILLS: Final = 3
+
+
+def read_by(servers: str, group: str) -> list[int]:
+    """Return what is new for a group, and commit each record that was read."""
+    library: Any = importlib.import_module("confluent_kafka")
+    consumer = library.Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+        }
+    )
+    values: list[int] = []
+    with closing(consumer):
+        consumer.subscribe([TOPIC_OF_BOTH])
+        ended: set[int] = set()
+        while len(ended) < PARTITIONS:
+            message = consumer.poll(PATIENCE_S)
+            assert message is not None, "the group has no coordinator"
+            if message.error() is not None:
+                ended.add(message.partition())
+                continue
+            values.append(int(message.value()))
+            consumer.commit(message, asynchronous=False)
+    return sorted(values)
+
+
+def use(servers: str, first: int) -> None:
+    """Write records; every group reads those, and no other."""
+    numbers = range(first, first + BATCH)
+    placed = [{"value": b"%d" % number, "partition": number % PARTITIONS} for number in numbers]
+    send(servers, TOPIC_OF_BOTH, placed)
+    for group in GROUPS:
+        assert read_by(servers, group) == list(numbers), group
+
+
+@pytest.mark.slow
+def test_groups_go_from_a_real_node_to_ours_and_back(
+    tmp_path: Path, java: Java, kafka_tools: ToolRunner
+) -> None:
+    with Node(tmp_path, SETTINGS, java=java).format(tools=kafka_tools) as real:
+        make_topics(real.address, TopicWish(TOPIC_OF_BOTH, partitions=PARTITIONS))
+        use(real.address, 0)
+    with Node(tmp_path, SETTINGS) as ours:
+        assert read_by(ours.address, "one") == []
+        use(ours.address, BATCH)
+    with Node(tmp_path, SETTINGS, java=java) as again:
+        assert read_by(again.address, "two") == []
+        use(again.address, 2 * BATCH)
+        asked = ("--bootstrap-server", again.address, "--describe", "--group", "grp-é")
+        described = kafka_tools.printed("kafka-consumer-groups", *asked)
+        assert described.count(TOPIC_OF_BOTH) == PARTITIONS
+    (log,) = (tmp_path / "data").glob("__consumer_offsets-47/*.log")
+    assert "grp-é" in kafka_tools.dumped(log, "--offsets-decoder")
+
+
+@pytest.mark.slow
+def test_what_a_group_has_committed_outlives_every_kill(tmp_path: Path) -> None:
+    node = Node(tmp_path, {**SETTINGS, **QUICK}).format()
+    for number in range(KILLS):
+        with node.process:
+            if number == 0:
+                make_topics(node.address, TopicWish(TOPIC_OF_BOTH, partitions=PARTITIONS))
+            use(node.address, number * BATCH)
+    with node:
+        assert [read_by(node.address, group) for group in GROUPS] == [[], [], []]

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from tests.interop.quorum_tools import run_ours, run_real
 from tests.interop.stream_rows import (
     COLUMNS,
     MORE,
@@ -18,15 +20,16 @@ from tests.interop.stream_rows import (
     writing,
 )
 from tests.support.kafka.java import Java
-from tests.support.quorum.quorum import MakeQuorum, Quorum
+from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.quorum.quorum import MakeQuorum, Quorum, registered_controllers
 from tests.support.spark.streaming_reads import start_patiently
 from tests.support.waiting import wait_for
 
 from kvorum.spark import KvorumMetadataSource
+from kvorum.spark.errors import QuorumError
 from kvorum.spark.session import build_session
 
 # pyspark leaves sockets to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
 KILLS = 3
 RESTARTS = 2
@@ -120,6 +123,7 @@ def named(quorum: Quorum) -> str:
     return ",".join(quorum.members[node_id].address for node_id in (1, 2))
 
 
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.slow
 def test_every_committed_record_is_read_once(quorum: Quorum) -> None:
     stream = stream_over({"controllers": named(quorum)})
@@ -141,6 +145,7 @@ def test_every_committed_record_is_read_once(quorum: Quorum) -> None:
     check(rows_of(stream), quorum, writer, epochs_min=KILLS + 1)
 
 
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.slow
 def test_every_committed_record_is_a_row_once(
     quorum: Quorum, spark: SparkSession, tmp_path: Path
@@ -168,3 +173,81 @@ def kill_the_leader(quorum: Quorum) -> int:
     assert found is not None
     quorum.kill(found.leader_id)
     return found.leader_id
+
+
+FIRST = 1
+LATER: dict[str, tuple[int, ...]] = {"kvorum": (2, 3, 4), "kafka": (2,)}
+
+
+@pytest.fixture(params=["kvorum", "kafka"])
+def growing_quorum(request: pytest.FixtureRequest, make_quorum: MakeQuorum) -> Iterator[Quorum]:
+    """The first voter, and the later ones as observers; all of them run."""
+    later = LATER[request.param]
+    with make_quorum(request.param, len(later) + 1) as found:
+        found.form([FIRST])
+        found.start()
+        found.settled(found.keys(FIRST), found.keys(*later))
+        yield found
+
+
+def replace_the_voter(growing_quorum: Quorum, tools: ToolRunner) -> None:
+    """Have the later controllers take over, by each kind's own command."""
+    later = LATER[growing_quorum.members[FIRST].kind]
+    first = growing_quorum.members[FIRST]
+    where = ("--bootstrap-controller", growing_quorum.addresses)
+    if growing_quorum.members[FIRST].kind == "kvorum":
+        growing_quorum.wait_for(
+            lambda: {*later} <= registered_controllers(first.address), f"{later} are registered"
+        )
+        wanted = ",".join(map(str, later))
+        demand_success(run_ours([*where, "reassign", "--voters", wanted, "--wait"]))
+        return
+    for newcomer in later:
+        file = str(growing_quorum.members[newcomer].properties)
+        demand_success(run_real(("--command-config", file, *where, "add-controller"), tools))
+    node_id, directory_id = first.key
+    which = ("--controller-id", str(node_id), "--controller-directory-id", directory_id)
+    demand_success(run_real((*where, "remove-controller", *which), tools))
+
+
+def demand_success(result: ToolResult) -> None:
+    assert result.exit_code == 0, result
+
+
+@pytest.mark.slow
+def test_every_record_is_read_once_while_the_named_controller_is_replaced(
+    growing_quorum: Quorum, kafka_tools: ToolRunner
+) -> None:
+    later = LATER[growing_quorum.members[FIRST].kind]
+    options = {"controllers": growing_quorum.members[FIRST].address}
+    stream = stream_over(options)
+    with writing(growing_quorum) as writer, ThreadPoolExecutor(1) as pool:
+        read_on(stream, writer)
+        change = pool.submit(replace_the_voter, growing_quorum, kafka_tools)
+        while not change.done():
+            stream.advance()
+        change.result()
+        found = growing_quorum.settled(growing_quorum.keys(*later), growing_quorum.keys(FIRST))
+        # There is no listener any more at the one address that the stream was given.
+        growing_quorum.members[FIRST].stop()
+        read_on(stream, writer)
+        left = {*later}
+        if len(left) > 2:
+            # The next leader is found among the voters that were learnt.
+            growing_quorum.kill(found.leader_id)
+            left.remove(found.leader_id)
+            read_on(stream, writer)
+        writer.wait_for_more(1)
+        assert stream.plan()
+        # Addresses that were learnt in a run are not in the checkpoint.
+        options["retryTimeoutMs"] = "1000"
+        stream.restart()
+        with pytest.raises(QuorumError, match=rf"asked were {options['controllers']}; .*refused"):
+            stream.read()
+        options["controllers"] = growing_quorum.members[left.pop()].address
+        options["retryTimeoutMs"] = "60000"
+        stream.restart()
+        read_on(stream, writer)
+    read_on(stream, writer, more=0)
+    stream.stop()
+    check(rows_of(stream), growing_quorum, writer, epochs_min=2)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.quota_writer import QuotaWriter
-from tests.interop.stream_rows import records_of, stream_over, users_in
+from tests.interop.stream_rows import QuotaWriter, records_of, stream_over, users_in
 from tests.interop.trimmed_metadata_log import SETTINGS, move_start
 from tests.support.quorum.quorum import MakeQuorum
 from tests.support.spark.small_logs import LOG_FOLDER

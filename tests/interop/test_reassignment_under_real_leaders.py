@@ -1,14 +1,17 @@
-"""The target voters (KIP-642) while a real controller leads, which does not act on them.
+"""The target voters (KIP-642) in quorums that real controllers are part of.
 
-One of our controllers does in its place, whether it is a voter or not.
+A real controller knows nothing of target voters: it replays the record, keeps it through its
+snapshots and restarts, and is added and removed like any other. While it leads, one of our
+controllers acts on them in its place, whether it is a voter or not.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
+from tests.interop.metadata_shell import SHELL_LEVEL, Shell
 from tests.interop.mixed_quorum import (
     CLUSTER_WIDE,
     KEY,
@@ -19,13 +22,14 @@ from tests.interop.mixed_quorum import (
     whole_log,
 )
 from tests.support.kafka.java import Java
+from tests.support.kafka.tools import ToolRunner
 from tests.support.metrics_scrape import reassignment_figures
 from tests.support.node import Node
 from tests.support.node_process import run_kvorum
 from tests.support.played_broker import try_to_register
 from tests.support.ports import free_ports
 from tests.support.quorum.quorum import Described, Quorum
-from tests.support.quorum.reassigning import kill_the_leader_of_each_step
+from tests.support.quorum.reassigning import kill_the_leader_of_each_step, want
 from tests.support.quorum.topic_writers import Writers
 from tests.support.raw_client import RawClient
 
@@ -51,7 +55,7 @@ def controllers(tmp_path: Path, java: Java) -> Iterator[Quorum]:
         yield made
 
 
-def want(controllers: Quorum, value: str) -> None:
+def want_by_tag(controllers: Quorum, value: str) -> None:
     """Write the target voters as a configuration, which every leader accepts."""
     config = IncrementalAlterConfigsRequest.AlterableConfig(KEY, config_operation=0, value=value)
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(*CLUSTER_WIDE, [config])
@@ -80,7 +84,7 @@ def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(controlle
     controllers.configure({"kvorum.metrics.listener": f"127.0.0.1:{metrics_port}"}, 1)
     controllers.start(1, 4, 5)
     are_observing(controllers, 1, 4, 5)
-    want(controllers, "1,2,3")
+    want_by_tag(controllers, "1,2,3")
     # Our controllers show more than a real leader can: node 3 has not started.
     controllers.until(
         "the reassignment_figures of ours tell of the target that has not started",
@@ -117,7 +121,7 @@ def test_no_acknowledged_change_is_lost_when_the_leader_of_each_step_is_killed(
     controllers.until("node 2 leads", lambda found: found.leader_id == 2)
     controllers.start(1, 3, 4, 5, 6)
     are_observing(controllers, 1, 3, 4, 5, 6)
-    want(controllers, "1,2,3")
+    want_by_tag(controllers, "1,2,3")
     is_reached(controllers, (1, 2, 3))
     addresses = [one.address for one in controllers.members.values()]
     controllers.until(
@@ -126,7 +130,7 @@ def test_no_acknowledged_change_is_lost_when_the_leader_of_each_step_is_killed(
     )
     with Writers(addresses, count=1, seed=1) as writers:
         writers.wait_for_progress()
-        want(controllers, "4,5,6")
+        want_by_tag(controllers, "4,5,6")
         killed = kill_the_leader_of_each_step(controllers, (4, 5, 6))
         is_reached(controllers, (4, 5, 6))
         writers.wait_for_progress()
@@ -165,3 +169,48 @@ def topics_in(one: Node, end_offset: int) -> Counter[str]:
             if isinstance(message, TopicRecord):
                 found[message.name] += 1
     return found
+
+
+TWO_REAL: Collection[int] = (2, 3)
+
+
+@pytest.fixture
+def mixed_controllers(tmp_path: Path, java: Java) -> Iterator[Quorum]:
+    """Controllers of both kinds: node 1 is a quorum of its own, the others are observers."""
+    with formed(tmp_path, java, ours=(1, 4), real=TWO_REAL, first=1, options=SHELL_LEVEL) as made:
+        yield made
+
+
+def test_target_voters_outlive_real_leaders_snapshots_and_restarts(
+    mixed_controllers: Quorum, kafka_tools: ToolRunner, tmp_path: Path
+) -> None:
+    mixed_controllers.start(1, 2, 3, 4)
+    are_observing(mixed_controllers, 2, 3, 4)
+    want(mixed_controllers, (1, 2, 3))
+    is_reached(mixed_controllers, (1, 2, 3))
+    # The quorum waits for a target, which is down, and the target voters stay.
+    mixed_controllers.members[4].stop()
+    want(mixed_controllers, (1, 3, 4))
+    mixed_controllers.members[1].stop()
+    found = mixed_controllers.until("a real one leads", lambda found: found.leader_id in TWO_REAL)
+    leader = mixed_controllers.members[found.leader_id]
+    described_by_tool = kafka_tools.run(
+        "kafka-configs",
+        *("--bootstrap-controller", leader.address),
+        *("--entity-type", "brokers", "--entity-default", "--describe"),
+    )
+    assert KEY in described_by_tool.stdout, described_by_tool
+    for node_id in TWO_REAL:
+        mixed_controllers.members[node_id].stop()
+    shown = Shell(kafka_tools, tmp_path).tree(whole_log(leader))
+    assert f"{KEY}:" in shown
+    mixed_controllers.start(2, 3)
+    mixed_controllers.until(
+        "a real one leads again",
+        lambda found: found.leader_id in TWO_REAL and found.high_watermark > 0,
+    )
+    mixed_controllers.start(1, 4)
+    is_reached(mixed_controllers, (1, 3, 4))
+    for node_id in TWO_REAL:
+        mixed_controllers.members[node_id].stop()
+        assert_nothing_wrong(mixed_controllers.members[node_id])

@@ -5,6 +5,7 @@ leave it as they found it: every broker up, every replica in sync. KVORUM_REAL_C
 environment puts a real controller in the place of ours.
 """
 
+import signal
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -192,3 +193,48 @@ def test_a_refusal_names_the_leader_as_a_real_broker_names_it(cluster: BrokerClu
         *(False, True, True, False, True, True),
         *(False, False, True, True, False, False, True, True),
     ]
+
+
+ALL_OURS = {11, 12, 13}
+
+
+@pytest.fixture(scope="module")
+def our_cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
+    with run_brokers(brokers=3, ours=ALL_OURS) as made:
+        yield made
+
+
+def leader_of(our_cluster: BrokerCluster, topic: str) -> int:
+    return wait_for(
+        lambda: our_cluster.partitions(topic)[0].leader if our_cluster.partitions(topic) else None,
+        f"{topic} has a leader",
+    )
+
+
+def wait_for_isr_at(our_cluster: BrokerCluster, node_id: int, topic: str, isr: set[int]) -> None:
+    def look() -> bool:
+        found = our_cluster.partitions_at(our_cluster.brokers[node_id], topic)
+        return bool(found) and set(found[0].isr) == isr
+
+    wait_for(look, f"broker {node_id} shows {isr} in sync")
+
+
+@pytest.mark.slow
+def test_a_leader_that_sleeps_is_replaced(our_cluster: BrokerCluster) -> None:
+    """It wakes up as a leader that does not know better, with records that no other replica has."""
+    topic = "slept"
+    our_cluster.make_topic(topic, "11:12:13", "min.insync.replicas=2", "segment.bytes=1048576")
+    with Writer(our_cluster.servers, topic) as writer:
+        for _ in range(2):
+            writer.wait_for_acknowledged(200)
+            sleeper = leader_of(our_cluster, topic)
+            process = our_cluster.brokers[sleeper].process
+            process.send(signal.SIGSTOP)
+            left = ALL_OURS - {sleeper}
+            try:
+                wait_for_isr_at(our_cluster, min(left), topic, left)
+                writer.wait_for_acknowledged(200)
+            finally:
+                process.send(signal.SIGCONT)
+            our_cluster.wait_for_partitions(topic, leaders=left, isr=ALL_OURS)
+    check(our_cluster, writer, ALL_OURS)

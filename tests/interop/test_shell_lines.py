@@ -2,15 +2,33 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.interop.every_record import every_batch, log_of
-from tests.interop.metadata_shell import as_of_reference, load, snapshot_of, without_last_controls
+from tests.interop.metadata_shell import (
+    SHELL_LEVEL,
+    Shell,
+    as_of_reference,
+    history,
+    load,
+    shell_directories,
+    snapshot_of,
+    without_last_controls,
+    without_provenance,
+)
+from tests.support.clients.driver import TopicWish
+from tests.support.clients.kafka_python import KafkaPythonDriver
+from tests.support.golden_data import snapshots
 from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner, shell_java
+from tests.support.kafka.tools import ToolResult, ToolRunner, shell_java
+from tests.support.node import STANDALONE, Node
 from tests.support.waiting import PATIENCE_S, asked_until
+
+from kvorum.cli.shell import main
+from kvorum.wire.records import read_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +168,140 @@ def test_help_ends_alike(java: Java) -> None:
     assert ours.exit_code == theirs.exit_code == 1
     shared = {line for line in theirs.out.splitlines() if "SNAPSHOT" in line or "help" in line}
     assert "  --snapshot SNAPSHOT, -s SNAPSHOT" in shared & set(ours.out.splitlines())
+
+
+SETTINGS = {
+    "metadata.log.max.record.bytes.between.snapshots": "3000",
+    # Without them the log is at rest between two commands.
+    "metadata.max.idle.interval.ms": "0",
+}
+
+
+class OurShell:
+    """Our shell, one command at a time."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def run(self, *words: str) -> str:
+        """Run a command that has to succeed without a warning, and return what it prints."""
+        assert main(words) == 0
+        printed = self._capsys.readouterr()
+        assert printed.err == ""
+        return as_of_reference(printed.out)
+
+
+@pytest.fixture
+def ours(capsys: pytest.CaptureFixture[str]) -> OurShell:
+    return OurShell(capsys)
+
+
+@pytest.fixture(scope="module", params=["kvorum", "kafka"])
+def node(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    java: Java,
+    kafka_tools: ToolRunner,
+) -> Iterator[Node]:
+    folder = tmp_path_factory.mktemp("shell-sources")
+    options = (*STANDALONE, *SHELL_LEVEL)
+    made = (
+        Node(folder, SETTINGS).format(options)
+        if request.param == "kvorum"
+        else Node(folder, SETTINGS, java=java).format(options, tools=kafka_tools)
+    )
+    with made, KafkaPythonDriver(made.address) as driver:
+        for name in (f"shell-{number}" for number in range(30)):
+            wish = TopicWish(name, 3, configs={"retention.ms": "3600000"})
+            assert driver.create_topics([wish])[name].code == 0
+        yield made
+
+
+def test_a_running_quorum_and_its_directory_show_the_same(node: Node, ours: OurShell) -> None:
+    live = ours.run("--bootstrap-controller", node.controller, "tree", "/")
+    directory = ours.run("--directory", str(node.data), "tree", "/")
+    assert "      shell-29:\n" in live
+    assert live == directory
+    assert ours.run("-d", str(node.metadata_log), "tree", "/") == directory
+
+
+def test_the_real_tool_shows_the_same_of_the_log(
+    node: Node, ours: OurShell, kafka_tools: ToolRunner, tmp_path: Path
+) -> None:
+    directory = ours.run("--directory", str(node.data), "tree", "/")
+    shell = Shell(kafka_tools, tmp_path)
+    assert shell.tree(history(node.metadata_log)) == directory
+
+
+COMMANDS = [
+    *(["ls"], ["ls", "/image/*"], ["find", "/image"], ["tree", "/"], ["cat", "/image/*"]),
+    *(["cat", "/local/version", "/image/features/*"], ["ls", "/none", "/image/topics/byName/*"]),
+    *(["cd", "/"], ["tre", "/"], ["nothing"], ["--", "ls", "-x"], ["--", "ls", "-h"]),
+    *([["--", "cat"]]),
+    *([""], ["--", "ls", "--", "-x"], ["find", "/image/topics/byName/shell-{1,2?}/0"]),
+]  # fmt: skip
+
+
+def test_every_command_on_a_snapshot(
+    node: Node, ours: OurShell, kafka_tools: ToolRunner, tmp_path: Path
+) -> None:
+    """A copy, without the footer that the real tool may wait for in vain; no lock is beside it."""
+    latest = snapshots(node.metadata_log)[max(snapshots(node.metadata_log))]
+    copy = tmp_path / "in" / "here" / "copy.checkpoint"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(without_last_controls(latest.read_bytes()))
+    whole = ours.run("--snapshot", str(copy), "tree", "/")
+    assert "      shell-1:\n" in whole
+    for command in COMMANDS:
+        shown = ours.run("--snapshot", str(copy), *command)
+        theirs = shown_by_the_real_tool(kafka_tools, copy, command, shown)
+        assert (shown, 0) == (theirs.stdout, theirs.exit_code), command
+
+
+def shown_by_the_real_tool(
+    tools: ToolRunner, file: Path, command: Sequence[str], awaited: str
+) -> ToolResult:
+    """Return what it says once that is `awaited`: it may begin before it has read all."""
+    return asked_until(
+        lambda: tools.run("kafka-metadata-shell", "--snapshot", str(file), *command),
+        lambda theirs: theirs.stdout == awaited,
+        "the real tool has read all",
+    )
+
+
+def test_a_node_that_runs_keeps_its_snapshots_to_itself(
+    node: Node, capsys: pytest.CaptureFixture[str], kafka_tools: ToolRunner
+) -> None:
+    latest = max(node.metadata_log.glob("*.checkpoint"))
+    words = ["--snapshot", str(latest), "ls"]
+    theirs = kafka_tools.run("kafka-metadata-shell", *words)
+    assert (main(words), theirs.exit_code) == (1, 1)
+    complaint = capsys.readouterr().err
+    assert complaint.startswith("Unexpected error: Unable to lock ")
+    assert theirs.stderr.startswith(complaint)
+
+
+def latest_snapshot_and_log(directory: Path) -> bytes:
+    """Return the latest snapshot, and the batches of the log that lie after it."""
+    found = snapshots(directory)
+    end = max(found, default=0)
+    parts = [found[end].read_bytes()] if found else []
+    for segment in sorted(directory.glob("*.log")):
+        batches = read_batches(segment.read_bytes())
+        parts.extend(bytes(batch.data) for batch in batches if batch.base_offset >= end)
+    return b"".join(parts)
+
+
+def test_golden_directories_show_what_the_real_tool_shows_of_their_files(
+    golden_sets: Path, ours: OurShell, kafka_tools: ToolRunner, tmp_path: Path
+) -> None:
+    shell = Shell(kafka_tools, tmp_path)
+    compared = 0
+    for directory in shell_directories(golden_sets):
+        data = latest_snapshot_and_log(directory)
+        if load(data)[0].features.metadata_version is None:
+            continue
+        shown = ours.run("--directory", str(directory), "tree", "/")
+        assert without_provenance(shown) == without_provenance(shell.tree(data)), directory
+        compared += 1
+    assert compared > 5

@@ -1,6 +1,6 @@
 """The answers of a broker to a client with few permissions, and what they hide.
 
-What interop/test_access_on_brokers.py compares with a real broker is not here again.
+What interop/test_access_tools.py compares with a real broker is not here again.
 """
 
 from collections.abc import Iterator

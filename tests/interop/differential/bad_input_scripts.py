@@ -4,8 +4,12 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
-from tests.interop.differential.bodies import (
+from tests.interop.differential.limits import Path, changed_bodies
+from tests.interop.differential.script import (
+    API_KEYS,
     TIMEOUT_MS,
+    Script,
+    Step,
     created,
     directory,
     features,
@@ -14,8 +18,6 @@ from tests.interop.differential.bodies import (
     started,
     topic,
 )
-from tests.interop.differential.limits import Path, changed_bodies
-from tests.interop.differential.script import API_KEYS, Script, Step
 from tests.interop.differential.view import uuid_of
 
 from kvorum.wire.apis import request_class

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from tests.interop.differential import topic_scripts
-from tests.interop.differential.bodies import (
+from tests.interop.differential.script import (
     FEATURES,
     INFINITE,
     Fields,

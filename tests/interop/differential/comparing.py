@@ -9,8 +9,10 @@ from math import isnan
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from tests.interop.differential.metadata_log import LogRecord
+from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.differential.view import ClusterView
 
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.json_form import Json
 from kvorum.wire.uuid_text import RESERVED_UUIDS, uuid_to_text
 
@@ -199,3 +201,28 @@ def differences(real: Json, ours: Json, where: str) -> Iterator[Difference]:
             yield from differences(one, other, f"{where}[{index}]")
     elif real != ours or isinstance(real, bool) is not isinstance(ours, bool):
         yield Difference(where, real, ours)
+
+
+def error_codes(value: Json) -> Iterator[Json]:
+    """Yield every error code within an answer."""
+    if is_object(value):
+        for name, inner in value.items():
+            if name == "errorCode":
+                yield inner
+            yield from error_codes(inner)
+    elif is_array(value):
+        for inner in value:
+            yield from error_codes(inner)
+
+
+def is_failure(value: Json) -> bool:
+    """Tell whether a node failed over a request, rather than to refuse it."""
+    return bool(value == NO_ANSWER) or ErrorCode.UNKNOWN_SERVER_ERROR in error_codes(value)
+
+
+def is_met_otherwise(found: Json, expected: Json) -> bool:
+    """Tell whether our answer to a request differs from the real one in a way that counts.
+
+    Where the real node fails, ours may answer better, or fail in the same words.
+    """
+    return bool(found != expected) and (not is_failure(expected) or is_failure(found))

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final
 
-from tests.interop.differential.bodies import Fields, created, feature_level, topic
-from tests.interop.differential.script import Script, Step
+from tests.interop.differential.script import Fields, Script, Step, created, feature_level, topic
 from tests.interop.differential.story import Chapter, Story
 
 from kvorum.metadata.config_definitions import (

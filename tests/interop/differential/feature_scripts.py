@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from tests.interop.differential import partition_scripts
-from tests.interop.differential.bodies import FEATURES, TIMEOUT_MS, Fields, features, registration
 from tests.interop.differential.config_scripts import alter_some, replace_all
 from tests.interop.differential.quota_scripts import allocate_ids, alter_credentials, alter_quotas
+from tests.interop.differential.script import FEATURES, TIMEOUT_MS, Fields, features, registration
 from tests.interop.differential.story import Chapter, Story
 from tests.interop.differential.view import uuid_of
 

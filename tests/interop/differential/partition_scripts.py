@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from tests.interop.differential import broker_scripts, topic_scripts
-from tests.interop.differential.bodies import (
+from tests.interop.differential.broker_scripts import RESERVED
+from tests.interop.differential.script import (
     TIMEOUT_MS,
     Fields,
     directory,
     feature_level,
     heartbeat,
 )
-from tests.interop.differential.broker_scripts import RESERVED
 from tests.interop.differential.story import BROKERS, UNKNOWN_BROKER, Chapter, Story
 from tests.interop.differential.view import uuid_of
 

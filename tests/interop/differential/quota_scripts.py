@@ -4,7 +4,7 @@ import base64
 from collections.abc import Sequence
 from typing import Final
 
-from tests.interop.differential.bodies import INFINITE, Fields
+from tests.interop.differential.script import INFINITE, Fields
 from tests.interop.differential.story import Chapter, Story
 
 USERS: Final[Sequence[str | None]] = ("alice", "bob", None)

@@ -1,11 +1,17 @@
 """Scripts: requests as data, the same for both controllers; shown as JSON lines."""
 
+import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar, cast
+
+from tests.interop.differential.view import uuid_of
 
 from kvorum.wire.apis import API_SPECS
+from kvorum.wire.json_form import FieldFacts, element_class, fields_of
+from kvorum.wire.primitives import Message, Struct
+from kvorum.wire.uuid_text import uuid_from_text
 
 # The edge of JSON: bodies of requests, nested as the schema nests them.
 Body: TypeAlias = Mapping[str, Any]
@@ -76,3 +82,129 @@ class Script:
     def as_lines(self) -> str:
         """The script as JSON lines."""
         return "".join(f"{step.as_json()}\n" for step in self.steps)
+
+
+S = TypeVar("S", bound=Struct)
+M = TypeVar("M", bound=Message)
+
+
+def message_of(kind: type[M], body: Body, version: int) -> M:
+    """Return the message with the fields of `body` that `version` can carry."""
+    return _struct_of(kind, body, version)
+
+
+def _struct_of(kind: type[S], body: Body, version: int) -> S:
+    made = kind()
+    by_name = {field.json_name: field for field in fields_of(kind)}
+    for name, value in body.items():
+        field = by_name[name]
+        if field.is_in(version):
+            setattr(made, field.attribute, _value(kind, field, value, version))
+    return made
+
+
+def _value(kind: type[Struct], field: FieldFacts, value: Any, version: int) -> Any:
+    if value is None:
+        return None
+    if field.kind.startswith("[]"):
+        elements = cast("list[Any]", value)
+        return [_element(kind, field.kind[2:], element, version) for element in elements]
+    return _element(kind, field.kind, value, version)
+
+
+def _element(kind: type[Struct], name: str, value: Any, version: int) -> Any:
+    inner = element_class(kind, name)
+    if inner is not None and isinstance(value, Mapping):
+        return _struct_of(inner, cast("Body", value), version)
+    if name == "uuid":
+        return uuid_from_text(value)
+    if name in {"bytes", "records"}:
+        return base64.b64decode(value)
+    return value
+
+
+Fields: TypeAlias = dict[str, Any]
+INFINITE: Final = 2**63 - 1
+TIMEOUT_MS: Final = 60_000
+FEATURES: Final[Mapping[str, tuple[int, int]]] = {
+    "metadata.version": (7, 33),
+    "kraft.version": (0, 1),
+    "eligible.leader.replicas.version": (0, 1),
+    "group.version": (0, 1),
+    "share.version": (0, 2),
+    "streams.version": (0, 1),
+    "transaction.version": (0, 2),
+}
+"""The features that a broker supports."""
+
+
+def directory(broker: int, number: int = 0) -> str:
+    """Return what stands for the id of a broker's n-th log directory."""
+    return f"$dir:{broker}:{number}"
+
+
+def features(ranges: Mapping[str, tuple[int, int]] = FEATURES) -> list[Fields]:
+    """Return features as a registration lists them."""
+    return [
+        {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
+        for name, (low, high) in ranges.items()
+    ]
+
+
+def registration(
+    broker: int, *, incarnation: int = 1, directories: int = 1, rack: str | None = None
+) -> Fields:
+    """Return the body of a good registration."""
+    return {
+        "brokerId": broker,
+        "clusterId": "$cluster",
+        "incarnationId": uuid_of(9, broker, incarnation),
+        "listeners": [
+            {"name": "PLAINTEXT", "host": f"b{broker}", "port": 9092, "securityProtocol": 0}
+        ],
+        "features": features(),
+        "rack": rack,
+        "logDirs": [directory(broker, number) for number in range(directories)],
+        "previousBrokerEpoch": -1,
+    }
+
+
+def heartbeat(broker: int, **fields: object) -> Fields:
+    """Return the body of a heartbeat of a broker that has read everything."""
+    return {
+        "brokerId": broker,
+        "brokerEpoch": f"$epoch:{broker}",
+        "currentMetadataOffset": INFINITE,
+        "cordonedLogDirs": [],
+        **fields,
+    }
+
+
+def started(broker: int, **fields: Any) -> list[Step]:
+    """Return the steps by which a broker comes into service."""
+    return [
+        Step("BrokerRegistration", 4, registration(broker, **fields)),
+        Step("BrokerHeartbeat", 2, heartbeat(broker)),
+    ]
+
+
+def topic(name: str, assignments: Sequence[Sequence[int]], **fields: object) -> Fields:
+    """Return a topic to create with these replicas."""
+    rows = [
+        {"partitionIndex": index, "brokerIds": list(replicas)}
+        for index, replicas in enumerate(assignments)
+    ]
+    counts = {"numPartitions": -1, "replicationFactor": -1}
+    return {"name": name, **counts, "assignments": rows, **fields}
+
+
+def created(*topics: Fields, version: int = 7, validate_only: bool = False) -> Step:
+    """Return the step that creates topics."""
+    body = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, "validateOnly": validate_only}
+    return Step("CreateTopics", version, body)
+
+
+def feature_level(name: str, level: int, *, upgrade_type: int) -> Step:
+    """Return the step that finalizes a level; the type is 1 up, 2 down safely, 3 down unsafely."""
+    update = {"feature": name, "maxVersionLevel": level, "upgradeType": upgrade_type}
+    return Step("UpdateFeatures", 2, {"timeoutMs": TIMEOUT_MS, "featureUpdates": [update]})

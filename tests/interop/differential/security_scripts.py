@@ -12,8 +12,8 @@ from tests.interop.differential import (
     topic_scripts,
 )
 from tests.interop.differential.script import API_KEYS, AnyStep, Script, Step
+from tests.interop.differential.sides import UserStep
 from tests.interop.differential.story import Chapter, Story, script_of
-from tests.interop.differential.users import UserStep
 
 from kvorum.metadata.acl_codes import (
     CLUSTER_NAME,

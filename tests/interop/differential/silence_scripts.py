@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tests.interop.differential import broker_scripts, partition_scripts, topic_scripts
-from tests.interop.differential.bodies import heartbeat, registration
-from tests.interop.differential.script import Script, Silence
+from tests.interop.differential.script import Script, Silence, heartbeat, registration
 from tests.interop.differential.story import BROKERS, Chapter, Story, script_of
 
 # Long enough for all the steps between two silences.

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeAlias, TypeVar
 
-from tests.interop.differential.bodies import started
-from tests.interop.differential.script import API_KEYS, AnyStep, Script, Step
+from tests.interop.differential.script import API_KEYS, AnyStep, Script, Step, started
 
 from kvorum.wire.apis import request_class
 

@@ -12,8 +12,7 @@ from typing import Final
 
 import pytest
 from tests.interop.differential.bad_input_scripts import CLUSTER, GOOD, bad_input_scripts
-from tests.interop.differential.comparing import Difference, is_object
-from tests.interop.differential.failures import error_codes
+from tests.interop.differential.comparing import Difference, error_codes, is_object
 from tests.interop.differential.harness import OUR_OWN_WORDS, Finding, Pair
 from tests.interop.differential.script import API_KEYS, Script
 from tests.interop.differential.sides import NO_ANSWER, Side

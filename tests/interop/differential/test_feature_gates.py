@@ -12,12 +12,11 @@ from typing import Final
 
 import pytest
 from tests.interop.differential import partition_scripts
-from tests.interop.differential.bodies import feature_level
 from tests.interop.differential.comparing import as_text, is_array, is_object
 from tests.interop.differential.feature_scripts import LEVEL_CHAPTERS
 from tests.interop.differential.harness import Outcome, Pair, names_of
 from tests.interop.differential.metadata_log import LogTail
-from tests.interop.differential.script import AnyStep, Script, Step
+from tests.interop.differential.script import AnyStep, Script, Step, feature_level
 from tests.interop.differential.sides import Side
 from tests.interop.differential.story import script_of
 from tests.support.golden_data import log_records, snapshot_records, snapshots

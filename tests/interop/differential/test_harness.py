@@ -1,12 +1,11 @@
 """The means of comparing: what they let through, and what they do not."""
 
 import pytest
-from tests.interop.differential.bodies import created, started, topic
 from tests.interop.differential.comparing import Names, differences
 from tests.interop.differential.harness import shrink
 from tests.interop.differential.kinds import KINDS
 from tests.interop.differential.metadata_log import LogRecord
-from tests.interop.differential.script import Script
+from tests.interop.differential.script import Script, created, started, topic
 from tests.interop.differential.view import ClusterView
 
 from kvorum.wire.json_form import Json

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.differential.bodies import TIMEOUT_MS, Fields, created, started, topic
 from tests.interop.differential.comparing import is_object
 from tests.interop.differential.harness import Pair, names_of
-from tests.interop.differential.script import Step
+from tests.interop.differential.script import TIMEOUT_MS, Fields, Step, created, started, topic
 from tests.support.kafka.java import Java
 
 from kvorum.wire.json_form import Json

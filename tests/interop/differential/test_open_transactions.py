@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.differential.bodies import started
 from tests.interop.differential.harness import Pair, names_of
 from tests.interop.differential.metadata_log import LogTail
-from tests.interop.differential.script import Script, Step
+from tests.interop.differential.script import Script, Step, started
 from tests.support.kafka.java import Java
 
 from kvorum.metadata.record_frame import encode_record

@@ -9,11 +9,18 @@ from typing import Final
 
 import pytest
 from tests.interop.differential import silence_scripts
-from tests.interop.differential.bodies import TIMEOUT_MS, created, heartbeat, started, topic
 from tests.interop.differential.config_scripts import SET, TOPIC, one_operation
 from tests.interop.differential.harness import Outcome, Pair
 from tests.interop.differential.kinds import FIRST_SEED, KINDS, QUICK_SCRIPTS, SCRIPTS
-from tests.interop.differential.script import Script, Step
+from tests.interop.differential.script import (
+    TIMEOUT_MS,
+    Script,
+    Step,
+    created,
+    heartbeat,
+    started,
+    topic,
+)
 from tests.support.kafka.java import Java
 
 SETTINGS: Final[Mapping[str, str]] = {

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tests.interop.differential.bodies import TIMEOUT_MS, Fields, topic
+from tests.interop.differential.script import TIMEOUT_MS, Fields, topic
 from tests.interop.differential.story import BROKERS, NO_TOPIC, UNKNOWN_BROKER, Chapter, Story
 from tests.interop.differential.view import uuid_of
 
