@@ -1,10 +1,11 @@
-"""The files, folders and modules that the pages on the source name are there.
+"""The files, folders and modules that pages on the source name are there.
 
 So is everything that docs/kafka-names.md gives for a class or method of Kafka's.
 """
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +29,10 @@ MODULE = re.compile(
     r"|simulation|internal_topics|spark|inspection|cli)(?:\.[a-z_]+)+)"
 )
 MUST_NOT_BE_THERE = frozenset({"kvorum/__init__.py"})
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+WORKFLOW = (ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8")
+PRE_COMMIT = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
 @dataclass(frozen=True)
@@ -162,3 +167,40 @@ def test_each_room_knows_the_rooms_that_the_page_names() -> None:
 
 def test_the_page_of_the_architecture_stays_short() -> None:
     assert len(text(ARCHITECTURE).encode()) <= ARCHITECTURE_BYTES_MAX
+
+
+def test_the_workflow_tests_on_every_python_that_is_claimed() -> None:
+    matrix = re.search(r"python: \[(.+)\]", WORKFLOW)
+    assert matrix is not None
+    claimed = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert re.findall(r'"([\d.]+)"', matrix[1]) == claimed
+    assert PROJECT["requires-python"] == f">={claimed[0]}"
+    assert "run: make test" in WORKFLOW
+
+
+def test_pre_commit_runs_what_make_check_all_runs() -> None:
+    recipes = re.findall(r"^check(?:-all)?: .*\n((?:\t.+\n)+)", MAKEFILE, re.MULTILINE)
+    commands = re.findall(r"\$\(BIN\)/(.+)", "".join(recipes))
+    assert len(commands) >= 7
+    entries = re.findall(r"entry: \.venv/bin/(.+)", PRE_COMMIT)
+    assert [words_of(entry) for entry in entries] == [words_of(command) for command in commands]
+
+
+def words_of(command: str) -> set[str]:
+    """The words of a command without the files it is given."""
+    return set(command.split()) - {".", "--force-exclude"}
+
+
+def test_pre_commit_needs_no_network() -> None:
+    assert re.findall(r"repo: (\S+)", PRE_COMMIT) == ["local"]
+    assert set(re.findall(r"language: (\S+)", PRE_COMMIT)) == {"system"}
+
+
+def test_every_tool_that_is_run_has_its_version_in_constraints() -> None:
+    pinned = set(re.findall(r"^([\w-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
+    asked = {
+        re.split(r"[\[<>=; ]", need)[0]
+        for needs in PROJECT["optional-dependencies"].values()
+        for need in needs
+    }
+    assert asked - pinned == set()

@@ -1,4 +1,4 @@
-"""The imports inside of a room, module by module; import-linter looks at whole rooms."""
+"""Names and imports: what packages promise, one namespace, and who imports whom in a room."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -6,7 +6,7 @@ from functools import cache
 
 import grimp
 import pytest
-from tests.support.source_tree import SourceFile, python_files
+from tests.support.source_tree import ROOT, SOURCE_ROOTS, SourceFile, python_files
 
 ROOMS = (
     *("codegen", "wire", "storage", "raft", "metadata", "controller", "broker", "node"),
@@ -18,6 +18,53 @@ PURE_FOLDERS = (
     "server/kvorum/groups",
     "server/kvorum/internal_topics",
 )
+
+
+def declared_names(file: SourceFile) -> list[str] | None:
+    for node in file.tree.body:
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets
+        ):
+            assert isinstance(node.value, ast.List | ast.Tuple), f"{file.name}: odd __all__"
+            return [ast.literal_eval(element) for element in node.value.elts]
+    return None
+
+
+def bound_names(file: SourceFile) -> set[str]:
+    names: set[str] = set()
+    for node in file.tree.body:
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            names.update(alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names.update(target.id for target in node.targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return names
+
+
+def test_everything_in_all_is_there() -> None:
+    missing = [
+        f"{file.name}: {name}"
+        for file in python_files(*SOURCE_ROOTS)
+        for name in declared_names(file) or []
+        if name not in bound_names(file) and "__getattr__" not in bound_names(file)
+    ]
+    assert missing == []
+
+
+def test_no_source_root_closes_the_namespace() -> None:
+    closing = [root for root in SOURCE_ROOTS if (ROOT / root / "kvorum" / "__init__.py").exists()]
+    assert closing == [], "a kvorum/__init__.py hides the other source roots; remove it"
+
+
+@pytest.mark.parametrize("root", SOURCE_ROOTS)
+def test_each_part_is_marked_as_typed(root: str) -> None:
+    folder = ROOT / root / "kvorum"
+    parts = {path.relative_to(folder).parts[0] for path in folder.rglob("*.py")}
+    assert parts
+    assert [part for part in sorted(parts) if not (folder / part / "py.typed").exists()] == []
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Docstrings and comments in plain technical English: none of the dialect that was once frequent.
+"""Plain technical English without a dialect, a machine or a package index.
 
 The rule covers the rooms in `PLAIN_ROOMS`. A room is added when its text has been rewritten.
 """
@@ -10,7 +10,7 @@ import tokenize
 from collections.abc import Iterator
 
 import pytest
-from tests.support.source_tree import SourceFile, python_files
+from tests.support.source_tree import ROOT, SourceFile, python_files, tracked_files
 
 PLAIN_ROOMS = (
     *("benchmarks", "codegen/kvorum/codegen", "spark/kvorum/spark"),
@@ -44,6 +44,11 @@ ROOMS_OF_FIRST_WORDS = (*PLAIN_ROOMS, "tests")
 NAMES = re.compile(r"_(?:nobody|somebody|whoever|anew|what_is_no|(?:is|are)_told)(?:_|$)")
 """Words that the name of a test does without: it names the node or the client, and a verb."""
 PATTERNS = tuple((re.compile(pattern, re.IGNORECASE), hint) for pattern, hint in DIALECT.items())
+TEXTS = {".py", ".md", ".toml", ".txt", ".json", ".java", ".yml", ".yaml", ".cfg", ".xml", ""}
+SIZE_BYTES_MAX = 2_000_000
+ALLOWED = {"tests/house/test_plain_words.py", "LICENSE"}
+HOME_FOLDER = re.compile(r"/(?:home|root|Users)/\w+/")
+INDEX_HOST = re.compile(r"https?://[\w.-]*(?:maven|pypi|pythonhosted|npm|debian)[\w.-]*")
 
 
 def prose(file: SourceFile) -> Iterator[tuple[int, str]]:
@@ -150,3 +155,17 @@ def test_a_comment_over_several_lines_is_read_as_one() -> None:
         (3, "alone"),
         (5, "Another one."),
     ]
+
+
+@pytest.mark.process
+def test_no_path_of_a_machine_and_no_index_address() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
+        for path in tracked_files()
+        if path.suffix in TEXTS
+        and str(path.relative_to(ROOT)) not in ALLOWED
+        and path.stat().st_size < SIZE_BYTES_MAX
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), start=1)
+        if HOME_FOLDER.search(line) or INDEX_HOST.search(line)
+    ]
+    assert found == []

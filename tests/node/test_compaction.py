@@ -1,20 +1,26 @@
-"""A broker compacts the logs of topics that ask for it, and goes on serving them meanwhile."""
+"""A broker compacts logs while it serves them; a node takes snapshots and starts from them."""
 
+import asyncio
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 
 import pytest
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import fetch, keyed_batch, produce
-from tests.support.topics import create_topic, delete_topic
+from tests.support.topics import create, create_topic, delete_topic, read_topics
 from tests.support.waiting import wait_for
 
-from kvorum.testing import Cluster
+from kvorum.metadata.record_frame import decode_record
+from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.records import read_batches
 
 COUNT = 60
 KEYS = 3
+OFTEN = {"metadata.log.max.record.bytes.between.snapshots": "4000"}
+TOPICS = 60
 
 
 @pytest.fixture
@@ -36,7 +42,7 @@ def broker(cluster: Cluster) -> Iterator[RawClient]:
         yield client
 
 
-def create(broker: RawClient, name: str, configs: dict[str, str]) -> None:
+def create_compacted(broker: RawClient, name: str, configs: dict[str, str]) -> None:
     create_topic(broker, name, configs=configs)
     wait_for(lambda: fetch(broker, name, 0).error_code == 0, "it is hosted")
 
@@ -66,8 +72,8 @@ def is_gone(broker: RawClient, name: str) -> bool:
 
 def test_of_each_key_the_latest_record_stays(broker: RawClient) -> None:
     small = {"internal.segment.bytes": "600"}
-    create(broker, "compacted", {"cleanup.policy": "compact", **small})
-    create(broker, "kept", small)
+    create_compacted(broker, "compacted", {"cleanup.policy": "compact", **small})
+    create_compacted(broker, "kept", small)
     fill(broker, "compacted")
     fill(broker, "kept")
     # The active segment stays as it is; each one before it holds some seven batches.
@@ -82,19 +88,21 @@ def test_a_topic_is_deleted_while_it_is_compacted(cluster: Cluster, broker: RawC
     configs = {"cleanup.policy": "compact,delete", "internal.segment.bytes": "600"}
     for turn in range(5):
         name = f"topic-{turn}"
-        create(broker, name, configs)
+        create_compacted(broker, name, configs)
         fill(broker, name)
         with RawClient(cluster.controller_servers) as controller:
             delete_topic(controller, name)
         wait_for(partial(is_gone, broker, name), "the topic is gone")
-    create(broker, "next", configs)
+    create_compacted(broker, "next", configs)
     fill(broker, "next")
     wait_for(lambda: len(read(broker, "next")) < COUNT, "it is compacted")
 
 
 def test_what_is_deleted_goes_once_its_delay_is_over(cluster: Cluster, broker: RawClient) -> None:
     """Segments that compaction has replaced, and then the whole topic."""
-    create(broker, "topic", {"cleanup.policy": "compact", "internal.segment.bytes": "600"})
+    create_compacted(
+        broker, "topic", {"cleanup.policy": "compact", "internal.segment.bytes": "600"}
+    )
     fill(broker, "topic")
 
     def files(pattern: str) -> list[str]:
@@ -107,3 +115,35 @@ def test_what_is_deleted_goes_once_its_delay_is_over(cluster: Cluster, broker: R
         delete_topic(controller, "topic")
     wait_for(partial(is_gone, broker, "topic"), "the topic is gone")
     wait_for(lambda: not files("topic-0*"), "the topic's folder is gone")
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Return the finished snapshots but the first, oldest first."""
+    log = folder / "data" / "__cluster_metadata-0"
+    return [file for file in sorted(log.glob("*.checkpoint")) if "0" * 20 not in file.name]
+
+
+def names_in(checkpoint: Path) -> set[str]:
+    found: set[str] = set()
+    for batch in read_batches(checkpoint.read_bytes()):
+        if not batch.is_control:
+            for record in batch.records():
+                message, _ = decode_record(record.value or b"")
+                if isinstance(message, TopicRecord):
+                    found.add(message.name)
+    return found
+
+
+async def test_snapshots_hold_what_was_committed_and_a_node_starts_from_them(
+    tmp_path: Path,
+) -> None:
+    made = [f"topic-{number}" for number in range(TOPICS)]
+    async with AsyncCluster(folder=tmp_path, overrides=OFTEN) as cluster:
+        for name in made:
+            await asyncio.to_thread(create, cluster.bootstrap_servers, name)
+    newest = checkpoints(tmp_path)[-1]
+    assert names_in(newest) == set(made[: len(names_in(newest))])
+    assert names_in(newest)
+    async with AsyncCluster(folder=tmp_path, overrides=OFTEN) as cluster:
+        found = await asyncio.to_thread(read_topics, cluster.bootstrap_servers)
+        assert found.keys() == set(made)

@@ -1,16 +1,51 @@
-"""The connection to the leader of one epoch: one at a time, and a new one for another leader."""
+"""Connections to the leader of an epoch, and to a transaction's coordinator that may not answer."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
-from tests.support.fake_node import FakeNode
+from immutables import Map
+from tests.support.fake_node import SILENCE, FakeNode
 from tests.support.frame_server import HOST
+from tests.support.waiting import wait_for_async
 
+from kvorum.broker.add_partitions_to_txn import (
+    PartitionErrors,
+    TransactionData,
+    TransactionSupportedOperation,
+)
+from kvorum.broker.coordinators import TRANSACTION_STATE_TOPIC, transaction_coordinator
 from kvorum.metadata.address import Address
+from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, Endpoint
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.partitions import Partitions
+from kvorum.metadata.topics_image import TopicImage, TopicsImage
+from kvorum.node.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection
 from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
+from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kvorum.wire.primitives import Message
 
 TIMEOUT_MS = 5000
+LISTENER = "BROKERS"
+ME, COORDINATOR = 1, 2
+TOPIC_ID = bytes(range(16))
+DIRECTORY = b"d" * 16
+PARTITION = TopicPartition("t", 0)
+# One that hashes to 1 of two partitions, and one that hashes to 0.
+SECOND_PARTITIONS, FIRST_PARTITIONS = "a", "b"
+REQUEST_TIMEOUT_MS = 2000
 
 
 def connection() -> LeaderConnection:
@@ -63,3 +98,166 @@ async def test_after_a_failure_there_is_a_new_connection() -> None:
 async def test_without_a_connection_nothing_is_sent() -> None:
     with pytest.raises(ClientConnectionError, match="no connection"):
         await connection().request(DescribeClusterRequest(), DescribeClusterResponse)
+
+
+def registered(broker_id: int, port: int, *, is_fenced: bool = False) -> BrokerRegistration:
+    return BrokerRegistration(
+        id=broker_id,
+        epoch=1,
+        incarnation_id=DIRECTORY,
+        listeners=(Endpoint(LISTENER, HOST, port, 0),),
+        supported_features=Map(),
+        rack=None,
+        is_fenced=is_fenced,
+        is_in_controlled_shutdown=False,
+        is_migrating_zk_broker=False,
+        directories=(DIRECTORY,),
+        cordoned_directories=None,
+    )
+
+
+def image(port: int, *leaders: int, is_fenced: bool = False) -> MetadataImage:
+    """Return a cluster whose partitions of ``__transaction_state`` have these leaders."""
+    partitions = Partitions(
+        tuple(PartitionRegistration((one,), (DIRECTORY,), (one,), leader=one) for one in leaders)
+    )
+    topic = TopicImage(TRANSACTION_STATE_TOPIC, TOPIC_ID, partitions)
+    brokers = {
+        ME: registered(ME, 1),
+        COORDINATOR: registered(COORDINATOR, port, is_fenced=is_fenced),
+    }
+    return MetadataImage(
+        cluster=ClusterImage(brokers=Map(brokers)),
+        topics=TopicsImage(Map({TOPIC_ID: topic}), Map({topic.name: TOPIC_ID})),
+    )
+
+
+def data(name: str = FIRST_PARTITIONS, *, epoch: int = 0) -> TransactionData:
+    operation = TransactionSupportedOperation.ADD_PARTITION
+    return TransactionData(name, 7, epoch, (PARTITION,), operation)
+
+
+def answered(code: ErrorCode) -> Callable[[Message], Message]:
+    """Return an answer that gives every partition a code."""
+
+    def answer(request: Message) -> Message:
+        assert isinstance(request, AddPartitionsToTxnRequest)
+        response = AddPartitionsToTxnResponse()
+        for one in request.transactions:
+            result = response.AddPartitionsToTxnResult(one.transactional_id)
+            response.results_by_transaction.append(result)
+            for topic in one.topics:
+                codes = [
+                    response.AddPartitionsToTxnPartitionResult(index, code)
+                    for index in topic.partitions
+                ]
+                result.topic_results.append(
+                    response.AddPartitionsToTxnTopicResult(topic.name, codes)
+                )
+        return response
+
+    return answer
+
+
+@asynccontextmanager
+async def asking(
+    current: MetadataImage, *, timeout_ms: int = REQUEST_TIMEOUT_MS
+) -> AsyncGenerator[AddPartitionsToTxnManager]:
+    manager = AddPartitionsToTxnManager(
+        ME, LISTENER, request_timeout_ms=timeout_ms, image=lambda: current, outgoing=Outgoing()
+    )
+    try:
+        yield manager
+    finally:
+        await manager.close()
+
+
+def refused(code: ErrorCode) -> PartitionErrors:
+    return {PARTITION: code}
+
+
+async def test_the_coordinator_is_the_leader_of_the_partition_that_the_id_hashes_to() -> None:
+    async with FakeNode(AddPartitionsToTxn=answered(ErrorCode.INVALID_TXN_STATE)) as node:
+        async with asking(image(node.port, COORDINATOR, ME)) as manager:
+            first = await manager.add_or_verify_transaction(data(FIRST_PARTITIONS))
+            second = await manager.add_or_verify_transaction(data(SECOND_PARTITIONS))
+        assert first == refused(ErrorCode.INVALID_TXN_STATE)
+        assert second == refused(ErrorCode.NOT_COORDINATOR), "this broker coordinates nothing"
+        assert node.times_asked("AddPartitionsToTxn") == 1
+
+
+async def test_no_broker_coordinates_without_the_topic_or_its_leader() -> None:
+    unavailable = refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    for current in (MetadataImage(), image(1, -1), image(1, COORDINATOR, is_fenced=True)):
+        assert transaction_coordinator(current, FIRST_PARTITIONS, LISTENER) is None
+        async with asking(current) as manager:
+            assert await manager.add_or_verify_transaction(data()) == unavailable
+
+
+async def test_a_broker_that_offers_no_transactions_is_not_a_coordinator() -> None:
+    async with FakeNode() as node, asking(image(node.port, COORDINATOR)) as manager:
+        errors = await manager.add_or_verify_transaction(data())
+    assert errors == refused(ErrorCode.NOT_COORDINATOR)
+
+
+class OldNode(FakeNode):
+    """A broker that knows the question only as clients ask it."""
+
+    def _versions(self) -> ApiVersionsResponse:
+        response = super()._versions()
+        response.api_keys.append(ApiVersionsResponse.ApiVersion(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 3))
+        return response
+
+
+async def test_a_coordinator_that_is_too_old_is_not_asked() -> None:
+    async with OldNode() as node, asking(image(node.port, COORDINATOR)) as manager:
+        assert await manager.add_or_verify_transaction(data()) == {}
+
+
+@pytest.mark.parametrize("answer", [None, SILENCE], ids=["hangs up", "keeps silent"])
+async def test_a_coordinator_that_does_not_answer_may_be_asked_again(
+    answer: Message | None,
+) -> None:
+    async with (
+        FakeNode(AddPartitionsToTxn=lambda _: answer) as node,
+        asking(image(node.port, COORDINATOR), timeout_ms=1000) as manager,
+    ):
+        errors = await manager.add_or_verify_transaction(data())
+        assert errors == refused(ErrorCode.NETWORK_EXCEPTION)
+        node.answer("AddPartitionsToTxn", answered(ErrorCode.NONE))
+        assert await manager.add_or_verify_transaction(data()) == {}
+
+
+async def test_a_coordinator_that_is_down_is_a_broken_network() -> None:
+    async with FakeNode() as node:
+        port = node.port
+    async with asking(image(port, COORDINATOR)) as manager:
+        errors = await manager.add_or_verify_transaction(data())
+    assert errors == refused(ErrorCode.NETWORK_EXCEPTION)
+
+
+async def test_what_comes_while_one_is_asked_is_asked_together_afterwards() -> None:
+    async with (
+        FakeNode(AddPartitionsToTxn=answered(ErrorCode.NONE)) as node,
+        asking(image(node.port, COORDINATOR)) as manager,
+    ):
+        names = ("one", "two", "three")
+        first = asyncio.create_task(manager.add_or_verify_transaction(data("zero")))
+        await wait_for_async(lambda: bool(node.asked), "the first request has come")
+        later = [manager.add_or_verify_transaction(data(name)) for name in names]
+        assert await asyncio.gather(first, *later) == [{}, {}, {}, {}]
+    requests = [one for one in node.asked if isinstance(one, AddPartitionsToTxnRequest)]
+    asked = [[one.transactional_id for one in request.transactions] for request in requests]
+    assert asked == [["zero"], ["one", "two", "three"]]
+
+
+async def test_a_broker_that_ends_answers_all_who_wait() -> None:
+    async with FakeNode(AddPartitionsToTxn=lambda _: SILENCE) as node:
+        async with asking(image(node.port, COORDINATOR)) as manager:
+            waiting = [
+                asyncio.create_task(manager.add_or_verify_transaction(data(name)))
+                for name in ("one", "two")
+            ]
+            await asyncio.sleep(0)
+        expected = refused(ErrorCode.NETWORK_EXCEPTION)
+        assert await asyncio.gather(*waiting) == [expected, expected]

@@ -1,6 +1,7 @@
-"""The HTTP listener: what it answers, and that no client can harm it."""
+"""The HTTP listener: its answers, also while a node opens its log; no client can harm it."""
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -20,6 +21,7 @@ from kvorum.node.metrics.http_server import (
     HttpServer,
     read_head,
 )
+from kvorum.node.monitoring.metrics_server import MetricsServer
 
 PAGE = b"a page\n" * 1000
 GET = b"GET /page HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -212,3 +214,30 @@ async def test_a_head_is_read_as_it_is_written() -> None:
     assert read_head(b"GET /a?b HTTP/1.1\r\nX: y") == HttpRequest("GET", "/a", "")
     with pytest.raises(BadRequestError):
         read_head(b"")
+
+
+async def _get(port: int, path: str) -> tuple[int, bytes]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n".encode())
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    return int(head.split()[1]), body
+
+
+async def test_a_node_whose_log_is_not_open_yet_is_alive_and_not_ready() -> None:
+    monitoring = MetricsServer(7, lambda: None)
+    bound = socket.create_server(("127.0.0.1", 0))
+    await monitoring.start(bound)
+    try:
+        port = bound.getsockname()[1]
+        status, body = await _get(port, "/healthz")
+        assert (status, json.loads(body)["node_id"]) == (200, 7)
+        status, body = await _get(port, "/readyz")
+        assert status == 503
+        assert json.loads(body)["reasons"] == ["the metadata log is not open yet"]
+        status, body = await _get(port, "/metrics")
+        assert status == 200
+        assert b"is_alive 1" in body
+        assert b"is_ready 0" in body
+    finally:
+        await monitoring.stop()

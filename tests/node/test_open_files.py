@@ -1,4 +1,4 @@
-"""A broker with few descriptors: its partitions are served, and refused only for a while."""
+"""A broker with few descriptors, and one whose log is damaged."""
 
 import asyncio
 import errno
@@ -8,20 +8,29 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from tests.node.embedded_cluster import running_node
+from tests.node.embedded_cluster import append, running_node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import FETCH_VERSION, PRODUCE_VERSION, batch, produce, values
+from tests.support.replicated_topics import OVERRIDES, create_replicated, log_bytes, wait_for_isr
 from tests.support.topics import create
 from tests.support.waiting import wait_for, wait_for_async
 
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import OpenFile, RealFileSystem
+from kvorum.storage.small_files.offset_checkpoint_file import (
+    RECOVERY_POINT_CHECKPOINT,
+    OffsetCheckpointFile,
+)
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 
 OPEN_MAX = 5
 PARTITION_COUNT = 40
+LEADER, FOLLOWER = 101, 102
+TOPIC = "kept"
 
 
 def produce_to_all(address: str, topic: str) -> set[int]:
@@ -107,3 +116,33 @@ async def test_a_partition_that_gets_no_descriptor_is_hosted_once_it_does(
         await asyncio.to_thread(
             wait_for, lambda: write("late") == ErrorCode.NONE, "the refused partition is hosted"
         )
+
+
+def stored_recovery_point(folder: Path) -> int:
+    file = OffsetCheckpointFile(folder / RECOVERY_POINT_CHECKPOINT, RealFileSystem(), advice="")
+    return file.read().get(TopicPartition(TOPIC, 0), 0)
+
+
+def test_a_damaged_log_is_set_aside_and_fetched_again(tmp_path: Path) -> None:
+    overrides = {
+        **OVERRIDES,
+        "kvorum.damaged.logs.set.aside": "true",
+        "log.flush.offset.checkpoint.interval.ms": "50",
+    }
+    with Cluster(controllers=1, brokers=2, folder=tmp_path, overrides=overrides) as cluster:
+        create_replicated(cluster, TOPIC, [LEADER, FOLLOWER], {"flush.messages": "1"})
+        append(cluster, TOPIC, b"one")
+        append(cluster, TOPIC, b"two")
+        data = tmp_path / f"broker-{FOLLOWER}" / "data"
+        wait_for(lambda: stored_recovery_point(data) == 2, "the follower's records are durable")
+        cluster.kill(FOLLOWER)
+        wait_for_isr(cluster, TOPIC, {LEADER})
+        sound = log_bytes(tmp_path, LEADER, TOPIC)
+        (file,) = data.glob(f"{TOPIC}-0/*.log")
+        damaged = bytes([*sound[:-1], sound[-1] ^ 1])
+        file.write_bytes(damaged)
+        cluster.restart(FOLLOWER)
+        wait_for_isr(cluster, TOPIC, {LEADER, FOLLOWER})
+        assert log_bytes(tmp_path, FOLLOWER, TOPIC) == sound
+        (aside,) = data.glob(f"{TOPIC}-0.*-stray/*.log")
+        assert aside.read_bytes() == damaged

@@ -1,4 +1,4 @@
-"""A node meets requests, good and bad, byte by byte."""
+"""A node meets requests, good and bad, byte by byte; error messages that quote too much."""
 
 import errno
 import random
@@ -16,11 +16,13 @@ from tests.support.waiting import wait_for
 
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.node.handlers.registry import broker_apis, controller_apis
+from kvorum.node.serving.answer_frame import encode_answer
 from kvorum.node.serving.listener_api import ServedApis
 from kvorum.testing import Cluster
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.errors import EncodeError
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -40,6 +42,7 @@ Node = TypeVar("Node")
 SOFTWARE = ApiVersionsRequest("raw-client", "1.0")
 A_SIZE_TOO_LARGE = {"a size above the limit": struct.pack(">i", FRAME_BYTES_MAX + 1)}
 GARBAGE = CUT_OFF | A_SIZE_TOO_LARGE
+LONGEST = 32_767
 
 
 def is_alive(node: Cluster) -> bool:
@@ -279,7 +282,11 @@ def inner(request: Message, version: int) -> bytes:
 
 USER = bytes.fromhex("0000") + b"\x05User\x0aANONYMOUS\x00\x00"
 """Kafka's form of a principal: version 0, type, name, no token, no tags."""
+
+
 ADDRESS = b"\x7f\0\0\1"
+
+
 CREATION = inner(CreateTopicsRequest(), 7)
 
 
@@ -297,3 +304,30 @@ def test_envelopes_that_make_no_sense_are_refused(
     controller: RawClient, envelope: EnvelopeRequest, code: ErrorCode
 ) -> None:
     assert controller.ask(envelope, EnvelopeResponse, 0).error_code == code
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "€"])
+def test_a_message_that_does_not_fit_is_cut_between_two_characters(letter: str) -> None:
+    topic = CreateTopicsResponse.CreatableTopicResult(
+        name="t", error_message=letter * LONGEST + "!"
+    )
+    frame = encode_answer(CreateTopicsResponse(topics=[topic]), version=7, correlation_id=5)
+    header, response = decode_response_frame(frame, response_class=CreateTopicsResponse, version=7)
+    message = response.topics[0].error_message
+    assert header.correlation_id == 5
+    assert message is not None
+    assert set(message) == {letter}
+    assert LONGEST - len(letter.encode()) < len(message.encode()) <= LONGEST
+
+
+def test_anything_else_that_does_not_fit_is_an_error() -> None:
+    topic = CreateTopicsResponse.CreatableTopicResult(name="x" * (LONGEST + 1))
+    with pytest.raises(EncodeError):
+        encode_answer(CreateTopicsResponse(topics=[topic]), version=7, correlation_id=5)
+
+
+def test_the_longest_name_is_refused_and_not_met_with_silence(controller: RawClient) -> None:
+    topic = CreateTopicsRequest.CreatableTopic("x" * LONGEST, 1, 1)
+    request = CreateTopicsRequest([topic], 60_000)
+    response = controller.ask(request, CreateTopicsResponse, 7)
+    assert response.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -1,4 +1,4 @@
-"""A node that cannot start says why in one line, and leaves nothing behind."""
+"""A node that cannot start, a command that fails: one line says why, and nothing is left behind."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 from tests.node.embedded_cluster import prepare_node, running_node
 
-from kvorum.cli import main
+from kvorum.cli import FAILED, WRONG_USAGE, main
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 from kvorum.node.kafka_raft_server import KafkaRaftServer
@@ -240,3 +240,46 @@ def test_a_broker_without_controllers_gives_up(stopped: Path, serve: Serve) -> N
             "initial.broker.registration.timeout.ms=1000",
         )
     assert "could not register with the active controller within 1000 ms" in line
+
+
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def test_data_that_cannot_be_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["dev", "--port", "0", "--data", str(tmp_path / "file" / "data")]) == FAILED
+    told = complaint(capsys)
+    assert told.startswith(f"kvorum dev: {tmp_path}/file/data: ")
+    assert "Not a directory" in told
+
+
+def test_a_port_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dev", "--port", "99999", "--data", str(tmp_path)]) == FAILED
+    assert "there is no port 99999" in complaint(capsys)
+
+
+@pytest.mark.parametrize("size", [["--controllers", "0"], ["--brokers", "-1"]])
+def test_a_size_that_is_not_a_cluster(size: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dev", *size]) == WRONG_USAGE
+    assert "at least 1 controller" in complaint(capsys)
+
+
+@pytest.mark.parametrize("command", [[], ["frob"], ["server"], ["dev", "--frob"]])
+def test_wrong_usage(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    assert main(command) == WRONG_USAGE
+    assert "usage: kvorum" in capsys.readouterr().err
+
+
+def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "server" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["dev", "server", "storage", "dump-log", "pipeline"])
+def test_every_command_has_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    assert main([command, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"usage: kvorum {command}")

@@ -1,28 +1,27 @@
-"""Small batches that unpack to much: answered with a code, in bounded memory, others served."""
+"""Small batches that unpack to much, sent or stored: answered in bounded memory, others served."""
 
+import struct
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pytest
 from tests.process.bystander import Watch
-from tests.process.produce_bombs import (
-    MIB,
-    PACKED,
-    RECORDS_MAX,
-    TINY_KEYED_RECORD,
-    broken_claims,
-    claims,
-    large_value,
-    packed_batch,
-    tiny_records,
-)
 from tests.support.fixtures import Report
+from tests.support.header_variants import LAST_OFFSET_DELTA, with_fields
 from tests.support.node import Node
 from tests.support.node_process import NodeProcess
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
-from tests.support.topics import create_request, wait_until_written
+from tests.support.topics import (
+    create,
+    create_request,
+    wait_until_led,
+    wait_until_served,
+    wait_until_written,
+)
 
+from kvorum.wire.checksums import crc32c
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -31,6 +30,21 @@ from kvorum.wire.records import Compression, RecordData
 from kvorum.wire.records.compression import compress
 from kvorum.wire.records.record import write_numbered
 
+MIB: Final = 2**20
+PACKED: Final = (Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD)
+RECORDS_MAX: Final = 740_000
+"""As many records of 7 bytes as fit into what a batch may unpack to."""
+TINY_RECORD: Final = bytes([12, 0, 0, 0, 1, 1, 0])
+"""A record at offset 0 without key and value; the other one has an empty key."""
+TINY_KEYED_RECORD: Final = bytes([12, 0, 0, 0, 0, 1, 0])
+_ZEROS: Final = bytes(MIB)
+_GZIP_HEADER: Final = bytes.fromhex("1f8b0800000000000003")
+_ZSTD_HEADER: Final = bytes.fromhex("28b52ffd0050")
+_ZSTD_BLOCK_BYTES: Final = 128 * 1024
+_NULL: Final = b"\x01"
+_SNAPPY_BLOCK_CLAIM: Final = b"\x00\x00\x00\x09\xff\xff\xff\xff\x07\x00\x00\x00\x00"
+_ZSTD_FRAME_CLAIM: Final = bytes.fromhex("28b52ffde0") + struct.pack("<Q", 2**40) + bytes(3)
+_LZ4_BLOCK_CLAIM: Final = b"\x04\x22\x4d\x18\x70\x40\xdf\x00\x00\x40\x00"
 TOPICS: Final[dict[str, dict[str, str]]] = {
     "as-produced": {},
     "in-gzip": {"compression.type": "gzip"},
@@ -54,6 +68,104 @@ MIB_MAX: Final = {
 }
 """The MiB of zeros that fit into a batch of a mebibyte, and into a value."""
 COUNT: Final = 250_000
+TOPIC: Final = "stored"
+MAX_TIMESTAMP: Final = 8
+STORED_COUNT: Final = 6_000_000
+STORED_GROWTH_MAX: Final = 300 * MIB
+"""The growth that a node may have: 256 MiB unpacked, and the libraries."""
+
+
+def packed_batch(packed: bytes, compression: Compression, *, record_count: int = 1) -> bytes:
+    """Return a batch with a right checksum of any bytes for records."""
+    fields = (compression, record_count - 1, 1000, 1000, -1, -1, -1, record_count)
+    after_crc = struct.pack(">hiqqqhii", *fields)
+    checksum = crc32c(packed, crc32c(after_crc))
+    return struct.pack(">qiibI", 0, 49 + len(packed), -1, 2, checksum) + after_crc + packed
+
+
+def tiny_records(
+    compression: Compression, record: bytes = TINY_RECORD, count: int = RECORDS_MAX
+) -> bytes:
+    """Return a batch of as many records as can be, all at one offset."""
+    return packed_batch(compress(record * count, compression), compression, record_count=count)
+
+
+def large_value(compression: Compression, mib: int) -> bytes:
+    """Return a batch of one record whose value is zeros."""
+    body = b"\x00\x00\x00\x00" + _zigzag(mib * MIB)
+    head, tail = _zigzag(len(body) + mib * MIB + 1) + body, b"\x00"
+    if compression is Compression.GZIP:
+        packed = _gzip(head, mib, tail)
+    elif compression is Compression.ZSTD:
+        packed = _zstd(head, mib, tail)
+    else:
+        packed = compress(head + bytes(mib * MIB) + tail, compression)
+    return packed_batch(packed, compression)
+
+
+def claims(compression: Compression) -> Iterator[bytes]:
+    """Yield batches that say that they hold more than they do."""
+    some = compress(TINY_RECORD * 10, compression)
+    yield packed_batch(some, compression, record_count=2**31 - 1)
+    long_record = _zigzag(2**31 - 1) + b"\x00\x00\x00\x00"
+    yield packed_batch(compress(long_record, compression), compression)
+    long_value = _zigzag(20) + b"\x00\x00\x00" + _NULL + _zigzag(2**30) + bytes(20)
+    yield packed_batch(compress(long_value, compression), compression)
+
+
+def broken_claims() -> dict[Compression, bytes]:
+    """Return batches whose packed bytes themselves say that they unpack to gigabytes."""
+    empty = compress(b"", Compression.SNAPPY)
+    return {
+        Compression.SNAPPY: packed_batch(empty + _SNAPPY_BLOCK_CLAIM, Compression.SNAPPY),
+        Compression.LZ4: packed_batch(_LZ4_BLOCK_CLAIM, Compression.LZ4),
+        Compression.ZSTD: packed_batch(_ZSTD_FRAME_CLAIM, Compression.ZSTD),
+    }
+
+
+def _gzip(head: bytes, mib: int, tail: bytes) -> bytes:
+    """Pack mebibytes of zeros between two pieces: the packed mebibyte is repeated."""
+    checksum = zlib.crc32(head)
+    for _ in range(mib):
+        checksum = zlib.crc32(_ZEROS, checksum)
+    parts = [_deflated(head), _deflated(_ZEROS) * mib, _deflated(tail, zlib.Z_FINISH)]
+    size = len(head) + mib * MIB + len(tail)
+    return b"".join([_GZIP_HEADER, *parts, struct.pack("<II", zlib.crc32(tail, checksum), size)])
+
+
+def _deflated(data: bytes, end: int = zlib.Z_FULL_FLUSH) -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush(end)
+
+
+def _zstd(head: bytes, mib: int, tail: bytes) -> bytes:
+    """Pack as `_gzip` does: a block of four bytes stands for 128 KiB of one byte."""
+    run = struct.pack("<I", _ZSTD_BLOCK_BYTES << 3 | 1 << 1)[:3] + b"\x00"
+    raw_head, raw_tail = struct.pack("<I", len(head) << 3), struct.pack("<I", len(tail) << 3 | 1)
+    runs = run * (mib * MIB // _ZSTD_BLOCK_BYTES)
+    return b"".join([_ZSTD_HEADER, raw_head[:3], head, runs, raw_tail[:3], tail])
+
+
+def _zigzag(number: int) -> bytes:
+    """Return a number that is not negative, as a record has it."""
+    left, encoded = number << 1, bytearray()
+    while left > 0x7F:
+        encoded.append(left & 0x7F | 0x80)
+        left >>= 7
+    encoded.append(left)
+    return bytes(encoded)
+
+
+STORED: Final = (
+    large_value(Compression.ZSTD, 2047),
+    # No record is as late as the header says: each is looked at.
+    with_fields(
+        tiny_records(Compression.ZSTD, count=STORED_COUNT),
+        {LAST_OFFSET_DELTA: STORED_COUNT - 1, MAX_TIMESTAMP: 2000},
+    ),
+    large_value(Compression.GZIP, 8),
+)
+"""The content of each partition's log; all records have the time 1000."""
 
 
 @pytest.fixture(scope="module")
@@ -232,3 +344,43 @@ def test_after_all_that_the_node_works(bombed: tuple[Node, NodeProcess]) -> None
         assert _code(node.broker, topic, batch(b"after")) == ErrorCode.NONE
     assert _code(node.broker, "compacted", _keyed()) == ErrorCode.NONE
     assert process.terminate().exit_code == 0
+
+
+def _store(node: Node) -> None:
+    """Leave a stopped node with the batches in its logs, as if they had been replicated."""
+    with node.process as process:
+        wait_until_served(node.broker)
+        assert create(node.broker, TOPIC, partition_count=len(STORED)) == [ErrorCode.NONE]
+        _wait_until_led(node)
+        assert process.terminate().exit_code == 0
+    for index, data in enumerate(STORED):
+        (node.data / f"{TOPIC}-{index}" / f"{0:020}.log").write_bytes(data)
+    (node.data / ".kafka_cleanshutdown").unlink()
+
+
+def _wait_until_led(node: Node) -> None:
+    with RawClient(node.broker) as client:
+        for index in range(len(STORED)):
+            wait_until_led(client, TOPIC, partition=index)
+
+
+@pytest.mark.slow
+def test_offsets_by_time_in_batches_that_unpack_to_much(node: Node, report: Report) -> None:
+    """One that unpacks to too much is refused; the other partitions of the request are served."""
+    _store(node)
+    wishes = [
+        ListOffsetsRequest.ListOffsetsPartition(index, timestamp=timestamp)
+        for index, timestamp in enumerate((500, 1500, 500))
+    ]
+    request = ListOffsetsRequest(topics=[ListOffsetsRequest.ListOffsetsTopic(TOPIC, wishes)])
+    with node.process as process:
+        _wait_until_led(node)
+        watch = Watch(node.broker, process.pid)
+        with watch.bystander, RawClient(node.broker) as client:
+            (topic,) = client.ask(request, ListOffsetsResponse, 7).topics
+        watch.check(report, STORED_GROWTH_MAX, "offsets by time in bombs")
+    assert [(one.error_code, one.offset) for one in topic.partitions] == [
+        (ErrorCode.UNKNOWN_SERVER_ERROR, -1),
+        (ErrorCode.NONE, -1),
+        (ErrorCode.NONE, 0),
+    ]

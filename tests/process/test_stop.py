@@ -1,16 +1,26 @@
-"""SIGTERM and SIGINT: a node that is asked to stop leaves everything in order."""
+"""Processes that are asked to stop, or killed anywhere: what they leave can be gone on with."""
 
+import random
 import re
 import signal
+import subprocess
+import time
+from pathlib import Path
 
 import pytest
-from tests.support.node import Node
+from tests.support.node import CLUSTER_ID, STANDALONE, Node
+from tests.support.node_process import KVORUM
 from tests.support.topics import create, read_topics
+from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 EPOCH = re.compile(r"The broker is registered broker=1 epoch=(\d+)")
+ROUNDS = 10
+WRITING_TAKES_S = 0.006
+MANY = ("simulate", "--only", "brokers", "--seeds", "1000", "--jobs", "2")
+"""Worlds for many minutes, in two processes beside the command's own."""
 
 
 def _epoch(line: str) -> int:
@@ -60,3 +70,66 @@ def test_a_killed_node_leaves_no_mark_of_a_clean_stop(node: Node) -> None:
     with node.process as process:
         assert process.kill().exit_code == -signal.SIGKILL
     assert not (node.data / CLEAN_SHUTDOWN).exists()
+
+
+def _kill_while_it_writes(command: list[str], data: Path, *, delay_s: float) -> None:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + PATIENCE_S
+    # Writing takes milliseconds: a test that sleeps here comes too late.
+    while not data.exists() and process.poll() is None:
+        assert time.monotonic() < deadline, "it never begins to write"
+    moment = time.perf_counter() + delay_s
+    while time.perf_counter() < moment:
+        pass
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.slow
+def test_a_format_that_was_killed_is_run_again(tmp_path: Path) -> None:
+    dice = random.Random(5)
+    for number in range(ROUNDS):
+        node = Node(tmp_path / str(number))
+        command = [*KVORUM, "storage", "format", "--config", str(node.properties)]
+        command += ["--cluster-id", CLUSTER_ID, *STANDALONE]
+        _kill_while_it_writes(command, node.data, delay_s=dice.random() * WRITING_TAKES_S)
+        was_done = (node.data / "meta.properties").exists()
+        again = subprocess.run(command, capture_output=True, text=True, check=False)
+        if was_done:
+            assert "is already formatted" in again.stderr
+        else:
+            assert again.returncode == 0, again.stderr
+        with node.process:
+            assert create(node.broker, "topic") == [ErrorCode.NONE]
+
+
+def children_of(pid: int) -> list[Path]:
+    """Return the directories of a process's children in /proc."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [Path("/proc", child) for child in listed.split()]
+
+
+def is_simulating(process: Path) -> bool:
+    """Return whether a process is one of the pool's."""
+    try:
+        return b"spawn_main" in (process / "cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_the_processes_of_a_killed_simulation_end() -> None:
+    command = subprocess.Popen([*KVORUM, *MANY], stdout=subprocess.DEVNULL)
+    try:
+        pool = wait_for(
+            lambda: (
+                found
+                if len(found := [one for one in children_of(command.pid) if is_simulating(one)])
+                == 2
+                else None
+            ),
+            "two processes simulate",
+        )
+    finally:
+        command.kill()
+        command.wait()
+    wait_for(lambda: not any(map(is_simulating, pool)), "they have ended", otherwise=lambda: pool)

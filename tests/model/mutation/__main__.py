@@ -38,7 +38,7 @@ _NODE_RAFT = tuple(
     for name in ("driver", "lone_voter", "observer", "dynamic_voter", "requests", "changing_voters")
 )
 _COORDINATED = ("tests/unit/node/test_group_coordinator.py",)
-_CLEANING = ("tests/unit/storage/cleaner", "tests/unit/storage/log/test_interrupted_swap.py")
+_CLEANING = ("tests/unit/storage/cleaner", "tests/unit/storage/log/test_compacted_log.py")
 _TARGETS = (
     "tests/model/scenarios/test_scenarios.py",
     "tests/model/simulation/test_target_voters.py",
@@ -51,7 +51,7 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("metadata", ("tests/model/simulation/test_target_voters.py", "tests/unit/metadata")),
     ("raft", _RAFT),
     ("wire", (*_RAFT, "tests/unit/storage")),
-    ("node.raft.translation", ("tests/node/raft/test_admission.py", *_NODE_RAFT)),
+    ("node.raft.translation", ("tests/node/raft/test_requests.py", *_NODE_RAFT)),
     ("node.raft", _NODE_RAFT),
     ("storage.cleaner", _CLEANING),
     ("storage.log.interrupted_swap", _CLEANING),
@@ -64,7 +64,7 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
         "node.controller",
         (
             "tests/node/test_quorum_reassignment_proxy.py",
-            "tests/node/raft/test_quorum_controller.py",
+            "tests/node/raft/test_active_controller.py",
             "tests/unit/node/test_lifecycle.py",
         ),
     ),
@@ -75,7 +75,7 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "node",
         (
-            *("tests/node/test_snapshots.py", "tests/unit/node/test_lifecycle.py"),
+            *("tests/node/test_compaction.py", "tests/unit/node/test_lifecycle.py"),
             *("tests/node/test_protocol.py", "tests/node/test_cluster.py"),
         ),
     ),

@@ -1,5 +1,7 @@
-"""One replica without an event loop: how it begins, waits, and ends, in time that a test moves."""
+"""One replica without an event loop: its begin, waits, stalls, end, in time that a test moves."""
 
+import asyncio
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,11 +9,13 @@ from random import Random
 
 import pytest
 from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, static_settings
+from tests.support.waiting import let_others_run
 
 from kvorum.node.raft.directory import open_directory
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import CLEANING_INTERVAL_MS, RaftClient
+from kvorum.node.raft.raft_node import BEAT_MS, StallWatch
 from kvorum.node.raft.translation import fetch
 from kvorum.raft import NotLeaderError, OffsetAndEpoch, ReplicaKey
 from kvorum.raft import messages as core
@@ -20,6 +24,8 @@ from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.primitives import Message
+
+STALL_SECONDS = 0.5
 
 
 @dataclass
@@ -345,3 +351,29 @@ def test_what_a_leader_of_another_epoch_is_asked_is_refused(run: Run) -> None:
         run.client.propose([b"a"], epoch=2)
     with pytest.raises(NotLeaderError):
         run.client.upgrade_kraft_version(1, epoch=2)
+
+
+async def test_a_stall_is_reported_before_the_timers_that_ran_out_in_it() -> None:
+    told: list[object] = []
+    over = asyncio.Event()
+    watch = StallWatch(told.append)
+    loop = asyncio.get_running_loop()
+    loop.call_later(STALL_SECONDS / 2, told.append, "a timer")
+    loop.call_later(STALL_SECONDS, over.set)
+    # The pause of this test: nothing of this process runs meanwhile.
+    time.sleep(STALL_SECONDS)  # noqa: ASYNC251 - as said
+    await over.wait()
+    watch.stop()
+    stall_ms, *rest = told
+    assert isinstance(stall_ms, float)
+    assert stall_ms >= STALL_SECONDS * 1000 - BEAT_MS - 1
+    assert rest[0] == "a timer"
+
+
+async def test_nothing_is_reported_after_the_end() -> None:
+    told: list[float] = []
+    watch = StallWatch(told.append)
+    watch.stop()
+    time.sleep(STALL_SECONDS)  # noqa: ASYNC251 - as above
+    await let_others_run()
+    assert told == []

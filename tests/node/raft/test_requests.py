@@ -1,22 +1,38 @@
-"""The errors of the quorum's requests: which one, at which level, before which other."""
+"""Requests of the quorum and about it: their errors in order, admission, versions of a peer."""
 
 from typing import Any
 
 import pytest
-from tests.node.raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica
+from tests.node.raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica, static_settings
+from tests.support.pretended_quorum import HERE, endpoint_of, key_of
 
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.target_voters import TARGET_VOTERS
+from kvorum.node.outbound.client_connection import NoCommonVersionError
+from kvorum.node.raft.peer_exchange import PeerConnection, Response, ask_about_voters
+from kvorum.node.raft.raft_api import RaftApi
+from kvorum.node.raft.translation import add_raft_voter, remove_raft_voter
+from kvorum.raft import messages as core
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest
 from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.messages.vote import VoteRequest
 from kvorum.wire.primitives import Message
-from kvorum.wire.uuid_text import METADATA_TOPIC_ID
+from kvorum.wire.uuid_text import METADATA_TOPIC_ID, ZERO_UUID, uuid_to_text
 
 TOPIC = "__cluster_metadata"
 OWN_DIRECTORY = b"\x01" * 16
+SETTINGS = static_settings(HERE)
+BROKER = 4
+DISK, OTHER_DISK = bytes([0xA0]) * 16, bytes([0xB0]) * 16
+DISK_TEXT = uuid_to_text(DISK)
+TARGETS_TEXT = "the target voters 4,5, to which the quorum is being reassigned."
 
 
 @pytest.fixture
@@ -260,3 +276,109 @@ async def test_describe_quorum_of_another_topic_and_by_a_replica_that_does_not_l
     await observer.start()
     response = await ask(observer, describe())
     assert response.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class PlayedPeer(PeerConnection):
+    """A leader that accepts every voter, and knows AddRaftVoter up to one version."""
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self.asked: list[Message] = []
+
+    def version_for(self, message: type[Message]) -> int:
+        return min(self._version, message.MAX_VERSION)
+
+    async def request(self, message: Message, kind: type[Response], *, timeout_ms: int) -> Response:
+        assert timeout_ms == SETTINGS.raft.request_timeout_ms
+        self.asked.append(message)
+        answer = AddRaftVoterResponse()
+        assert isinstance(answer, kind)
+        return answer
+
+
+def joining(*, acks_when_committed: bool) -> core.AddRaftVoterRequest:
+    return core.AddRaftVoterRequest(
+        key_of(2), (endpoint_of(2),), acks_when_committed=acks_when_committed
+    )
+
+
+async def test_who_joins_by_itself_does_not_ask_a_leader_that_answers_at_the_commit() -> None:
+    """It does not fetch until the response comes, and the commit may need its fetch."""
+    peer = PlayedPeer(version=0)
+    with pytest.raises(NoCommonVersionError, match="joins by itself"):
+        await ask_about_voters(peer, joining(acks_when_committed=False), settings=SETTINGS)
+    assert peer.asked == []
+
+
+@pytest.mark.parametrize(("version", "acks_when_committed"), [(1, False), (1, True), (0, True)])
+async def test_other_requests_are_sent(version: int, acks_when_committed: bool) -> None:
+    peer = PlayedPeer(version)
+    request = joining(acks_when_committed=acks_when_committed)
+    response = await ask_about_voters(peer, request, settings=SETTINGS)
+    assert isinstance(response, core.AddRaftVoterResponse)
+    assert response.error is core.Error.NONE
+    [asked] = peer.asked
+    assert isinstance(asked, AddRaftVoterRequest)
+    assert asked.ack_when_committed == acks_when_committed
+
+
+def wanting(value: str | None) -> MetadataImage:
+    return MetadataImage().apply(ConfigRecord(BROKER, "", TARGET_VOTERS, value), 0, 0)
+
+
+def answer(api: RaftApi[Message], image: MetadataImage, request: Message) -> tuple[int, str] | None:
+    """Return the error and message of the refusal, None where the replica gets the request."""
+    assert api.admit is not None
+    response = api.admit(image, request)
+    if response is None:
+        return None
+    assert isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse)
+    return response.error_code, response.error_message or ""
+
+
+def adding(value: str | None, node_id: int, directory_id: bytes = DISK) -> tuple[int, str] | None:
+    request = AddRaftVoterRequest(voter_id=node_id, voter_directory_id=directory_id)
+    return answer(add_raft_voter.API, wanting(value), request)
+
+
+def removing(value: str | None, node_id: int, directory_id: bytes = DISK) -> tuple[int, str] | None:
+    request = RemoveRaftVoterRequest(voter_id=node_id, voter_directory_id=directory_id)
+    return answer(remove_raft_voter.API, wanting(value), request)
+
+
+@pytest.mark.parametrize("value", [None, "", "four", "4,4", "9" * 5_000])
+def test_without_a_target_that_can_be_read_every_change_is_let_through(value: str | None) -> None:
+    assert adding(value, 7) is None
+    assert removing(value, 4) is None
+
+
+def test_a_target_may_be_added_by_hand_and_no_other() -> None:
+    assert adding("4,5", 4) is None
+    text = f"Voter 6:{DISK_TEXT} is none of {TARGETS_TEXT}"
+    assert adding("4,5", 6) == (ErrorCode.REASSIGNMENT_IN_PROGRESS, text)
+
+
+def test_any_voter_may_be_removed_by_hand_but_no_target() -> None:
+    assert removing("4,5", 6) is None
+    text = f"Voter 5:{DISK_TEXT} is one of {TARGETS_TEXT}"
+    assert removing("4,5", 5) == (ErrorCode.REASSIGNMENT_IN_PROGRESS, text)
+
+
+def test_a_target_with_its_directory_is_not_another_directory_of_that_node() -> None:
+    value = f"4:{DISK_TEXT},5"
+    assert adding(value, 4) is None
+    assert removing(value, 4) is not None
+    assert adding(value, 4, OTHER_DISK) is not None
+    assert removing(value, 4, OTHER_DISK) is None
+
+
+def test_a_request_without_a_directory_is_refused_by_the_id_alone() -> None:
+    refused = adding("4,5", 6, ZERO_UUID)
+    assert refused is not None
+    assert refused[1].startswith("Voter 6 is none of ")
+
+
+def test_a_stray_value_of_a_single_broker_refuses_nothing() -> None:
+    image = MetadataImage().apply(ConfigRecord(BROKER, "1", TARGET_VOTERS, "4"), 0, 0)
+    request = AddRaftVoterRequest(voter_id=6, voter_directory_id=DISK)
+    assert answer(add_raft_voter.API, image, request) is None

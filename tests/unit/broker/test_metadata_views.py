@@ -1,4 +1,4 @@
-"""Metadata, DescribeCluster, DescribeTopicPartitions and ListConfigResources out of an image."""
+"""Answers out of an image: Metadata, DescribeCluster, DescribeTopicPartitions and others."""
 
 from dataclasses import replace
 from random import Random
@@ -9,8 +9,10 @@ from tests.support.controller_under_test import ControllerUnderTest, started_clu
 from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.describe_cluster import describe_cluster
 from kvorum.broker.views.describe_topic_partitions import describe_topic_partitions
+from kvorum.broker.views.describe_user_scram_credentials import describe_user_scram_credentials
 from kvorum.broker.views.list_config_resources import list_config_resources
 from kvorum.broker.views.metadata import metadata
+from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -20,6 +22,7 @@ from kvorum.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from kvorum.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from kvorum.wire.messages.list_config_resources import ListConfigResourcesRequest
 from kvorum.wire.messages.metadata import (
     MetadataRequest,
@@ -27,6 +30,7 @@ from kvorum.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.uuid_text import ZERO_UUID
 
 Cursor = DescribeTopicPartitionsRequest.Cursor
@@ -349,3 +353,15 @@ def test_resources_that_have_configuration(controller: ControllerUnderTest) -> N
     assert len(listed(1)) == 2 + 3 + 3 + 1 + 1
     assert listed(1, 32) == [(32, "group")]
     assert listed(1, 3) == [(35, "")]
+
+
+def test_a_user_without_an_error_has_an_empty_text_and_not_null() -> None:
+    record = UserScramCredentialRecord(name="known", mechanism=1, iterations=4096)
+    image = MetadataImage().apply(record, 0, 0)
+    users = [DescribeUserScramCredentialsRequest.UserName(name) for name in ("known", "unknown")]
+    request = DescribeUserScramCredentialsRequest(users=users)
+    response = describe_user_scram_credentials(image, request, VIEW)
+    assert [(one.user, one.error_code, one.error_message) for one in response.results] == [
+        ("known", 0, ""),
+        ("unknown", 91, "Attempt to describe a user credential that does not exist: unknown"),
+    ]

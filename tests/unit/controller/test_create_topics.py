@@ -5,7 +5,10 @@ from dataclasses import replace
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, directory_of, started_cluster
 
+from kvorum.controller.topic_validation import SEPARATORS_MAX, CollidingNames
+from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
+from kvorum.metadata.topics_image import TopicsImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.config_record import ConfigRecord
@@ -72,7 +75,11 @@ def test_names_that_are_refused(controller: ControllerUnderTest, name: str, prob
 
 
 NO_FACTOR = "Replication factor must be larger than 0, or -1 to use the default value."
+
+
 NO_COUNT = "Number of partitions was set to an invalid non-positive value."
+
+
 REFUSALS = [
     pytest.param(
         named("old.topic"),
@@ -330,3 +337,33 @@ def test_the_same_chance_gives_the_same_records() -> None:
     for controller in (first, second):
         controller.create_topic("t", partitions=20, replicas=2)
     assert first.records == second.records
+
+
+def topics(*names: str) -> TopicsImage:
+    records = [
+        (TopicRecord(name=name, topic_id=bytes([number]) * 16), 0, number)
+        for number, name in enumerate(names)
+    ]
+    return MetadataImage().apply_all(records).topics
+
+
+@pytest.mark.parametrize("more", ["", "." * SEPARATORS_MAX], ids=["few", "many"])
+@pytest.mark.parametrize(
+    ("existing", "name", "expected"),
+    [
+        (["a_b"], "a.b", "a_b"),
+        (["a.b"], "a_b", "a.b"),
+        (["a-b"], "a.b", None),
+        (["a_b", "a.b"], "a.b", "a.b"),
+        (["x_y.z", "x.y_z"], "x_y_z", "x.y_z"),
+    ],
+)
+def test_the_first_name_that_differs_only_in_separators_is_found(
+    existing: list[str], name: str, expected: str | None, more: str
+) -> None:
+    names = CollidingNames(topics(*(each + more for each in existing)))
+    assert names.existing(name + more) == (None if expected is None else expected + more)
+
+
+def test_a_name_without_separators_collides_with_nothing() -> None:
+    assert CollidingNames(topics("ab", "a.b")).existing("ab") is None

@@ -1,12 +1,19 @@
-"""The front door: every request has its handler and its refusal; and the small requests."""
+"""The front door: handlers, refusals, the policies that are asked, and the small requests."""
 
-from collections.abc import Generator
-from typing import get_args, get_origin, get_type_hints
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import pytest
-from tests.support.controller_under_test import CLUSTER_ID, started_cluster
+from tests.support.controller_under_test import (
+    CLUSTER_ID,
+    SETTINGS,
+    ControllerUnderTest,
+    started_cluster,
+)
 
 from kvorum.controller.api import ControllerResult
+from kvorum.controller.policies import AlterConfigRequest, CreateTopicRequest, PolicyViolationError
 from kvorum.controller.requests import controller_api, controller_apis
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
@@ -19,9 +26,14 @@ from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
+from kvorum.wire.messages.alter_configs import AlterConfigsRequest
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.fetch import FetchRequest
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
 
 TIMEOUT = "timeout_ms"
@@ -36,6 +48,8 @@ TIMED = {
 STRICT_SINCE = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
 """Which requests Kafka puts under the controller mutation quota, and when that became strict."""
 EVERY_API = pytest.mark.parametrize("key", list(controller_apis()), ids=lambda key: key.name)
+TOPIC = 2
+Asked = TypeVar("Asked")
 
 
 @EVERY_API
@@ -153,3 +167,133 @@ def test_describing_controllers_needs_their_registration() -> None:
     controller = started_cluster(brokers=0, version=MetadataVersion.V3_6_IV2)
     response = controller.answer(DescribeClusterResponse, DescribeClusterRequest(endpoint_type=2))
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+class Rule(Generic[Asked]):
+    """Remembers what it was asked, and answers as set."""
+
+    def __init__(self, act: Callable[[Asked], None] = lambda _: None) -> None:
+        self.asked: list[Asked] = []
+        self._act = act
+
+    def validate(self, request: Asked, /) -> None:
+        self.asked.append(request)
+        self._act(request)
+
+
+def cluster(
+    topic_rule: Rule[CreateTopicRequest] | None = None,
+    config_rule: Rule[AlterConfigRequest] | None = None,
+) -> ControllerUnderTest:
+    settings = replace(SETTINGS, create_topic_policy=topic_rule, alter_config_policy=config_rule)
+    controller = ControllerUnderTest(replace(settings, partitions_default=3))
+    controller.activate()
+    controller.start_broker(1)
+    return controller
+
+
+def create(
+    controller: ControllerUnderTest, *topics: CreateTopicsRequest.CreatableTopic
+) -> list[tuple[int, str | None]]:
+    response = controller.answer(CreateTopicsResponse, CreateTopicsRequest(topics=list(topics)))
+    return [(topic.error_code, topic.error_message) for topic in response.topics]
+
+
+def topic(name: str = "t", **configs: str) -> CreateTopicsRequest.CreatableTopic:
+    wanted = [
+        CreateTopicsRequest.CreatableTopicConfig(key.replace("_", "."), value)
+        for key, value in configs.items()
+    ]
+    return CreateTopicsRequest.CreatableTopic(name, -1, -1, configs=wanted)
+
+
+def set_config(
+    controller: ControllerUnderTest, name: str, operations: dict[str, tuple[int, str | None]]
+) -> tuple[int, str | None]:
+    configs = [
+        IncrementalAlterConfigsRequest.AlterableConfig(key, operation, value)
+        for key, (operation, value) in operations.items()
+    ]
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(TOPIC, name, configs)
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    response = controller.answer(IncrementalAlterConfigsResponse, request)
+    return response.responses[0].error_code, response.responses[0].error_message
+
+
+def test_a_policy_sees_the_topic_with_defaults_filled_in() -> None:
+    rule = Rule[CreateTopicRequest]()
+    assert create(cluster(rule), topic(retention_ms="5")) == [(0, None)]
+    assert rule.asked == [
+        CreateTopicRequest(
+            topic="t", configs={"retention.ms": "5"}, num_partitions=3, replication_factor=1
+        )
+    ]
+
+
+def test_a_policy_sees_assignments_instead_of_numbers() -> None:
+    rule = Rule[CreateTopicRequest]()
+    replicas = CreateTopicsRequest.CreatableReplicaAssignment(0, [1])
+    assigned = CreateTopicsRequest.CreatableTopic("t", -1, -1, [replicas])
+    assert create(cluster(rule), assigned) == [(0, None)]
+    assert rule.asked == [CreateTopicRequest(topic="t", configs={}, replicas_assignments={0: [1]})]
+
+
+def test_a_violation_refuses_one_topic_with_its_text_and_no_record() -> None:
+    def short_names(request: CreateTopicRequest) -> None:
+        if len(request.topic) > 1:
+            raise PolicyViolationError(f"{request.topic} is too long")
+
+    controller = cluster(Rule(short_names))
+    assert create(controller, topic("long"), topic("s")) == [
+        (ErrorCode.POLICY_VIOLATION, "long is too long"),
+        (0, None),
+    ]
+    assert list(controller.image.topics.ids) == ["s"]
+
+
+def test_a_topic_that_is_wrong_in_itself_is_not_asked_about() -> None:
+    rule = Rule[CreateTopicRequest]()
+    assert create(cluster(rule), topic(".."))[0][0] == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert rule.asked == []
+
+
+@pytest.mark.parametrize("raised", [KeyError("secret"), RuntimeError()])
+def test_a_policy_that_fails_is_an_unknown_error_without_a_text(raised: Exception) -> None:
+    def fail(_: object) -> None:
+        raise raised
+
+    unknown = (int(ErrorCode.UNKNOWN_SERVER_ERROR), None)
+    assert create(cluster(Rule(fail)), topic()) == [unknown]
+    controller = cluster(config_rule=Rule(fail))
+    controller.create_topic("t")
+    assert set_config(controller, "t", {"retention.ms": (0, "5")}) == unknown
+
+
+def test_a_policy_sees_the_changes_the_client_spells_out() -> None:
+    rule = Rule[AlterConfigRequest]()
+    controller = cluster(config_rule=rule)
+    assert create(controller, topic(retention_ms="5", segment_bytes="2000000")) == [(0, None)]
+    assert set_config(
+        controller, "t", {"retention.ms": (1, None), "max.message.bytes": (0, "7")}
+    ) == (0, None)
+    flush = AlterConfigsRequest.AlterableConfig("flush.ms", "9")
+    resource = AlterConfigsRequest.AlterConfigsResource(TOPIC, "t", [flush])
+    controller.ask(AlterConfigsRequest(resources=[resource]))
+    assert [(one.resource_type, one.resource_name, dict(one.configs)) for one in rule.asked] == [
+        (TOPIC, "t", {"retention.ms": "5", "segment.bytes": "2000000"}),
+        (TOPIC, "t", {"retention.ms": None, "max.message.bytes": "7"}),
+        (TOPIC, "t", {"flush.ms": "9"}),
+    ]
+
+
+def test_a_violation_refuses_a_change_also_of_a_new_topic() -> None:
+    def no_flush(request: AlterConfigRequest) -> None:
+        if "flush.ms" in request.configs:
+            raise PolicyViolationError("flush.ms is ours")
+
+    refusal = (int(ErrorCode.POLICY_VIOLATION), "flush.ms is ours")
+    controller = cluster(config_rule=Rule(no_flush))
+    assert create(controller, topic("new", flush_ms="5"), topic("t")) == [refusal, (0, None)]
+    assert set_config(controller, "t", {"flush.ms": (0, "5")}) == refusal
+    assert set_config(controller, "t", {"retention.ms": (0, "5")}) == (0, None)
+    assert dict(controller.image.configs.of(TOPIC, "t")) == {"retention.ms": "5"}

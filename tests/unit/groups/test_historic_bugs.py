@@ -15,6 +15,8 @@ from tests.unit.groups.coordinator import (
 
 from kvorum.groups.classic_group.state import ClassicGroupState
 from kvorum.groups.records import (
+    OFFSET_COMMIT_VALUE_VERSION,
+    CoordinatorRecord,
     DamagedGroupRecordError,
     UnsupportedGroupRecordError,
     decode_record,
@@ -304,3 +306,15 @@ def test_offsets_of_a_deleted_topic_go(coordinator: Coordinator) -> None:
     coordinator.append(coordinator.shard.on_topics_deleted([TopicImage(TOPIC, b"a" * 16)]))
     assert coordinator.fetch().committed_offset == -1
     assert coordinator.log[-1][2] is None
+
+
+def test_an_offset_of_a_later_version_is_refused() -> None:
+    """KAFKA-18672: the meaning of its bytes is not known here."""
+    key = OffsetCommitKey("group", "topic", 0)
+    record = CoordinatorRecord(key, OffsetCommitValue(7), OFFSET_COMMIT_VALUE_VERSION)
+    value = record.value_bytes()
+    assert value is not None
+    assert decode_record(record.key_bytes(), value) == record
+    later = (OFFSET_COMMIT_VALUE_VERSION + 1).to_bytes(2, "big") + value[2:]
+    with pytest.raises(DamagedGroupRecordError):
+        decode_record(record.key_bytes(), later)

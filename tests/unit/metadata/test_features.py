@@ -1,4 +1,4 @@
-"""Levels of metadata.version and of the other features: names, defaults, dependencies."""
+"""Levels of metadata.version and of the other features: names, order, defaults, dependencies."""
 
 import pytest
 
@@ -11,12 +11,24 @@ from kvorum.metadata.features import (
     feature_from_name,
     supported_features,
 )
+from kvorum.metadata.java_hash import hash_table_order
 from kvorum.metadata.metadata_version import (
     MetadataVersion,
     metadata_changed_between,
     metadata_version_from_level,
     metadata_version_from_text,
 )
+
+NAMES = (
+    "eligible.leader.replicas.version",
+    "group.version",
+    "kraft.version",
+    "metadata.version",
+    "share.version",
+    "streams.version",
+    "transaction.version",
+)
+OF_THIRTY = "18 17 19 14 13 16 15 1 10 0 12 11 5 4 3 2 9 8 7 6 29 28 25 24 27 26 21 20 23 22"
 
 
 @pytest.mark.parametrize(
@@ -181,3 +193,17 @@ def test_ranges() -> None:
     assert 4 not in VersionRange(1, 3)
     assert str(VersionRange(2, 2)) == "2"
     assert feature_from_name("share.version").supported == VersionRange(0, 2)
+
+
+def test_the_features_come_in_the_order_of_java() -> None:
+    assert hash_table_order(NAMES) == [*NAMES[1:], NAMES[0]]
+
+
+def test_a_table_grows_with_what_is_in_it() -> None:
+    names = hash_table_order(f"key-{number}" for number in range(30))
+    assert [name.removeprefix("key-") for name in names] == OF_THIRTY.split()
+
+
+def test_any_text_has_a_place_and_comes_once() -> None:
+    texts = ["\u00e4", "\U0001f600", "", "zz", "Aa", "BB", "zz"]
+    assert hash_table_order(texts) == ["", "zz", "Aa", "BB", "\u00e4", "\U0001f600"]

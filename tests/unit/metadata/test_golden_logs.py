@@ -1,9 +1,12 @@
-"""The image against logs and snapshots that real controllers and brokers wrote."""
+"""Records in their frame, and the image against logs and snapshots that real nodes wrote."""
 
 import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.golden_data import (
     first_offset,
     log_records,
@@ -14,11 +17,14 @@ from tests.support.golden_data import (
 )
 
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
+from kvorum.metadata.errors import MetadataParseError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
 from kvorum.metadata.record_frame import decode_record, encode_record
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
+from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord
 from kvorum.wire.messages.register_controller_record import RegisterControllerRecord
@@ -155,6 +161,7 @@ def test_topics_are_those_that_the_tools_reported(golden_sets: Path) -> None:
 PartitionRow = tuple[str, int, int, str, str]
 """Topic, partition, leader, replicas and ISR as kafka-topics prints them."""
 
+
 PARTITION_LINE = re.compile(
     r"\tTopic: (\S+)\tPartition: (\d+)\tLeader: (\d+)\tReplicas: (\S+)\tIsr: (\S+)"
 )
@@ -203,3 +210,51 @@ def test_configs_of_other_releases_are_skipped() -> None:
         ]
     )
     assert list(image.configs.resources) == [(4, "1")]
+
+
+def test_a_no_op_is_four_bytes() -> None:
+    assert encode_record(NoOpRecord(), 0) == b"\x01\x14\x00\x00"
+    assert decode_record(b"\x01\x14\x00\x00") == (NoOpRecord(), 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (b"", "ends inside its frame version"),
+        (b"\x00\x14\x00\x00", "unknown frame version 0"),
+        (b"\x02\x14\x00\x00", "unknown frame version 2"),
+        (b"\x01", "ends inside its type"),
+        (b"\x01\x14", "ends inside its version"),
+        (b"\x01\x06\x00\x00", "unknown metadata record type 6"),
+        (b"\x01\xe7\x07\x00\x00", "unknown metadata record type 999"),
+        (b"\x01\x14\x01\x00", "NoOpRecord has no version 1"),
+        (b"\x01\x14\x00\x00\x00", "NoOpRecord"),
+        (b"\x01\x14\x00", "NoOpRecord"),
+        (b"\x01\x80\x80\x02\x00\x00", "too large: 32768"),
+        (b"\x01\xff\xff\xff\xff\xff\xff", "unterminated"),
+        (b"\x01\x02\x00\x05t", "TopicRecord"),
+    ],
+)
+def test_what_is_not_a_record_is_refused(value: bytes, problem: str) -> None:
+    with pytest.raises(MetadataParseError, match=problem):
+        decode_record(value)
+
+
+def test_only_metadata_records_go_into_the_frame() -> None:
+    with pytest.raises(TypeError, match="LeaderChangeMessage is not a metadata record"):
+        encode_record(LeaderChangeMessage(), 0)
+
+
+@given(st.text(max_size=20), st.binary(min_size=16, max_size=16))
+def test_round_trip(name: str, topic_id: bytes) -> None:
+    record = TopicRecord(name=name, topic_id=topic_id)
+    assert decode_record(memoryview(encode_record(record, 0))) == (record, 0)
+
+
+@given(st.binary(max_size=40))
+def test_rubbish_gives_one_clear_error(value: bytes) -> None:
+    try:
+        message, version = decode_record(value)
+    except MetadataParseError:
+        return
+    message.encode(version)

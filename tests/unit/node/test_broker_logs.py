@@ -1,4 +1,4 @@
-"""Work on logs that may keep the event loop waiting."""
+"""Work on logs that may keep the event loop waiting, and logs that compaction leaves alone."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -6,21 +6,38 @@ from pathlib import Path
 from random import Random
 
 from tests.support.faulty_files import FaultyFiles
+from tests.support.waiting import wait_for_async
 from tests.unit.storage.local_logs import CHANGES
-from tests.unit.storage.topic_logs import CONFIG, NOW_MS, PARTITION, TOPIC_ID, append, sent
+from tests.unit.storage.topic_logs import (
+    CONFIG,
+    NOW_MS,
+    PARTITION,
+    TOPIC_ID,
+    append,
+    batch_of,
+    managed,
+    sent,
+)
 
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.asyncio_bridge import run
 from kvorum.node.broker.broker_logs import BrokerLogs
+from kvorum.node.broker.cleaner_thread import CleanerThread
 from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.clock import SystemClock
 from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import Task
+from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT
 from kvorum.storage.topic_log.unified_log import UnifiedLog
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.wire.records import RecordData
 
 HERE = Path("/data")
 NEVER_MS = 1_000_000
@@ -35,6 +52,9 @@ LAST_SEGMENTS = replace(
     segments=replace(CONFIG.segments, is_flushed_on_roll=False),
     cleanup=CleanupConfig(retention_ms=-1, retention_bytes=700),
 )
+LEAVING, STAYING = TopicPartition("leaving", 0), TopicPartition("staying", 0)
+CLEANING = CleanerSettings(backoff_ms=1, dedupe_buffer_bytes=100_000, load_factor=0.9)
+COMPACTED = replace(CONFIG, cleanup=CleanupConfig(is_compacted=True, is_deleted=False))
 
 
 @dataclass(slots=True)
@@ -136,3 +156,39 @@ def test_a_new_leader_epoch_is_stored_in_a_thread() -> None:
     stored = broker.files.names[broker.log.local_log.directory / LEADER_EPOCH_CHECKPOINT]
     assert bytes(stored.content) == b"0\n2\n0 0\n7 41\n"
     assert broker.files.in_loop == []
+
+
+def fill(manager: LogManager, partition: TopicPartition, count: int) -> None:
+    log = manager.get_or_create_log(partition, TOPIC_ID, directory_id=None, now_ms=NOW_MS)
+    for number in range(count):
+        append(log, batch_of(RecordData(b"%d" % number, b"key", NOW_MS)))
+    log.update_high_watermark(log.local_log.log_end_offset)
+
+
+async def wait_until_clean(directory: LogDirectory, partition: TopicPartition) -> None:
+    """Wait for a file that is written in another thread."""
+    checkpoint = directory.cleaner_checkpoint
+    await wait_for_async(
+        lambda: partition in checkpoint.read(), f"{partition} is clean", otherwise=checkpoint.read
+    )
+
+
+async def test_a_partition_is_left_alone_until_its_deletion_is_done(tmp_path: Path) -> None:
+    """Its files are renamed in another thread, where a pass that looked for them would fail."""
+    directory = LogDirectory(tmp_path, bytes(16), RealFileSystem(), was_clean=True)
+    manager = managed([directory], lambda _: TOPIC_ID, config=COMPACTED)
+    fill(manager, LEAVING, 60)
+    fill(manager, STAYING, 30)
+    runtime = AsyncioRuntime(SystemClock(), thread_name="cleaner")
+    cleaner = CleanerThread(CLEANING, manager, runtime)
+    cleaner.startup()
+    await run(cleaner.abort_cleaning(LEAVING))
+    await wait_until_clean(directory, STAYING)
+    assert LEAVING not in directory.cleaner_checkpoint.read()
+    manager.async_delete(LEAVING, now_ms=NOW_MS)
+    await run(cleaner.forget(LEAVING))
+    fill(manager, LEAVING, 60)
+    await wait_until_clean(directory, LEAVING)
+    await run(cleaner.shutdown())
+    runtime.close()
+    manager.shutdown(broker_epoch=1)

@@ -4,7 +4,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, Final, cast
 
 import pytest
@@ -22,8 +22,13 @@ from kvorum.metadata.permission import (
     NoClusterPermission,
     Permission,
 )
+from kvorum.metadata.principal import ANONYMOUS, Principal
 from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import AuthorizerRules
+from kvorum.node.authorization import Authorizer
 from kvorum.node.handlers.registry import broker_apis, controller_apis, forwardable_keys
+from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.raft import RaftNode
 from kvorum.node.services import BrokerApi
 from kvorum.node.serving.listener_api import ServedApi
 from kvorum.wire.api_keys import ApiKey
@@ -34,13 +39,11 @@ from kvorum.wire.primitives import Message, Struct
 
 ERROR: Final = RequestError(ErrorCode.NOT_CONTROLLER, "why")
 SHOWN: Final = {"string": "a", "bytes": b"a", "uuid": bytes(15) + b"a", "records": b""}
-
 LACKS_A_PLACE: Final = {
     (ApiKey.DESCRIBE_LOG_DIRS, version): "an error of the whole came with version 3"
     for version in (1, 2)
 }
 """The forms in which a refusal cannot say why; Kafka sends them empty as well."""
-
 Served = ServedApi[Any]  # the services are not looked at here
 SERVED: Final = [
     pytest.param(api, version, id=f"{listener}-{api.key.name}-{version}")
@@ -48,6 +51,7 @@ SERVED: Final = [
     for api in apis.values()
     for version in range(api.min_version, api.max_version + 1)
 ]
+RULES = AuthorizerRules(frozenset({"User:root"}), allows_without_entries=True)
 
 
 def by_api(names: dict[Permission, str]) -> dict[ApiKey, Permission]:
@@ -56,6 +60,8 @@ def by_api(names: dict[Permission, str]) -> dict[ApiKey, Permission]:
 
 
 ACTION, ALTER, DESCRIBE = AclOperation.CLUSTER_ACTION, AclOperation.ALTER, AclOperation.DESCRIBE
+
+
 # On a controller's listeners, by hand out of Kafka's ControllerApis; ALTER for DescribeCluster is
 # asked for only after the metadata.version was looked at.
 ON_CONTROLLER: Final = by_api(
@@ -84,6 +90,8 @@ ON_CONTROLLER: Final = by_api(
         BY_HANDLER: "DESCRIBE_CLUSTER",
     }
 )
+
+
 # The broker's own; what it forwards as it came is for the controller to look at.
 ON_BROKER: Final = by_api(
     {
@@ -219,3 +227,31 @@ def test_no_module_is_named_in_a_string() -> None:
         and ast.unparse(node) in {"importlib.import_module", "import_module", "__import__"}
     }
     assert found == expected.keys()
+
+
+def test_until_the_log_is_read_only_super_users_are_let_in() -> None:
+    raft = SimpleNamespace(high_watermark=None)
+    loader = MetadataLoader()
+    authorizer = Authorizer(RULES, loader=loader, raft=cast("RaftNode", raft))
+
+    def is_let_in(principal: Principal) -> bool:
+        access = authorizer.access(principal, "10.0.0.1")
+        return access.allows_on_cluster(AclOperation.CLUSTER_ACTION)
+
+    for end_offset, published_offset in ((None, -1), (5, -1), (5, 3)):
+        raft.high_watermark, loader.published_offset = end_offset, published_offset
+        assert is_let_in(Principal(name="root"))
+        with pytest.raises(RequestError) as caught:
+            is_let_in(ANONYMOUS)
+        assert caught.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+    loader.published_offset = 4
+    assert is_let_in(ANONYMOUS)
+    # Later commits reach the entries a moment later, as everything published does.
+    raft.high_watermark = 9
+    assert is_let_in(ANONYMOUS)
+
+
+def test_without_rules_no_request_waits() -> None:
+    raft = cast("RaftNode", SimpleNamespace(high_watermark=None))
+    authorizer = Authorizer(None, loader=MetadataLoader(), raft=raft)
+    assert not authorizer.access(ANONYMOUS, "10.0.0.1").is_restricted

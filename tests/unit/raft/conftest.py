@@ -1,7 +1,7 @@
 """A leader that a test drives."""
 
 import pytest
-from tests.unit.raft.driven_leader import DrivenLeader
+from tests.unit.raft.core_builder import DrivenLeader
 
 
 @pytest.fixture

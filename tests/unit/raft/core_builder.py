@@ -1,11 +1,13 @@
-"""A core made of what a test cares about; everything else is as usual."""
+"""A core made of what a test cares about, and one that leads, with its peers played by hand."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
+from typing import TypeVar
 
 from kvorum.raft import (
     BOOTSTRAP_SNAPSHOT_ID,
     Destination,
+    Effect,
     Effects,
     Endpoint,
     Endpoints,
@@ -23,6 +25,8 @@ from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
 
 LISTENER = "CONTROLLER"
+LEADER = 1
+_Kind = TypeVar("_Kind")
 
 
 def build_core(
@@ -58,6 +62,8 @@ def build_core(
 
 
 CONFIG = RaftConfig()
+
+
 EMPTY_LOG = OffsetAndEpoch(0, 0)
 
 
@@ -120,3 +126,185 @@ def vote_request(
 def sends_in(effects: Effects) -> list[fx.Send]:
     told = (*effects.at_once, *effects.after_write)
     return [effect for effect in told if isinstance(effect, fx.Send)]
+
+
+class DrivenLeader:
+    """Node 1 among `voter_ids`, with what it said last; its disk is always at once done."""
+
+    def __init__(
+        self,
+        voter_ids: Sequence[int] = (1, 2, 3),
+        *,
+        kraft_version: int = 1,
+        is_committed: bool = True,
+    ) -> None:
+        self.now = 0.0
+        self.log = LogView()
+        voters = voters_of(*voter_ids) if kraft_version else static_voters_of(*voter_ids)
+        self.history = history_of(voters, self.log, kraft_version)
+        self.sent: dict[int, fx.Send] = {}
+        self.answers: dict[int, msg.Response] = {}
+        self.appended: list[fx.AppendVoters] = []
+        self._token = 0
+        self.core = build_core(
+            key_of(LEADER), endpoints=endpoints_of(LEADER), log=self.log, history=self.history
+        )
+        self.take(self.core.start(self.now, stored=None))
+        self.win()
+        if is_committed:
+            self.commit()
+
+    def win(self) -> None:
+        """Have every other voter say yes, to the pre-vote and to the vote."""
+        self.advance(2 * CONFIG.election_timeout_ms)
+        for _ in range(2):
+            for number, send in list(self.sent.items()):
+                if isinstance(send.request, msg.VoteRequest):
+                    leader = msg.KnownLeader(send.request.epoch)
+                    self.respond(number, msg.VoteResponse(msg.Error.NONE, leader, is_granted=True))
+
+    def acknowledge(self) -> None:
+        """Let the other voters answer that they know it for the leader."""
+        for number, send in list(self.sent.items()):
+            if isinstance(send.request, msg.BeginQuorumEpochRequest):
+                answer = msg.BeginQuorumEpochResponse(msg.Error.NONE, self.core_leader())
+                self.respond(number, answer)
+
+    @property
+    def role(self) -> str:
+        return self.core.role.name.value
+
+    @property
+    def epoch(self) -> int:
+        return self.core.role.epoch
+
+    @property
+    def voter_ids(self) -> tuple[int, ...]:
+        return self.history.voters.ids
+
+    def core_leader(self) -> msg.KnownLeader:
+        """Return what every answer says of epoch and leader."""
+        role = self.core.role
+        return msg.KnownLeader(role.epoch, role.leader_id, role.leader_endpoints)
+
+    def take(self, effects: Effects) -> None:
+        """Note effects; what was appended is durable at once."""
+        both: tuple[Effect, ...] = (*effects.at_once, *effects.after_write)
+        for effect in both:
+            match effect:
+                case fx.Send():
+                    self.sent[effect.number] = effect
+                case fx.SendResponse():
+                    self.answers[effect.token] = effect.response
+                case fx.AppendVoters():
+                    self.appended.append(effect)
+                case _:
+                    pass
+        if self.log.durable_end_offset < self.log.end_offset:
+            self.take(self.core.log_durable(self.now, self.log.end_offset))
+
+    def advance(self, elapsed_ms: float) -> None:
+        """Let time pass, and the core do what is due."""
+        end = self.now + elapsed_ms
+        while self.core.next_deadline <= end:
+            self.now = max(self.now, self.core.next_deadline)
+            before = self.core.next_deadline
+            self.take(self.core.tick(self.now))
+            assert self.core.next_deadline > min(before, self.now), "nothing was due"
+        self.now = end
+
+    def ask(self, request: msg.Request) -> int:
+        """Put a request to it; return the token of the answer."""
+        self._token += 1
+        self.take(self.core.receive(self.now, token=self._token, request=request))
+        return self._token
+
+    def answered(self, request: msg.Request, kind: type[_Kind]) -> _Kind:
+        """Put a request to it that is answered at once; return the answer."""
+        return self.answer_at(self.ask(request), kind)
+
+    def answer_at(self, token: int, kind: type[_Kind]) -> _Kind:
+        answer = self.answers[token]
+        assert isinstance(answer, kind)
+        return answer
+
+    def respond(self, number: int, response: msg.Response | msg.RequestFailed) -> None:
+        """Let the response to one of its requests arrive."""
+        del self.sent[number]
+        self.take(self.core.receive_response(self.now, number=number, response=response))
+
+    def propose(self) -> None:
+        """Append a record."""
+        _, effects = self.core.propose(self.now, epoch=self.epoch, count=1)
+        self.take(effects)
+
+    def fetch(self, key: ReplicaKey, offset: int | None = None) -> None:
+        """Let a replica fetch, from the log's end or from `offset` on."""
+        at = self.log.end_offset if offset is None else offset
+        self.ask(
+            msg.FetchRequest(
+                replica=key,
+                epoch=self.epoch,
+                position=OffsetAndEpoch(at, 0 if at == 0 else self.log.last_epoch),
+                max_wait_ms=0,
+                bytes_max=1,
+                high_watermark=None,
+            )
+        )
+
+    def commit(self) -> None:
+        """Let every other voter fetch everything."""
+        for voter in self.history.voters.others(key_of(LEADER)):
+            self.fetch(voter.key)
+
+    def probes(self) -> list[tuple[int, fx.Send]]:
+        """Return the questions for kraft.versions that are under way."""
+        return [
+            (number, send)
+            for number, send in self.sent.items()
+            if isinstance(send.request, msg.ApiVersionsRequest)
+        ]
+
+    def answer_probe(self, response: msg.ApiVersionsResponse | msg.RequestFailed) -> None:
+        """Let the new voter answer what it was asked."""
+        ((number, _),) = self.probes()
+        self.respond(number, response)
+
+    def add(self, node_id: int, *, acks_when_committed: bool = True) -> int:
+        """Ask that a node that has caught up become a voter; return the token of the answer."""
+        self.fetch(key_of(node_id))
+        return self.ask(
+            msg.AddRaftVoterRequest(key_of(node_id), endpoints_of(node_id), acks_when_committed)
+        )
+
+    def remove(self, node_id: int) -> int:
+        """Ask that a voter be removed; return the token of the answer."""
+        return self.ask(msg.RemoveRaftVoterRequest(key_of(node_id)))
+
+    def update_of(
+        self, key: ReplicaKey | None, endpoints: Endpoints, *, versions: tuple[int, int] = (0, 1)
+    ) -> msg.UpdateRaftVoterRequest:
+        """Return what a voter tells it of itself; that alone changes nothing."""
+        return msg.UpdateRaftVoterRequest(self.epoch, key, endpoints, *versions)
+
+    def upgrade(self, kraft_version: int = 1, *, validate_only: bool = False) -> bool:
+        """Upgrade kraft.version, which is not committed yet; return whether the version is new."""
+        is_new, effects = self.core.upgrade_kraft_version(
+            self.now, epoch=self.epoch, kraft_version=kraft_version, validate_only=validate_only
+        )
+        self.take(effects)
+        return is_new
+
+    def uncommitted_text(self) -> str:
+        """Return Kafka's text for a change that has to wait for the commit of the latest one."""
+        return (
+            "Request timed out waiting for voters to commit the latest voter change at "
+            f"Optional[{self.history.voters_offset}] with HWM {self.core.high_watermark}"
+        )
+
+    def resign(self) -> None:
+        self.take(self.core.resign(self.now, epoch=self.epoch))
+
+
+CAN_ALL = msg.ApiVersionsResponse((0, 1))
+"""The answer of a node that can work at every kraft.version."""

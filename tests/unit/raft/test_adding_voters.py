@@ -1,8 +1,7 @@
 """AddRaftVoter, as far as the leader goes: the order of the checks, Kafka's texts, the steps."""
 
 import pytest
-from tests.unit.raft.core_builder import CONFIG, endpoints_of, key_of
-from tests.unit.raft.driven_leader import CAN_ALL, DrivenLeader
+from tests.unit.raft.core_builder import CAN_ALL, CONFIG, DrivenLeader, endpoints_of, key_of
 
 from kvorum.raft import Endpoint, ReplicaKey
 from kvorum.raft import messages as msg

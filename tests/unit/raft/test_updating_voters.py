@@ -3,8 +3,15 @@
 from typing import Any
 
 import pytest
-from tests.unit.raft.core_builder import CONFIG, LISTENER, endpoints_of, key_of, voters_of
-from tests.unit.raft.driven_leader import CAN_ALL, DrivenLeader
+from tests.unit.raft.core_builder import (
+    CAN_ALL,
+    CONFIG,
+    LISTENER,
+    DrivenLeader,
+    endpoints_of,
+    key_of,
+    voters_of,
+)
 
 from kvorum.raft import Destination, Endpoint, KRaftVersionUpgradeError, NotLeaderError, ReplicaKey
 from kvorum.raft import messages as msg

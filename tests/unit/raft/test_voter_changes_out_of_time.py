@@ -8,8 +8,15 @@ may have majorities without a common voter.
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.raft.core_builder import CONFIG, LISTENER, endpoints_of, key_of
-from tests.unit.raft.driven_leader import CAN_ALL, LEADER, DrivenLeader
+from tests.unit.raft.core_builder import (
+    CAN_ALL,
+    CONFIG,
+    LEADER,
+    LISTENER,
+    DrivenLeader,
+    endpoints_of,
+    key_of,
+)
 
 from kvorum.raft import Endpoint, Endpoints, OffsetAndEpoch, ReplicaKey
 from kvorum.raft import messages as msg

@@ -1,29 +1,50 @@
-"""Bytes from outside: one clear error, in linear time, with bounded memory."""
+"""Bytes from outside, some made to cost much: one error, in linear time, with bounded memory."""
 
 import time
 import tracemalloc
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.golden_data import GOLDEN, read_json_lines
+from tests.support.golden_data import GOLDEN, READ_BY_JAVA, read_json_lines
+from tests.support.random_messages import fields_with_classes
 from tests.unit.peak_memory import peak_memory_below
-from tests.unit.wire.bombs import Bomb, all_bombs
 
+from kvorum.wire.api_table import MODULES
 from kvorum.wire.apis import message_class
 from kvorum.wire.errors import DecodeError
+from kvorum.wire.headers import decode_request_header
+from kvorum.wire.json_form import FieldFacts
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.messages.create_topics import CreateTopicsRequest
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
+from kvorum.wire.messages.list_groups import ListGroupsRequest
 from kvorum.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kvorum.wire.primitives import UNCOUNTED_BYTES_MAX, MemoryBudget, Message
+from kvorum.wire.primitives import (
+    UNCOUNTED_BYTES_MAX,
+    MemoryBudget,
+    Message,
+    Struct,
+    decode_with_replacement,
+)
 
+Step = tuple[FieldFacts, type[Struct] | None]
+# Values that cannot be shared: numbers beyond the small ones, strings that are no single character.
+COSTLY = {
+    "bool": True, "int8": -100, "int16": -1000, "uint16": 60_000, "int32": -100_000,
+    "uint32": 1 << 31, "int64": 1 << 62, "float64": 1.5, "string": "ab", "uuid": b"u" * 16,
+    "bytes": b"ab", "records": b"ab",
+}  # fmt: skip
+CHEAP = {"string": "", "bytes": b"", "uuid": bytes(16)}
 SEEDS_EVERY = 8
 BUDGET = 1 << 40
 HUGE = (b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x07")
@@ -31,14 +52,94 @@ ELEMENTS_PER_BOMB = 200
 SLACK_BYTES = 4096
 REPEATED_MEASURES = 3
 SECONDS_PER_MIB_MAX = 2.0
-
-
 SEEDS = [
     (message_class(line["message"]), line["version"], bytes.fromhex(line["hex"]))
     for line in list(read_json_lines(GOLDEN / "codec-corpus.jsonl.gz"))[::SEEDS_EVERY]
     if len(line["hex"]) < 400
 ]
 """Valid messages to damage, from all over the corpus."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bomb:
+    """A message with one long list, at the end of `path`."""
+
+    kind: type[Message]
+    version: int
+    path: tuple[Step, ...]
+
+    @property
+    def name(self) -> str:
+        fields = ".".join(field.json_name for field, _ in self.path)
+        return f"{self.kind.NAME} version {self.version} {fields}"
+
+    def encode(self, count: int, *, is_costly: bool) -> bytes:
+        """Return the message with `count` elements, each empty or as costly as it can be."""
+        message = self.kind()
+        owner: Struct = message
+        for field, inner in self.path[:-1]:
+            assert inner is not None
+            step = cheapest(inner, self.version)
+            setattr(owner, field.attribute, [step] if field.kind.startswith("[]") else step)
+            owner = step
+        field, inner = self.path[-1]
+        element = element_of(field, inner, self.version, is_costly=is_costly)
+        setattr(owner, field.attribute, [element] * count)
+        return message.encode(self.version)
+
+
+def element_of(
+    field: FieldFacts, inner: type[Struct] | None, version: int, *, is_costly: bool
+) -> Any:
+    if inner is not None:
+        return costly(inner, version) if is_costly else cheapest(inner, version)
+    name = field.kind.removeprefix("[]")
+    return COSTLY[name] if is_costly else CHEAP.get(name, 0)
+
+
+def costly(kind: type[Struct], version: int) -> Struct:
+    """Return a struct all of whose fields cost memory; lists stay empty."""
+    made = kind()
+    for field, inner in fields_with_classes(kind.__module__, kind.__name__):
+        if field.is_in(version) and not field.kind.startswith("[]"):
+            value = COSTLY[field.kind] if inner is None else costly(inner, version)
+            setattr(made, field.attribute, value)
+    return made
+
+
+def cheapest(kind: type[Struct], version: int) -> Struct:
+    """Return a struct that takes few bytes on the wire: no text, no element, structs null."""
+    made = kind()
+    for field, inner in fields_with_classes(kind.__module__, kind.__name__):
+        if not field.is_in(version) or field.is_tagged_in(version):
+            continue
+        if field.kind.startswith("[]"):
+            setattr(made, field.attribute, [])
+        elif inner is not None:
+            is_null = field.is_nullable_in(version)
+            setattr(made, field.attribute, None if is_null else cheapest(inner, version))
+        elif field.kind in {"string", "bytes", "records"}:
+            setattr(made, field.attribute, "" if field.kind == "string" else b"")
+    return made
+
+
+def all_bombs() -> Iterator[Bomb]:
+    """Yield every list of every message, in its oldest and its newest version."""
+    for name in sorted(MODULES):
+        kind = message_class(name)
+        for version in sorted({kind.MIN_VERSION, kind.MAX_VERSION}):
+            for path in lists(kind, version):
+                yield Bomb(kind, version, path)
+
+
+def lists(kind: type[Struct], version: int) -> Iterator[tuple[Step, ...]]:
+    for field, inner in fields_with_classes(kind.__module__, kind.__name__):
+        if not field.is_in(version):
+            continue
+        if field.kind.startswith("[]"):
+            yield ((field, inner),)
+        if inner is not None:
+            yield from (((field, inner), *rest) for rest in lists(inner, version))
 
 
 def decode_anything(kind: type[Message], data: bytes, version: int) -> Message | None:
@@ -247,3 +348,28 @@ def test_record_blobs_are_not_copied() -> None:
     assert isinstance(records, memoryview)
     assert records.obj is data
     assert records == blob
+
+
+@pytest.mark.parametrize("raw", READ_BY_JAVA, ids=bytes.hex)
+def test_each_flaw_is_replaced_as_java_does(raw: bytes) -> None:
+    assert decode_with_replacement(raw) == READ_BY_JAVA[raw]
+
+
+def test_a_string_is_read_whatever_its_bytes_in_both_encodings() -> None:
+    old = HeartbeatRequest.decode(b"\0\x02a\xff\0\0\0\x07\0\0", 0)
+    assert (old.group_id, old.generation_id) == ("a\ufffd", 7)
+    compact = HeartbeatRequest.decode(b"\x03\xc3\x28\0\0\0\x07\x01\0\0", 4)
+    assert (compact.group_id, compact.generation_id) == ("\ufffd(", 7)
+
+
+def test_an_element_of_an_array_is_read_whatever_its_bytes() -> None:
+    assert ListGroupsRequest.decode(b"\x03\x02\xff\x02a\x01\0", 5).states_filter == ["\ufffd", "a"]
+
+
+def test_a_client_id_is_read_whatever_its_bytes() -> None:
+    header, _ = decode_request_header(b"\0\x12\0\0\0\0\0\x01\0\x02\xff\xfe")
+    assert header.client_id == "\ufffd\ufffd"
+
+
+def test_what_a_hostile_string_costs_grows_with_its_length_alone() -> None:
+    assert decode_with_replacement(b"\xed\xa0\x80" * 10_000) == "\ufffd" * 10_000

@@ -1,9 +1,10 @@
-"""The promises of messages to their makers: defaults, equality, refusals, tags."""
+"""The promises of messages to their makers: defaults, equality, refusals, tags, the JSON form."""
 
 import subprocess
 import sys
 from copy import deepcopy
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,16 +21,20 @@ from kvorum.wire.apis import (
     request_class,
     response_class,
 )
-from kvorum.wire.errors import EncodeError, UnsupportedVersionError, WireError
+from kvorum.wire.errors import DecodeError, EncodeError, UnsupportedVersionError, WireError
+from kvorum.wire.json_form import JsonOptions, fields_of, from_json, to_json
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.messages.create_topics import CreateTopicsRequest
+from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kvorum.wire.messages.join_group import JoinGroupRequest
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.messages.vote import VoteRequest
+from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
 from kvorum.wire.primitives import NEVER, Message
+from kvorum.wire.quorum_reassignment_tag import REASSIGNMENT_TAG, add_reassignment, reassignment_in
 from kvorum.wire.uuid_text import ZERO_UUID
 
 PAIRS = [
@@ -37,6 +42,20 @@ PAIRS = [
     for name in sorted(MODULES)
     for version in range(message_class(name).MIN_VERSION, message_class(name).MAX_VERSION + 1)
 ]
+HEARTBEAT: dict[str, Any] = {
+    "groupId": "g",
+    "generationId": 1,
+    "memberId": "m",
+    "groupInstanceId": None,
+}
+TOLD = QuorumReassignment(
+    targets=[
+        QuorumReassignment.Target(4, bytes(range(16)), 90, 1900),
+        QuorumReassignment.Target(5),
+    ],
+    block_reason=3,
+    block_text="target 5 does not fetch from the leader",
+)
 
 
 @settings(max_examples=600)
@@ -288,3 +307,111 @@ def test_one_message_brings_no_other_with_it() -> None:
         "kvorum.wire.primitives",
         "kvorum.wire.uuid_text",
     ]
+
+
+def test_keys_are_kafkas_in_the_order_of_the_schema() -> None:
+    json = to_json(HeartbeatRequest("g", 1, "m"), 4)
+    assert json == HEARTBEAT
+    assert list(json) == list(HEARTBEAT)
+    assert from_json(HeartbeatRequest, HEARTBEAT, 4) == HeartbeatRequest("g", 1, "m")
+
+
+def test_fields_of_other_versions_are_left_out() -> None:
+    assert "groupInstanceId" not in to_json(HeartbeatRequest(), 0)
+
+
+def test_uuids_are_22_characters_and_bytes_are_base64() -> None:
+    record = TopicRecord("t", bytes(15) + b"\x01")
+    assert to_json(record, 0) == {"name": "t", "topicId": "AAAAAAAAAAAAAAAAAAAAAQ"}
+    assert from_json(TopicRecord, to_json(record, 0), 0) == record
+
+
+def test_tagged_fields_at_their_default_are_left_out() -> None:
+    request = BrokerHeartbeatRequest(1)
+    assert "offlineLogDirs" not in to_json(request, 1)
+    request.offline_log_dirs = [bytes(16)]
+    json = to_json(request, 1)
+    assert json["offlineLogDirs"] == ["AAAAAAAAAAAAAAAAAAAAAA"]
+    assert from_json(BrokerHeartbeatRequest, json, 1) == request
+
+
+def test_records_may_be_given_by_their_size() -> None:
+    partition = FetchResponse.PartitionData(records=b"abc")
+    topic = FetchResponse.FetchableTopicResponse(partitions=[partition])
+    response = FetchResponse(responses=[topic])
+    assert to_json(response, 13)["responses"][0]["partitions"][0]["records"] == "YWJj"
+    options = JsonOptions(is_with_records=False)
+    sized = to_json(response, 13, options)["responses"][0]["partitions"][0]
+    assert "records" not in sized
+    assert sized["recordsSizeInBytes"] == 3
+
+
+def test_what_a_version_cannot_carry_is_refused() -> None:
+    request = BrokerHeartbeatRequest(offline_log_dirs=[bytes(16)])
+    with pytest.raises(UnsupportedVersionError, match="non-default offlineLogDirs at version 0"):
+        to_json(request, 0)
+    with pytest.raises(UnsupportedVersionError, match="has no version 9"):
+        to_json(request, 9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"groupId": 7}, "field 'groupId' is no string: 7"),
+        ({"groupId": None}, "field 'groupId' may not be null"),
+        ({"generationId": "1"}, "field 'generationId' is no int32: '1'"),
+        ({"generationId": True}, "field 'generationId' is no int32: True"),
+        ({"generationId": 1.5}, "field 'generationId' is no int32: 1.5"),
+    ],
+)
+def test_values_of_the_wrong_type(changes: dict[str, Any], problem: str) -> None:
+    with pytest.raises(DecodeError, match=problem):
+        from_json(HeartbeatRequest, HEARTBEAT | changes, 4)
+
+
+def test_a_missing_field() -> None:
+    json = {key: value for key, value in HEARTBEAT.items() if key != "memberId"}
+    with pytest.raises(DecodeError, match="unable to locate field 'memberId'"):
+        from_json(HeartbeatRequest, json, 4)
+
+
+@pytest.mark.parametrize("json", [None, [], "text", 5])
+def test_anything_that_is_not_an_object(json: Any) -> None:
+    with pytest.raises(DecodeError, match="expected a JSON object"):
+        from_json(HeartbeatRequest, json, 4)
+
+
+@pytest.mark.parametrize("topics", [{}, "text", 5, [5]])
+def test_anything_that_is_not_an_array_of_objects(topics: Any) -> None:
+    with pytest.raises(DecodeError):
+        from_json(DescribeQuorumRequest, {"topics": topics}, 2)
+
+
+@pytest.mark.parametrize("uuid", ["", "short", "!" * 22, "A" * 25, 5])
+def test_anything_that_is_not_a_uuid(uuid: Any) -> None:
+    with pytest.raises(DecodeError, match="field 'topicId' is no uuid"):
+        from_json(TopicRecord, {"name": "t", "topicId": uuid}, 0)
+
+
+def test_the_facts_about_fields_are_made_once() -> None:
+    assert fields_of(TopicRecord) is fields_of(TopicRecord)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_it_survives_every_version_of_the_response(version: int) -> None:
+    partition = DescribeQuorumResponse.PartitionData(leader_id=1, unknown_tagged_fields=[(9, b"x")])
+    add_reassignment(partition, TOLD)
+    topic = DescribeQuorumResponse.TopicData("__cluster_metadata", [partition])
+    encoded = DescribeQuorumResponse(topics=[topic]).encode(version)
+    read = DescribeQuorumResponse.decode(encoded, version).topics[0].partitions[0]
+    assert reassignment_in(read) == TOLD
+    assert read.leader_id == 1
+    assert read.unknown_tagged_fields is not None
+    assert [tag for tag, _ in read.unknown_tagged_fields] == [9, REASSIGNMENT_TAG]
+
+
+@pytest.mark.parametrize("tags", [None, [], [(9, b"x")], [(REASSIGNMENT_TAG, b"\xff")]])
+def test_a_partition_without_a_readable_tag_has_no_reassignment(
+    tags: list[tuple[int, bytes]] | None,
+) -> None:
+    assert reassignment_in(DescribeQuorumResponse.PartitionData(unknown_tagged_fields=tags)) is None

@@ -1,4 +1,4 @@
-"""The rules for positions, against Kafka's own and against logs spelled out record by record."""
+"""Log positions: their order and the rules for them, against Kafka's own and logs spelled out."""
 
 from collections.abc import Iterator
 from itertools import chain, combinations, combinations_with_replacement, product
@@ -19,6 +19,7 @@ from kvorum.wire.valid_offset_and_epoch import (
 LOGS = [log for size in range(5) for log in combinations_with_replacement(range(1, 4), size)]
 """Every log of up to four records with epochs from 1 to 3: the epoch of each record."""
 POSITIONS = [OffsetAndEpoch(offset, epoch) for offset, epoch in product(range(6), range(5))]
+EVERY = [OffsetAndEpoch(offset, epoch) for offset, epoch in product(range(3), repeat=2)]
 
 
 def outlines(records: tuple[int, ...]) -> Iterator[LogOutline]:
@@ -134,3 +135,26 @@ def test_the_space_is_not_empty() -> None:
         if validate_offset_and_epoch(log, position) != kafka_validity(log, position)
     ]
     assert len(differing) > 100
+
+
+def kafka_compares(one: OffsetAndEpoch, other: OffsetAndEpoch) -> int:
+    """Return below zero, zero or above, as Java's compareTo."""
+    if one.epoch == other.epoch:
+        return one.offset - other.offset
+    return one.epoch - other.epoch
+
+
+def test_every_comparison_is_kafkas() -> None:
+    for one, other in product(EVERY, repeat=2):
+        expected = kafka_compares(one, other)
+        assert (one < other) == (expected < 0)
+        assert (one <= other) == (expected <= 0)
+        assert (one > other) == (expected > 0)
+        assert (one >= other) == (expected >= 0)
+        assert (one == other) == (expected == 0)
+        assert (hash(one) == hash(other)) >= (expected == 0)
+
+
+def test_a_later_epoch_is_greater_than_a_higher_offset() -> None:
+    assert max(OffsetAndEpoch(9, 1), OffsetAndEpoch(2, 2)) == OffsetAndEpoch(2, 2)
+    assert sorted(EVERY)[:2] == [OffsetAndEpoch(0, 0), OffsetAndEpoch(1, 0)]

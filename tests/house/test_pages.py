@@ -1,0 +1,224 @@
+"""The project's pages: links lead somewhere, and examples and commands print what is shown."""
+
+import doctest
+import importlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+from tests.support.programs import run_python
+from tests.support.source_tree import ROOT
+from tests.support.waiting import PATIENCE_S
+
+import kvorum.wire
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"])
+LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+TOOLS_PAGE: Final = ROOT / "docs" / "tools.md"
+PROMPT: Final = "$ "
+LEFT_OUT: Final = "…"
+BLOCK: Final = re.compile(r"^```\n(\$ .*?)^```$", re.DOTALL | re.MULTILINE)
+COMMANDS_MIN: Final = 12
+WIRE_PAGE = ROOT / "docs" / "wire.md"
+SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+FENCED_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MODULE_ROW = re.compile(r"^\| `(kvorum\.wire[\w.]*)` \| (.+?) \| ", re.MULTILINE)
+QUOTED_NAME = re.compile(r"`(\w+)`")
+MESSAGES = "kvorum.wire.messages"
+
+
+def text_of(page: Path) -> str:
+    """Return a page without its blocks of code, whose comments look like headings."""
+    return CODE_BLOCK.sub("", page.read_text("utf-8"))
+
+
+def anchors(page: Path) -> frozenset[str]:
+    """Return the names by which the sections of a page are linked, as GitHub makes them."""
+    headings = (heading.lower() for heading in HEADING.findall(text_of(page)))
+    return frozenset(re.sub(r"[^\w\- ]", "", one).replace(" ", "-") for one in headings)
+
+
+def dead_links(page: Path) -> Iterator[str]:
+    """Yield the links of a page that lead nowhere."""
+    for path, anchor in LINK.findall(text_of(page)):
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            yield f"{path}#{anchor}" if anchor else path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files_and_sections(page: Path) -> None:
+    assert list(dead_links(page)) == []
+
+
+def test_the_index_names_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    linked = {path for path, _ in LINK.findall(text_of(index))}
+    pages = {page.relative_to(index.parent).as_posix() for page in index.parent.rglob("*.md")}
+    assert pages - linked == {index.name}
+
+
+class Shown(NamedTuple):
+    """A command of the page, and the lines below it."""
+
+    command: str
+    lines: list[str]
+
+
+def shown_commands() -> Iterator[Shown]:
+    """Yield the commands of all blocks, in their order."""
+    for block in BLOCK.findall(TOOLS_PAGE.read_text("utf-8")):
+        command = ""
+        for is_command, lines in groupby(
+            block.splitlines(), key=lambda line: line.startswith(PROMPT)
+        ):
+            if not is_command:
+                yield Shown(command, list(lines))
+                continue
+            *silent, last = (line.removeprefix(PROMPT) for line in lines)
+            for each in silent:
+                yield Shown(each, [])
+            command = last
+
+
+def pattern(lines: list[str]) -> str:
+    """Return the pattern of an output; what is left out may be lines, or the end of one."""
+    return "".join(map(_line_pattern, lines))
+
+
+def _line_pattern(line: str) -> str:
+    if line == LEFT_OUT:
+        return r"(?:.*\n)*?"
+    end = r".*\n" if line.endswith(LEFT_OUT) else r"\n"
+    return re.escape(line.removesuffix(LEFT_OUT)) + end
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_every_command_prints_what_is_shown(golden_sets: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "nodes"
+    shutil.copytree(golden_sets / "dynamic-4.3.1" / "metadata", folder)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    shown = list(shown_commands())
+    assert len(shown) >= COMMANDS_MIN
+    for command, lines in shown:
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=folder,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        printed = (done.stdout + done.stderr).replace(f"{folder}/", "")
+        assert re.fullmatch(pattern(lines), printed), (command, printed)
+
+
+@pytest.mark.parametrize("change", ["offset 1266", "sound: 22 files"])
+def test_another_output_would_be_noticed(change: str) -> None:
+    """The pattern of a block does not fit a text in which something is different."""
+    block = next(one for one in shown_commands() if any(change in line for line in one.lines))
+    whole = "".join(f"{line}\n" for line in block.lines)
+    assert re.fullmatch(pattern(block.lines), whole)
+    assert not re.fullmatch(pattern(block.lines), whole.replace(change, "other"))
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the page: its title and the text of its Python blocks."""
+
+    title: str
+    blocks: tuple[str, ...]
+
+
+def sections(text: str) -> list[Section]:
+    """The sections that hold Python, in order."""
+    titles_and_bodies = SECTION.split(text)[1:]
+    pairs = zip(titles_and_bodies[::2], titles_and_bodies[1::2], strict=True)
+    found = [Section(title, tuple(FENCED_PYTHON.findall(body))) for title, body in pairs]
+    return [section for section in found if section.blocks]
+
+
+def report_of(section: Section) -> tuple[int, str]:
+    """Run a section's examples in one namespace: how many there were, and what differed."""
+    test = doctest.DocTestParser().get_doctest(
+        "\n".join(section.blocks), {}, section.title, str(WIRE_PAGE), 0
+    )
+    printed: list[str] = []
+    runner = doctest.DocTestRunner(verbose=False)
+    runner.run(test, out=printed.append)
+    return len(test.examples), "".join(printed)
+
+
+@pytest.mark.parametrize("section", sections(WIRE_PAGE.read_text("utf-8")), ids=lambda it: it.title)
+def test_the_examples_of_a_section_print_what_the_page_shows(section: Section) -> None:
+    count, differences = report_of(section)
+    assert count > 0
+    assert not differences, differences
+
+
+def test_no_block_is_left_out() -> None:
+    text = WIRE_PAGE.read_text("utf-8")
+    blocks = [block for section in sections(text) for block in section.blocks]
+    assert len(blocks) == text.count("```python")
+    assert [block for block in blocks if not block.startswith(">>> ")] == []
+
+
+@pytest.mark.parametrize(
+    ("example", "difference"),
+    [(">>> 1 + 1\n3\n", "Expected:\n    3\nGot:\n    2"), (">>> 1 // 0\n0\n", "ZeroDivisionError")],
+)
+def test_an_example_that_prints_something_else_is_found(example: str, difference: str) -> None:
+    _, differences = report_of(Section("wrong", (example,)))
+    assert difference in differences
+
+
+def test_every_name_in_the_table_of_modules_exists() -> None:
+    listed = dict(MODULE_ROW.findall(WIRE_PAGE.read_text("utf-8")))
+    assert "kvorum.wire.headers" in listed
+    missing = [
+        f"{module}: {name}"
+        for module, names in listed.items()
+        for name in QUOTED_NAME.findall(names)
+        if not hasattr(importlib.import_module(module), name)
+    ]
+    assert missing == []
+
+
+# -- what comes with it ------------------------------------------------------------------------
+
+
+def wire_modules() -> list[str]:
+    """Every module of the protocol but the generated ones, of which one is enough."""
+    found: list[str] = []
+    for folder in map(Path, kvorum.wire.__path__):
+        for path in folder.rglob("*.py"):
+            parts = path.relative_to(folder).with_suffix("").parts
+            name = ".".join(("kvorum.wire", *parts)).removesuffix(".__init__")
+            if not name.startswith(MESSAGES):
+                found.append(name)
+    return sorted({*found, f"{MESSAGES}.fetch"})
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("module", wire_modules())
+def test_importing_a_module_brings_nothing_of_a_node(module: str) -> None:
+    program = f"import sys; import {module}; print(*sys.modules)"
+    done = run_python("-c", program, timeout_s=PATIENCE_S)
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.split()
+    assert module in loaded
+    assert {"asyncio", "rich", "immutables", "cramjam"}.isdisjoint(loaded)
+    rooms = {name for name in loaded if name.startswith("kvorum.")}
+    assert [name for name in sorted(rooms) if not name.startswith("kvorum.wire")] == []

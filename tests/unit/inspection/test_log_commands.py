@@ -1,0 +1,304 @@
+"""The output of `kvorum log decode` and `kvorum log diff`, and the line about their progress."""
+
+import io
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.golden_data import METADATA_NODES, TOPICS, golden_records
+
+from kvorum.cli import main
+from kvorum.cli.log_tool.progress import FIRST_S, PAUSE_S, Progress, progress
+from kvorum.inspection.decoding.files import file_objects, files_below
+from kvorum.inspection.image_entries import image_changes, image_entries
+from kvorum.inspection.log_check.check import check_paths
+from kvorum.inspection.metadata_log.folding import FoldedLog, Moment, fold_until
+from kvorum.inspection.reading import no_report
+from kvorum.metadata.image import MetadataImage
+from kvorum.storage.names import parse_offset_name
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
+from kvorum.wire.messages.topic_record import TopicRecord
+from kvorum.wire.primitives import Message
+from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch, read_batches
+from kvorum.wire.records.legacy import read_entries
+
+SETS = ("dynamic-4.3.1", "ladder-4.3.1", "standalone-4.3.1", "static-3.9.1", "legacy-formats")
+NODE = METADATA_NODES[1]
+REPLICA = METADATA_NODES[2]
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("golden_set", SETS)
+def test_all_files_of_real_nodes(golden_sets: Path, golden_set: str) -> None:
+    files = files_below(golden_sets / golden_set)
+    assert len(files) > 5
+    for file in files:
+        objects = list(file_objects(file))
+        kinds = Counter(found["type"] for found in objects)
+        assert not kinds["damage"], (file, objects)
+        assert not any("problem" in found for found in objects), file
+        if file.suffix in {".log", ".checkpoint"}:
+            entries = list(read_entries(file.read_bytes()))
+            assert kinds["batch"] + kinds["message"] == len(entries)
+            assert kinds["record"] == sum(len(list(entry.records())) for entry in entries)
+        json.dumps(objects)
+
+
+def test_every_kind_of_file_is_known(golden_sets: Path) -> None:
+    """Nothing that a node writes is left out, but for locks and files of text beside the sets."""
+    decoded = set(files_below(golden_sets / "static-3.9.1")) | set(
+        files_below(golden_sets / "dynamic-4.3.1")
+    )
+    for path in golden_sets.glob("*-4.3.1/*/*/*"):
+        if path.is_file() and parse_offset_name(path.name) and "dynamic" in str(path):
+            assert path in decoded, path
+    assert {found["type"] for path in decoded for found in file_objects(path)} == {
+        "abortedTransaction",
+        "batch",
+        "cleanShutdown",
+        "leaderEpoch",
+        "metaProperties",
+        "offsetCheckpoint",
+        "offsetIndexEntry",
+        "partitionMetadata",
+        "producer",
+        "quorumState",
+        "record",
+        "timeIndexEntry",
+    }
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_records_of_internal_topics(golden_sets: Path, topic: str) -> None:
+    found = [
+        one
+        for path in sorted(golden_sets.glob(f"dynamic-4.3.1/data/{topic}-*/*.log"))
+        for one in file_objects(path)
+        if one["type"] == "record" and "controlType" not in one
+    ]
+    expected = list(golden_records(golden_sets, topic))
+    assert len(found) == len(expected) > 0
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours["key"] == theirs.dumped_key()["data"]
+        value = theirs.dumped_value()
+        assert ours["value"] == (None if value is None else value["data"])
+
+
+def lines_of(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_damage_is_a_line_and_reading_goes_on(
+    golden_sets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = tmp_path / "node"
+    shutil.copytree(golden_sets / "dynamic-4.3.1" / "metadata" / "controller-1", node)
+    segment = node / "__cluster_metadata-0" / "00000000000000001016.log"
+    data = bytearray(segment.read_bytes())
+    data[5100] ^= 1
+    segment.write_bytes(data)
+    assert main(["log", "decode", str(segment)]) == 1
+    lines = lines_of(capsys)
+    (damage,) = [line for line in lines if line["type"] == "damage"]
+    assert damage["position"] == 4997
+    assert damage["offset"] == 1120
+    assert lines[-1]["offset"] == 2164
+
+
+def test_a_batch_that_unpacks_to_much_is_not_damage(tmp_path: Path) -> None:
+    file = tmp_path / "topic-0" / f"{0:020}.log"
+    file.parent.mkdir()
+    options = BatchOptions(partition_leader_epoch=0, compression=Compression.ZSTD)
+    file.write_bytes(build_batch([RecordData(bytes(2**23), None, 5)], options))
+    assert [found["type"] for found in file_objects(file)] == ["batch", "record"]
+
+
+def test_a_small_file_that_is_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "leader-epoch-checkpoint"
+    file.write_text("0\n2\n1 0\n")
+    assert main(["log", "decode", str(file)]) == 1
+    assert lines_of(capsys) == [
+        {
+            "file": str(file),
+            "type": "damage",
+            "position": 0,
+            "problem": "2 entries announced, 1 found",
+        }
+    ]
+
+
+def test_bytes_that_are_no_text(golden_sets: Path, tmp_path: Path) -> None:
+    segment = max(
+        golden_sets.glob("dynamic-4.3.1/data/__consumer_offsets-*/*.log"),
+        key=lambda path: path.stat().st_size,
+    )
+    as_user_data = [one for one in file_objects(segment, "mine") if one["type"] == "record"]
+    assert any(isinstance(one.get("key"), dict) and "base64" in one["key"] for one in as_user_data)
+
+
+def test_a_segment_that_is_on_its_way_out(golden_sets: Path, tmp_path: Path) -> None:
+    segment = golden_sets / "static-3.9.1" / "data" / "clicks_raw-rdkafka-0"
+    (file, *_) = sorted(segment.glob("*.log"))
+    leaving = tmp_path / f"{file.name}.deleted"
+    shutil.copy(file, leaving)
+    assert list(file_objects(leaving)) == list(file_objects(file))
+
+
+def test_files_that_no_node_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("notes.txt", "x.log"):
+        (tmp_path / name).write_text("")
+        assert main(["log", "decode", str(tmp_path / name)]) == 1
+        assert capsys.readouterr().err.startswith(f"kvorum log: {tmp_path / name}: ")
+    (tmp_path / "empty").mkdir()
+    assert main(["log", "decode", str(tmp_path / "empty")]) == 2
+
+
+def folded(*messages: Message) -> FoldedLog:
+    image = MetadataImage()
+    for offset, message in enumerate(messages):
+        image = image.apply(message, 0, offset)
+    return FoldedLog(image)
+
+
+def quota(user: str | None, rate: float) -> ClientQuotaRecord:
+    return ClientQuotaRecord(
+        [ClientQuotaRecord.EntityData("user", user)], "consumer_byte_rate", rate
+    )
+
+
+def test_changes_of_an_image() -> None:
+    before = folded(TopicRecord("gone", bytes(15) + b"\1"), quota(None, 1.0))
+    after = folded(TopicRecord("new", bytes(15) + b"\2"), quota(None, 2.0))
+    assert [change for change in image_changes(before, after) if "name" not in change.path] == [
+        ("topics/byName/gone/id", "AAAAAAAAAAAAAAAAAAAAAQ", None),
+        ("clientQuotas/user(<default>)/consumer_byte_rate", "1.0", "2.0"),
+        ("topics/byName/new/id", None, "AAAAAAAAAAAAAAAAAAAAAg"),
+    ]
+
+
+def test_a_default_differs_from_an_empty_name() -> None:
+    paths = [entry.path for entry in image_entries(folded(quota(None, 1.0), quota("", 2.0)))]
+    assert [path for path in paths if path.startswith("clientQuotas")] == [
+        "clientQuotas/user()/consumer_byte_rate",
+        "clientQuotas/user(<default>)/consumer_byte_rate",
+    ]
+
+
+def test_two_equal_replicas(golden_sets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", "diff", str(golden_sets / NODE), str(golden_sets / REPLICA)]) == 0
+    printed = capsys.readouterr().out
+    assert "the logs are equal" in printed
+    assert "the images are equal" in printed
+
+
+def test_a_replica_that_is_behind(
+    golden_sets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = tmp_path / "node"
+    shutil.copytree(golden_sets / NODE, node)
+    log = node / "__cluster_metadata-0"
+    (log / "00000000000000002165.log").unlink()
+    (log / "00000000000000002497-0000000010.checkpoint").unlink()
+    assert main(["log", "diff", "--json", str(golden_sets / NODE), str(node)]) == 1
+    logs, *changes = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert logs["logEndOffsets"][str(node)] == 2165
+    assert logs["differences"] == ["the shorter log lacks offsets 2165 to 2500"]
+    assert changes
+
+
+def test_damage_is_a_difference(
+    golden_sets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = tmp_path / "node"
+    shutil.copytree(golden_sets / NODE, node)
+    file = node / "__cluster_metadata-0" / "00000000000000001016.log"
+    data = bytearray(file.read_bytes())
+    data[5000] ^= 1
+    file.write_bytes(data)
+    assert main(["log", "diff", str(golden_sets / NODE), str(node)]) == 1
+    assert f"{file}: damaged at byte 4997" in capsys.readouterr().out
+
+
+def test_replicas_of_a_data_topic(
+    golden_sets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    partition = golden_sets / "static-3.9.1" / "data" / "clicks_raw-rdkafka-0"
+    assert main(["log", "diff", str(partition), str(partition)]) == 0
+    assert "the logs are equal" in capsys.readouterr().out
+    other = tmp_path / partition.name
+    shutil.copytree(partition, other)
+    segment = max(other.glob("*.log"), key=lambda path: path.stat().st_size)
+    data = bytearray(segment.read_bytes())
+    *_, last = read_batches(bytes(data))
+    # A later epoch, which no checksum covers.
+    data[last.position + 15] += 1
+    segment.write_bytes(data)
+    assert main(["log", "diff", str(partition), str(other)]) == 1
+    assert "their ends differ from here on" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["one"], ["one", "two", "three"], ["one", "--from", "x"]])
+def test_wrong_usage(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", "diff", *words]) == 2
+    assert capsys.readouterr().err
+
+
+def test_a_path_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", "diff", "/not/there", "--from", "1"]) == 1
+    assert capsys.readouterr().err == (
+        "kvorum log: cannot read /not/there: No such file or directory\n"
+    )
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_line_is_written_from_time_to_time_and_taken_away() -> None:
+    now = 100.0
+    terminal = Terminal()
+    shown = Progress(terminal, lambda: now)
+    one, other = Path("one"), Path("other")
+    shown.tell(one, 5 * MIB)
+    assert terminal.getvalue() == ""
+    now += FIRST_S
+    shown.tell(one, 7 * MIB)
+    assert terminal.getvalue().endswith("kvorum log: 7 MiB read, now one")
+    shown.tell(other, MIB)
+    assert terminal.getvalue().endswith("now one")
+    now += PAUSE_S
+    shown.tell(other, 2 * MIB)
+    assert terminal.getvalue().endswith("kvorum log: 9 MiB read, now other")
+    shown.end()
+    assert terminal.getvalue().endswith("other\r\033[K")
+
+
+def test_without_a_terminal_nothing_is_written() -> None:
+    console = io.StringIO()
+    with progress(console) as tell:
+        assert tell is no_report
+    assert console.getvalue() == ""
+    with progress(Terminal()) as tell:
+        assert tell is not no_report
+
+
+def test_readings_tell_how_far_they_are(golden_sets: Path) -> None:
+    node = golden_sets / METADATA_NODES[1]
+    told: list[tuple[Path, int]] = []
+
+    def tell(file: Path, position: int) -> None:
+        told.append((file, position))
+
+    def warn(text: str) -> None:
+        pytest.fail(text)
+
+    fold_until(node, Moment(1500), warn=warn, tell=tell)
+    assert told
+    count = len(told)
+    check_paths([node], tell=tell)
+    segments = {file.name for file, _ in told[count:] if file.suffix == ".log"}
+    assert segments == {file.name for file in node.glob("*/*.log")}

@@ -1,0 +1,273 @@
+"""A node's configuration, its authorizer and tokens: values, defaults, and clear refusals."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.node import properties
+
+from kvorum.metadata.config_definitions import BROKER_CONFIGS
+from kvorum.metadata.delegation_tokens import TokenSettings
+from kvorum.metadata.standard_authorizer import AuthorizerRules
+from kvorum.node.config import (
+    ConfigError,
+    Listener,
+    NodeConfig,
+    ProcessRole,
+    SecurityProtocol,
+    SecuritySettings,
+    load_properties,
+    parse_overrides,
+)
+from kvorum.node.config.known import KEYS_IN_USE, known_but_unused, unknown
+
+BOTH = properties.BOTH | {"log.dirs": "/data/a, /data/b"}
+PLAINTEXT = SecurityProtocol.PLAINTEXT
+AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+
+
+def test_a_combined_node_has_kafkas_defaults() -> None:
+    config = NodeConfig.from_properties(BOTH)
+    assert config.roles == {ProcessRole.BROKER, ProcessRole.CONTROLLER}
+    assert config.listeners.bound == (
+        Listener("PLAINTEXT", PLAINTEXT, None, 9092),
+        Listener("CONTROLLER", PLAINTEXT, None, 9093),
+    )
+    assert config.listeners.brokers == config.listeners.advertised_brokers
+    assert [str(each) for each in config.listeners.controllers] == ["CONTROLLER://:9093"]
+    assert config.log_directories == ("/data/a", "/data/b")
+    assert config.metadata_log.directory == "/data/a"
+    assert config.metadata_log.idle_interval_ms == 500
+    assert not config.quorum.is_static
+    assert config.broker.session_timeout_ms == 9000
+    assert config.topics.partitions_default == 1
+    assert config.network.request_bytes_max == 104857600
+    assert config.warnings == ()
+    assert (known_but_unused(BOTH), unknown(BOTH)) == ((), ())
+
+
+def test_what_was_written_stays_at_hand_as_text() -> None:
+    config = NodeConfig.from_properties(BOTH | {"num.partitions": " 3 "})
+    assert config.topics.partitions_default == 3
+    assert config.texts["num.partitions"] == " 3 "
+    assert config.texts["broker.id"] == "1"
+
+
+def test_keys_without_effect_are_named() -> None:
+    names = {*BOTH, "num.io.threads", "listener.name.plaintext.foo", "zookeeper.connect"}
+    assert known_but_unused(names) == ("listener.name.plaintext.foo", "num.io.threads")
+    assert unknown(names) == ("zookeeper.connect",)
+
+
+def test_heartbeats_slower_than_half_a_session_are_complained_about() -> None:
+    config = NodeConfig.from_properties(BOTH | {"broker.heartbeat.interval.ms": "5000"})
+    assert len(config.warnings) == 1
+    assert "5000" in config.warnings[0]
+
+
+def test_ports_may_be_left_to_the_system() -> None:
+    listeners = "PLAINTEXT://localhost:0,CONTROLLER://localhost:0"
+    config = NodeConfig.from_properties(BOTH | {"listeners": listeners})
+    assert [each.port for each in config.listeners.bound] == [0, 0]
+
+
+def test_listeners_that_need_tls_are_refused_with_advice_but_may_be_formatted() -> None:
+    properties = BOTH | {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"}
+    with pytest.raises(ConfigError, match="CONTROLLER://:9093 uses SSL, but kvorum serves PLAIN"):
+        NodeConfig.from_properties(properties)
+    config = NodeConfig.from_properties(properties, must_be_servable=False)
+    assert config.listeners.controllers[0].protocol is SecurityProtocol.SSL
+
+
+BROKER = properties.BOTH | {
+    "process.roles": "broker",
+    "listeners": "PLAINTEXT://:9092",
+    "log.dirs": "data",
+}
+
+
+def test_a_broker_does_not_connect_in_plain_text_where_sasl_is_asked_for() -> None:
+    properties = BROKER | {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+    }
+    with pytest.raises(ConfigError, match="listener CONTROLLER, which uses SASL_PLAINTEXT, but"):
+        NodeConfig.from_properties(properties)
+    assert NodeConfig.from_properties(properties, must_be_servable=False).node_id == 1
+
+
+@pytest.mark.parametrize("properties", [BROKER, BOTH], ids=["broker", "combined"])
+def test_every_key_of_sasl_and_tls_is_named_as_one_without_effect(
+    properties: dict[str, str],
+) -> None:
+    keys = {name for name in BROKER_CONFIGS if name.startswith(("sasl.", "ssl."))}
+    assert "sasl.mechanism.controller.protocol" in keys
+    values = {name: BROKER_CONFIGS[name].default for name in keys}
+    given = {name: value for name, value in values.items() if value is not None}
+    NodeConfig.from_properties(properties | given)
+    assert known_but_unused(properties | given) == tuple(sorted(given))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        pytest.param(
+            "listeners",
+            "PLAINTEXT:9092",
+            "Error creating broker listeners from '[PLAINTEXT:9092]': Unable to parse "
+            "PLAINTEXT:9092 to a broker endpoint",
+        ),
+        (
+            "node.id",
+            "one",
+            "Invalid value one for configuration broker.id: Not a number of type INT",
+        ),
+        pytest.param(
+            "process.roles",
+            "boss",
+            "Invalid value boss for configuration process.roles: String must be one of: broker, "
+            "controller",
+        ),
+        pytest.param(
+            "controller.quorum.voters",
+            "2@b:9093",
+            "If process.roles contains the 'controller' role, the node id 1 must be included in "
+            "the set of voters controller.quorum.voters=Set(2)",
+        ),
+        pytest.param(
+            "controller.listener.names",
+            "OTHER,CONTROLLER",
+            "controller.listener.names must only contain values appearing in the 'listeners' "
+            "configuration when running the KRaft controller role",
+        ),
+        pytest.param(
+            "advertised.listeners",
+            "PLAINTEXT://0.0.0.0:9092",
+            "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable "
+            "IP address.",
+        ),
+        pytest.param(
+            "controller.quorum.fetch.max.bytes",
+            "0",
+            "Invalid value 0 for configuration controller.quorum.fetch.max.bytes: Value must be "
+            "at least 1",
+        ),
+    ],
+)
+def test_a_bad_value_is_refused_in_one_line_of_kafkas(name: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        NodeConfig.from_properties(BOTH | {name: text})
+    assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize("name", ["process.roles", "node.id", "controller.listener.names"])
+def test_a_key_that_must_be_there_is_asked_for(name: str) -> None:
+    properties = {key: text for key, text in BOTH.items() if key != name}
+    with pytest.raises(ConfigError, match=f'configuration "{name}" which has no default value'):
+        NodeConfig.from_properties(properties)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(KEYS_IN_USE)), st.text(max_size=30), max_size=4))
+def test_any_texts_make_a_configuration_or_one_error(texts: dict[str, str]) -> None:
+    with suppress(ConfigError):
+        assert NodeConfig.from_properties(BOTH | texts).node_id >= 0
+
+
+def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("# a comment\nnode.id : 1\nlog.dirs=/a,\\\n   /b\nname\\ x=\\u00e9\n")
+    assert load_properties(file) == {"node.id": "1", "log.dirs": "/a,/b", "name x": "\u00e9"}
+
+
+def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Cannot read the configuration file .*: No such file"):
+        load_properties(tmp_path / "nothing")
+
+
+def test_a_malformed_file_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("a=\\u12")
+    with pytest.raises(ConfigError, match="Malformed configuration file"):
+        load_properties(file)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "any.properties"
+    file.write_bytes(data)
+    with suppress(ConfigError):
+        assert isinstance(load_properties(file), dict)
+
+
+def test_overrides_split_at_the_first_equals_sign() -> None:
+    assert parse_overrides(["a=b=c", "d="]) == {"a": "b=c", "d": ""}
+    with pytest.raises(ConfigError, match="Invalid override 'a': expected key=value"):
+        parse_overrides(["a"])
+
+
+def security(texts: dict[str, str]) -> SecuritySettings:
+    """Return what `texts` say, beside what every node needs."""
+    return NodeConfig.from_properties(properties.BOTH | texts).security
+
+
+def test_authorizer_and_secret_are_set_only_by_their_keys() -> None:
+    assert security({"super.users": "User:root"}) == SecuritySettings(None, TokenSettings())
+    assert security({"delegation.token.secret.key": ""}).tokens.secret_key is None
+
+
+@pytest.mark.parametrize(
+    ("text", "users"),
+    [
+        ("", frozenset[str]()),
+        ("User:a", {"User:a"}),
+        (" User:a ; Group:b;;User:c:d ", {"User:a", "Group:b", "User:c:d"}),
+        ("User:a,User:b", {"User:a,User:b"}),
+    ],
+)
+def test_super_users_stand_between_semicolons(text: str, users: set[str]) -> None:
+    rules = security(AUTHORIZER | {"super.users": text}).authorizer
+    assert rules == AuthorizerRules(frozenset(users))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_allowed"), [(" TRUE ", True), ("true", True), ("yes", False), ("", False)]
+)
+def test_what_holds_without_entries(text: str, *, is_allowed: bool) -> None:
+    rules = security(AUTHORIZER | {"allow.everyone.if.no.acl.found": text}).authorizer
+    assert rules == AuthorizerRules(allows_without_entries=is_allowed)
+
+
+def test_tokens_have_kafkas_keys() -> None:
+    texts = {
+        "delegation.token.secret.key": "s3cret",
+        "delegation.token.max.lifetime.ms": "3",
+        "delegation.token.expiry.time.ms": "2",
+        "delegation.token.expiry.check.interval.ms": "1",
+    }
+    assert security(texts).tokens == TokenSettings(b"s3cret", 3, 2, 1)
+    assert "s3cret" not in repr(security(texts))
+
+
+def test_a_user_without_a_type_is_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        security(AUTHORIZER | {"super.users": "User:a;root"})
+    assert str(caught.value) == (
+        "super.users: expected a string in format principalType:principalName but got root"
+    )
+
+
+def test_another_authorizer_is_refused_where_it_has_to_serve() -> None:
+    texts = {"authorizer.class.name": "com.example.Mine"}
+    with pytest.raises(ConfigError, match=r"authorizer\.class\.name is com\.example\.Mine, "):
+        security(texts)
+    config = NodeConfig.from_properties(properties.BOTH | texts, must_be_servable=False)
+    assert config.security.authorizer is None
+
+
+def test_the_keys_of_the_authorizer_are_known() -> None:
+    names = {*AUTHORIZER, "super.users", "allow.everyone.if.no.acl.found"}
+    assert (known_but_unused(names), unknown(names)) == ((), ())
