@@ -19,8 +19,7 @@ from benchmarks.controller_client import ControllerClient, NobodyAnswersError
 from benchmarks.quorum_processes import Program, QuorumProcesses, kafka, kvorum
 from benchmarks.report import Row, outage_rows
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.quorum.reassigning import alter
 
 from kvorum.wire.error_codes import ErrorCode

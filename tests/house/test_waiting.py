@@ -5,10 +5,10 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from tests.support.threads import Threads
 from tests.support.waiting import (
     PATIENCE_S,
     NeverCameAboutError,
+    Threads,
     wait_for,
     wait_for_async,
     wait_for_change,

@@ -15,8 +15,7 @@ from confluent_kafka import KafkaException
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.support import troubled_disks
 from tests.support.clients.driver import ClusterView, PartitionView
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import NO_VOTERS, Kind, Node
 from tests.support.ports import listens
 from tests.support.quorum.quorum import quorum_of

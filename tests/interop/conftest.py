@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import BothNodes, Kind, Node
 from tests.support.quorum.quorum import MakeQuorum, Quorum, quorum_of
 

@@ -23,12 +23,10 @@ from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
 from tests.interop.replicated_records import Flaws, Writer, flaws_of
 from tests.support.kafka.fetch_jars import JARS_ROOT, OLDEST_NODE, REFERENCE_RELEASE, find_java
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Kind
-from tests.support.threads import Threads
 from tests.support.troubled_disks import full_mark
-from tests.support.waiting import PATIENCE_S, wait_for
+from tests.support.waiting import PATIENCE_S, Threads, wait_for
 
 POLL_S: Final = 0.2
 BATCH_MAX: Final = 500

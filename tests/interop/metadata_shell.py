@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.golden_data import first_offset, metadata_directories, snapshots
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import ToolRunner
 from tests.support.waiting import asked_until
 
 from kvorum.cli.shell_tool.session import SOFTWARE

@@ -7,7 +7,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
 from typing import Final
 
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.java import ToolResult, ToolRunner
 
 from kvorum.cli import cluster, features, quorum
 

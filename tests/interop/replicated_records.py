@@ -11,8 +11,7 @@ from typing import Self
 
 from confluent_kafka import Producer
 from tests.interop.broker_cluster import BrokerCluster
-from tests.support.threads import Threads
-from tests.support.waiting import PATIENCE_S, wait_for
+from tests.support.waiting import PATIENCE_S, Threads, wait_for
 
 from kvorum.wire.records import read_batches
 

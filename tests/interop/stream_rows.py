@@ -12,8 +12,7 @@ from tests.support.quorum.quorum import Quorum
 from tests.support.raw_client import RawClient
 from tests.support.spark.small_logs import LOG_FOLDER
 from tests.support.spark.streaming_reads import MicroBatches
-from tests.support.threads import Threads
-from tests.support.waiting import wait_for, wait_for_change
+from tests.support.waiting import Threads, wait_for, wait_for_change
 
 from kvorum.metadata.record_frame import decode_record
 from kvorum.spark.metadata_source.columns import columns_named

@@ -15,10 +15,10 @@ from tests.interop.differential.comparing import is_array, is_object
 from tests.interop.differential.script import message_of
 from tests.interop.differential.security_scripts import ANYTHING
 from tests.interop.tool_steps import Both, results_of, without_own_names
-from tests.support.acls import WITH_AUTHORIZER, add_entries, entry
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import ToolRunner
 from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
+from tests.support.topics import WITH_AUTHORIZER, add_entries, entry
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.acl_codes import CLUSTER_NAME, AclOperation, AclResourceType

@@ -11,8 +11,7 @@ import pytest
 from immutables import Map
 from tests.interop.clients.confluent import make_topics
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch_request

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import TOOL_CLASSES, ToolResult, ToolRunner
+from tests.support.kafka.java import TOOL_CLASSES, Java, ToolResult, ToolRunner
 from tests.support.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.sample

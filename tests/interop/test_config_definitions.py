@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.java_judge import ConfigJudge
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import BothNodes, Node
 
 from kvorum.codegen.config_tables import modules

@@ -9,8 +9,7 @@ from typing import Any, Final
 import pytest
 from tests.interop.clients.confluent import make_topics
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Node
 from tests.support.waiting import PATIENCE_S
 

@@ -14,8 +14,7 @@ from tests.interop.clients.confluent_records import end_transaction, send, trans
 from tests.support.dump_log import decoder_of, dump, log_files
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import OLDEST_NODE, REFERENCE_RELEASE
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.inspection.decoding.files import file_objects, files_below

@@ -6,8 +6,7 @@ import pytest
 from tests.interop.metadata_shell import SHELL_LEVEL
 from tests.support.clients.driver import TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import STANDALONE, Node
 from tests.support.waiting import asked_until
 

@@ -15,8 +15,7 @@ from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.node import Node
-from tests.support.threads import Threads
-from tests.support.waiting import PATIENCE_S, wait_for
+from tests.support.waiting import PATIENCE_S, Threads, wait_for
 
 PARTITIONS: Final = 6
 COUNT: Final = 60

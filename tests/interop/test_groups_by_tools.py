@@ -12,11 +12,9 @@ import pytest
 from tests.interop.clients.confluent import make_topics
 from tests.interop.clients.confluent_records import send
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.java import Java, ToolResult, ToolRunner
 from tests.support.node import QUICK, BothNodes, Node
-from tests.support.threads import Threads
-from tests.support.waiting import PATIENCE_S, wait_for
+from tests.support.waiting import PATIENCE_S, Threads, wait_for
 
 COUNT: Final = 30
 LINES: Final = [f"value-{number}" for number in range(COUNT)]

@@ -1,6 +1,6 @@
 """The runner of Kafka's tools tells how they ended and what they printed, as a shell would."""
 
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import ToolRunner
 from tests.support.node import Node
 
 

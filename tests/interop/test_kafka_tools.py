@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 from tests.interop.tool_steps import Both, results_of, without_own_names
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import ToolRunner
 from tests.support.node import Node
 
 PLACES: Final = {

@@ -19,8 +19,7 @@ from tests.interop.kill_storm import (
 from tests.interop.replicated_records import Flaws, flaws_in
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import OLDEST_NODE
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 
 KILLS: Final = 5
 BLOWS_WITH_DISKS: Final = 6

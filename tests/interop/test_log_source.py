@@ -14,8 +14,7 @@ from tests.interop.clients.confluent_records import (
     transactional_producer,
 )
 from tests.support.clients.driver import TopicWish
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Node
 from tests.support.waiting import PATIENCE_S
 

@@ -23,7 +23,7 @@ from tests.interop.metadata_shell import (
 from tests.interop.random_log import RandomLog
 from tests.support.dump_log import dump
 from tests.support.golden_data import first_offset, snapshots
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import ToolRunner
 
 from kvorum.inspection.metadata_log.folding import FoldedLog, Moment, fold_until
 from kvorum.metadata.record_frame import decode_record

@@ -24,7 +24,7 @@ from tests.support.clients.metadata_readers import (
 )
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import ToolRunner
 from tests.support.metadata_consumer import fetch, fetch_request, list_offsets
 from tests.support.node import Node
 from tests.support.raw_client import RawClient

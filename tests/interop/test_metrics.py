@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.metrics_scrape import Page, scrape
 from tests.support.node import CLUSTER_ID, COMBINED_HEAP_MB, Node
 from tests.support.played_broker import (

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import ToolRunner
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce, values
 from tests.support.replica_log_dirs import (

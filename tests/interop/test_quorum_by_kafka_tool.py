@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 from tests.interop.quorum_tools import comparable, run_ours, run_real, without_progress
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.java import ToolResult, ToolRunner
 from tests.support.node import CLUSTER_ID, COMBINED, NO_VOTERS, STANDALONE, Key, Kind
 from tests.support.ports import listens
 from tests.support.quorum.quorum import NO_DIRECTORY, MakeQuorum, Quorum

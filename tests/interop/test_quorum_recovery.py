@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import ToolRunner
 from tests.support.node import NO_VOTERS, Kind
 from tests.support.node_process import run_kvorum
 from tests.support.quorum.quorum import Described, MakeQuorum, Quorum

@@ -19,8 +19,7 @@ from tests.interop.stream_rows import (
     stream_over,
     writing,
 )
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.java import Java, ToolResult, ToolRunner
 from tests.support.quorum.quorum import MakeQuorum, Quorum, registered_controllers
 from tests.support.spark.streaming_reads import start_patiently
 from tests.support.waiting import wait_for

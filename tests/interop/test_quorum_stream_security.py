@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.interop.stream_rows import stream_over
-from tests.support.acls import WITH_AUTHORIZER, add_entries, entry
 from tests.support.node import CLUSTER_ID, STANDALONE
 from tests.support.ports import listens
 from tests.support.quorum.quorum import MakeQuorum, Quorum
 from tests.support.raw_client import RawClient
+from tests.support.topics import WITH_AUTHORIZER, add_entries, entry
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.acl_codes import CLUSTER_NAME, AclOperation, AclResourceType, PermissionType

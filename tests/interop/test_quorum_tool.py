@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real, without_progress
 from tests.support.fake_node import SILENCE, Answer, FakeNode
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.java import Java, ToolResult, ToolRunner
 from tests.support.node import Node
-from tests.support.threads import Threads
+from tests.support.waiting import Threads
 
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.errors import class_of, is_retriable

@@ -10,9 +10,8 @@ from confluent_kafka import Consumer, Producer
 from tests.support.node import COMBINED
 from tests.support.ports import listens
 from tests.support.quorum.quorum import MakeQuorum, Quorum
-from tests.support.threads import Threads
 from tests.support.topics import create
-from tests.support.waiting import PATIENCE_S, wait_for
+from tests.support.waiting import PATIENCE_S, Threads, wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 

@@ -15,8 +15,7 @@ from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.raft_requests import OTHER, Quorum, requests_for, steps_of_giving_way
 from tests.interop.protocol.requests import Fields
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, wait_for

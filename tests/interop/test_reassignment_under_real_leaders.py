@@ -21,8 +21,7 @@ from tests.interop.mixed_quorum import (
     is_reached,
     whole_log,
 )
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.metrics_scrape import reassignment_figures
 from tests.support.node import Node
 from tests.support.node_process import run_kvorum

@@ -23,14 +23,13 @@ from tests.interop.metadata_shell import (
     tree_text,
     without_provenance,
 )
-from tests.support.acls import WITH_AUTHORIZER
 from tests.support.clients.driver import TopicWish
 from tests.support.golden_data import snapshots
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import QUICK, STANDALONE, Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, produce, values
+from tests.support.topics import WITH_AUTHORIZER
 from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.wire.records import read_batches

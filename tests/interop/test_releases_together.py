@@ -11,8 +11,7 @@ from confluent_kafka import KafkaException
 from tests.interop.clients.confluent import ConfluentDriver
 from tests.interop.traffic import Traffic, read_all
 from tests.support.fixtures import JarsOf
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import NO_VOTERS, STANDALONE, Node
 from tests.support.quorum.quorum import Described, Quorum, controllers
 from tests.support.waiting import wait_for

@@ -6,10 +6,8 @@ import pytest
 from tests.interop.clients.confluent_records import read_to_end, send
 from tests.support.clients.driver import PartitionView, TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
-from tests.support.node import Kind, Node
-from tests.support.separate_pair import make_pair
+from tests.support.kafka.java import Java, ToolRunner
+from tests.support.node import Kind, Node, make_pair
 
 
 def administrate(broker: Node) -> None:

@@ -16,8 +16,7 @@ from tests.interop.metadata_shell import (
     snapshot_of,
 )
 from tests.interop.random_log import RandomLog
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import shell_java
+from tests.support.kafka.java import Java, shell_java
 
 from kvorum.inspection.shell.commands import COMMANDS, Surroundings, read_step
 from kvorum.inspection.shell.completion import complete

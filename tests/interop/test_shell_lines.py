@@ -22,8 +22,7 @@ from tests.interop.metadata_shell import (
 from tests.support.clients.driver import TopicWish
 from tests.support.clients.kafka_python import KafkaPythonDriver
 from tests.support.golden_data import snapshots
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolResult, ToolRunner, shell_java
+from tests.support.kafka.java import Java, ToolResult, ToolRunner, shell_java
 from tests.support.node import STANDALONE, Node
 from tests.support.waiting import PATIENCE_S, asked_until
 

@@ -14,8 +14,7 @@ from tests.interop.clients.spark_programs import run_spark_program
 from tests.support.clients.driver import TopicWish
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Node
 from tests.support.source_tree import ROOT
 from tests.support.waiting import PATIENCE_S

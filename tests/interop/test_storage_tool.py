@@ -8,8 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.java import Java, ToolResult, ToolRunner
 from tests.support.node import Node
 
 from kvorum.cli.storage import main

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from tests.interop.metadata_shell import without_last_controls
 from tests.support.golden_data import metadata_directories
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Node
 
 from kvorum.storage.files import RealFileSystem

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from tests.support.kafka.tools import ToolResult, ToolRunner
+from tests.support.kafka.java import ToolResult, ToolRunner
 from tests.support.node import Node
 from tests.support.waiting import are_alike, asked_until
 

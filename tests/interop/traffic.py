@@ -7,8 +7,7 @@ from typing import Self
 
 from confluent_kafka import Consumer, Message, Producer
 from tests.interop.clients.confluent_records import POLL_TIMEOUT_S, read_to_end
-from tests.support.threads import Threads
-from tests.support.waiting import PATIENCE_S, wait_for
+from tests.support.waiting import PATIENCE_S, Threads, wait_for
 
 PAUSE_BETWEEN_RECORDS_S = 0.005
 Position = tuple[int, int]

@@ -9,8 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Self, cast
 
-from tests.support.fake_node import FakeNode
-from tests.support.frame_server import HOST
+from tests.support.fake_node import HOST, FakeNode
 from tests.support.waiting import wait_for_event
 
 from kvorum.metadata.address import Address

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
-from tests.support.acls import add_entries, entry
 from tests.support.raw_client import RawClient
-from tests.support.topics import create_request, create_topic
+from tests.support.topics import add_entries, create_request, create_topic, entry
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.acl_codes import (

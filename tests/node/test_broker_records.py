@@ -22,9 +22,8 @@ from tests.support.record_requests import (
     values,
 )
 from tests.support.replicated_topics import create_replicated
-from tests.support.threads import Threads
 from tests.support.topics import delete_topic
-from tests.support.waiting import wait_for
+from tests.support.waiting import Threads, wait_for
 
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.storage.log.local_log import LocalLog

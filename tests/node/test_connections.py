@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.clocks import StandingClock
 from tests.support.raw_client import RawClient
-from tests.support.waiting import PATIENCE_S, wait_for, wait_for_async
+from tests.support.waiting import PATIENCE_S, StandingClock, wait_for, wait_for_async
 
 from kvorum.node.errors import NodeStartError
 from kvorum.node.open_file_limit import connection_count_max, raise_descriptor_limit

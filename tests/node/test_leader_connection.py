@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from immutables import Map
-from tests.support.fake_node import SILENCE, FakeNode
-from tests.support.frame_server import HOST
+from tests.support.fake_node import HOST, SILENCE, FakeNode
 from tests.support.waiting import wait_for_async
 
 from kvorum.broker.add_partitions_to_txn import (

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-from tests.support.acls import add_entries, entry
 from tests.support.metadata_consumer import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -24,7 +23,7 @@ from tests.support.metadata_consumer import (
     segment_files,
 )
 from tests.support.raw_client import RawClient
-from tests.support.topics import create_topic
+from tests.support.topics import add_entries, create_topic, entry
 
 from kvorum.metadata.acl_codes import CLUSTER_NAME, AclOperation, AclResourceType
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC

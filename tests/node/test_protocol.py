@@ -9,8 +9,7 @@ from typing import TypeVar
 
 import pytest
 from tests.node.embedded_cluster import FRAME_BYTES_MAX
-from tests.support.garbage import CUT_OFF
-from tests.support.raw_client import RawClient
+from tests.support.raw_client import CUT_OFF, RawClient
 from tests.support.topics import create_request
 from tests.support.waiting import wait_for
 

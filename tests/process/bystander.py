@@ -7,8 +7,7 @@ from typing import Final, Self
 from tests.support.fixtures import Report
 from tests.support.raw_client import RawClient
 from tests.support.resources import Memory, processor_seconds
-from tests.support.threads import Threads
-from tests.support.waiting import wait_for
+from tests.support.waiting import Threads, wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

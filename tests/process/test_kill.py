@@ -13,12 +13,11 @@ from typing import Final
 
 import pytest
 from tests.support.fixtures import Report
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import ToolRunner
 from tests.support.node import QUICK, Node
 from tests.support.raw_client import RawClient
-from tests.support.threads import Threads
 from tests.support.topics import TopicFacts, create, create_request, read_topics
-from tests.support.waiting import wait_for_change
+from tests.support.waiting import Threads, wait_for_change
 
 from kvorum.cli import main
 from kvorum.wire.error_codes import ErrorCode

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 from tests.support.metrics_scrape import Page, Probe, probe, scrape
-from tests.support.node import Node
+from tests.support.node import Node, Pair, make_pair
 from tests.support.node_process import RUNS, NodeProcess
 from tests.support.played_broker import BROKER_ID, register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.raw_client import RawClient
-from tests.support.separate_pair import Pair, make_pair
 from tests.support.topics import create, create_request
 
 from kvorum.wire.messages.create_topics import CreateTopicsResponse

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.support.node import OTHER_CLUSTER_ID, QUICK
+from tests.support.node import OTHER_CLUSTER_ID, QUICK, Pair, make_pair
 from tests.support.node_process import RUNS
-from tests.support.separate_pair import Pair, make_pair
 from tests.support.topics import create, wait_for_topics, wait_until_served
 
 from kvorum.wire.error_codes import ErrorCode

@@ -11,8 +11,7 @@ from typing import Final
 
 import pytest
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, NotToBeHadError, find_java
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Node
 
 JarsOf = Callable[[str], Path]

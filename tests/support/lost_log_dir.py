@@ -10,9 +10,8 @@ from pathlib import Path
 from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, fetch, fetch_request, produce, values
-from tests.support.threads import Threads
 from tests.support.topics import create
-from tests.support.waiting import wait_for
+from tests.support.waiting import Threads, wait_for
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse

@@ -1,4 +1,4 @@
-"""One node in a process of its own, ours or real Kafka's: its files, addresses and settings."""
+"""One node in a process of its own, or a controller and a broker in one each, of either kind."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal, Protocol, Self
+from typing import Final, Literal, NamedTuple, Protocol, Self
 
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node_process import (
     KAFKA_RUNS,
     NodeProcess,
@@ -251,3 +250,30 @@ class BothNodes(Protocol):
     def __call__(
         self, settings: Mapping[str, str] = MappingProxyType({})
     ) -> AbstractContextManager[tuple[Node, Node]]: ...
+
+
+class Pair(NamedTuple):
+    """Two formatted nodes, not running: 1 is the controller, 2 the broker."""
+
+    controller: Node
+    broker: Node
+
+
+def make_pair(
+    folder: Path,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    *,
+    java: Java | None = None,
+    kinds: tuple[Kind, Kind] = ("kvorum", "kvorum"),
+    broker_cluster_id: str = CLUSTER_ID,
+) -> Pair:
+    """Format the two; `kinds` are the controller's and the broker's."""
+    below, above = (java if kind == "kafka" else None for kind in kinds)
+    controller = Node(
+        folder / "controller", {"process.roles": "controller", **settings}, java=below
+    )
+    quorum = {"controller.quorum.bootstrap.servers": controller.controller}
+    broker = Node(
+        folder / "broker", {"process.roles": "broker", **quorum, **settings}, node_id=2, java=above
+    )
+    return Pair(controller.format(), broker.format(NO_VOTERS, cluster_id=broker_cluster_id))

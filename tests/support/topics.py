@@ -1,20 +1,28 @@
-"""The topics of a cluster: created, read and waited for, over a connection of one's own."""
+"""The topics of a cluster and its access control entries, over a connection of one's own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import produce
 from tests.support.waiting import wait_for
 
+from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 CREATE_TIMEOUT_MS = 10_000
+WITH_AUTHORIZER: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""Settings of a node on which everybody may do what no entry is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +154,30 @@ def topic_id(client: RawClient, name: str) -> bytes:
     request = MetadataRequest([MetadataRequestTopic(name=name)])
     (described,) = client.ask(request, MetadataResponse, 12).topics
     return described.topic_id
+
+
+def entry(
+    resource_type: AclResourceType,
+    name: str,
+    operation: AclOperation,
+    *,
+    principal: str = "User:ANONYMOUS",
+    host: str = "*",
+    permission: PermissionType = PermissionType.ALLOW,
+) -> CreateAclsRequest.AclCreation:
+    """Return an entry about one resource."""
+    return CreateAclsRequest.AclCreation(
+        resource_type=resource_type,
+        resource_name=name,
+        resource_pattern_type=PatternType.LITERAL,
+        principal=principal,
+        host=host,
+        operation=operation,
+        permission_type=permission,
+    )
+
+
+def add_entries(client: RawClient, *entries: CreateAclsRequest.AclCreation) -> None:
+    """Create entries; none of them may be refused."""
+    response = client.ask(CreateAclsRequest(creations=list(entries)), CreateAclsResponse, 3)
+    assert [result.error_code for result in response.results] == [0] * len(entries)

@@ -2,7 +2,8 @@
 
 A test that waits names the state and hands in what it asks. When patience is at its end, the error
 says what was found instead: the last answer or error, and what `otherwise` adds (log lines, say).
-A machine that is busier than most takes KVORUM_TEST_PATIENCE=3, which triples every wait.
+A machine that is busier than most takes KVORUM_TEST_PATIENCE=3, which triples every wait. Threads
+that a test starts are waited for as well, and a clock stands where a test puts it.
 """
 
 import asyncio
@@ -14,11 +15,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, TypeGuard, TypeVar, cast
 
+from kvorum.node.clock import Clock
+
 PATIENCE_S: Final = 60.0 * float(os.environ.get("KVORUM_TEST_PATIENCE", "1"))
 """The patience for a state: far longer than it ever takes where nothing is wrong."""
 POLL_INTERVAL_S: Final = 0.02
 """The pause before a state that is not reported is asked for again."""
-
 Errors = tuple[type[BaseException], ...]
 _Found = TypeVar("_Found")
 
@@ -164,3 +166,40 @@ async def let_others_run() -> None:
     """
     for _ in range(TURNS):
         await asyncio.sleep(0)
+
+
+class Threads:
+    """Threads of a test, none of which keeps the run from its end."""
+
+    def __init__(self) -> None:
+        self.patience_s = PATIENCE_S
+        self._threads: list[threading.Thread] = []
+
+    def start(self, work: Callable[..., object], *arguments: object) -> None:
+        """Do something in a thread of its own; an error in it is pytest's to report."""
+        thread = threading.Thread(target=work, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    @property
+    def are_alive(self) -> bool:
+        """Whether one has not ended."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    def join(self) -> None:
+        """Wait until all have ended."""
+        for thread in self._threads:
+            thread.join(self.patience_s)
+            assert not thread.is_alive(), f"a thread does not end: {thread.name}"
+
+
+class StandingClock(Clock):
+    """A clock that stands where it is put."""
+
+    now_ms = 0.0
+
+    def monotonic_ms(self) -> float:
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        return int(self.now_ms)

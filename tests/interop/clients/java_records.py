@@ -3,8 +3,7 @@
 import subprocess
 
 from tests.support.kafka.java import Java
-from tests.support.threads import Threads
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, Threads
 
 
 class JavaClients:

@@ -21,8 +21,7 @@ from tests.interop.differential.script import TIMEOUT_MS, Fields, Script, Step, 
 from tests.interop.differential.sides import Side
 from tests.interop.differential.view import ClusterView
 from tests.support.dump_log import read_dump
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import TOOL_CLASSES
+from tests.support.kafka.java import TOOL_CLASSES, Java
 
 
 def dumped(java: Java, log: Path, text: Path) -> list[LogRecord]:

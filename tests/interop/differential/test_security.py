@@ -17,8 +17,8 @@ from tests.interop.differential.script import AnyStep, Body, Step
 from tests.interop.differential.security_scripts import ANYTHING, SUPER_USER, security_script
 from tests.interop.differential.sides import Side
 from tests.interop.differential.view import TOKEN_KEY
-from tests.support.acls import WITH_AUTHORIZER
 from tests.support.kafka.java import Java
+from tests.support.topics import WITH_AUTHORIZER
 
 from kvorum.metadata.acl_codes import (
     CLUSTER_NAME,

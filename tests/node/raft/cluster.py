@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from tests.support.frame_server import QUORUM_KEYS, FrameServer, all_versions
+from tests.support.fake_node import QUORUM_KEYS, FrameServer, all_versions
 from tests.support.waiting import PATIENCE_S, wait_for_event
 
 from kvorum.metadata.address import Address

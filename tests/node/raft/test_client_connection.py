@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.support.frame_server import HOST, AnswerFrame, FrameServer
+from tests.support.fake_node import HOST, AnswerFrame, FrameServer
 
 from kvorum.node.outbound.client_connection import (
     ClientConnection,

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.node.raft.cluster import QUICK, Lab, QuorumServer, Replica, first_to_lead
 from tests.node.raft.reconfiguring import has_value
-from tests.support.clocks import StandingClock
-from tests.support.waiting import PATIENCE_S
+from tests.support.waiting import PATIENCE_S, StandingClock
 
 from kvorum.metadata.address import Address
 from kvorum.node.clock import Clock, SystemClock

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 from tests.node.raft.cluster import static_settings
-from tests.support.clocks import StandingClock
+from tests.support.waiting import StandingClock
 
 from kvorum.metadata.address import Address
 from kvorum.node.clock import Clock, SystemClock

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
-from tests.support.frame_server import all_versions
-from tests.support.threads import Threads
-from tests.support.waiting import wait_for_change
+from tests.support.fake_node import all_versions
+from tests.support.waiting import Threads, wait_for_change
 
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import request_class

@@ -15,8 +15,8 @@ from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.quorum.quorum import describe
 from tests.support.quorum.reassigning import wait_until_reached, want
-from tests.support.threads import Threads
 from tests.support.topics import create, read_topics
+from tests.support.waiting import Threads
 
 from kvorum.wire.error_codes import ErrorCode
 

@@ -11,12 +11,11 @@ from typing import Any, Final
 import pytest
 from tests.process.quorum.peer_requests import Setting, now_in
 from tests.process.quorum.unharmed_quorum import assert_no_bugs, assert_unharmed, commit_topic
-from tests.support.frame_server import QUORUM_KEYS
-from tests.support.garbage import CUT_OFF
+from tests.support.fake_node import QUORUM_KEYS
 from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.random_messages import random_message
-from tests.support.raw_client import RawClient, sized_frame
+from tests.support.raw_client import CUT_OFF, RawClient, sized_frame
 
 from kvorum.wire.apis import request_class, response_class
 from kvorum.wire.error_codes import ErrorCode

@@ -11,7 +11,7 @@ from tests.process.quorum.logs import committed_bytes
 from tests.process.quorum.peer_requests import TOPIC, TOPIC_ID, Setting, now_in
 from tests.process.quorum.unharmed_quorum import assert_unharmed
 from tests.process.spoilt_requests import Spoilt, name_of, spoil
-from tests.support.frame_server import all_versions
+from tests.support.fake_node import all_versions
 from tests.support.node import Node
 from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum

@@ -19,9 +19,8 @@ from tests.support.metadata_consumer import LATEST, offset_for
 from tests.support.node import NO_VOTERS, Node
 from tests.support.quorum.proxied_quorum import TIMES, ProxiedQuorum
 from tests.support.raw_client import RawClient
-from tests.support.threads import Threads
 from tests.support.topics import create
-from tests.support.waiting import wait_for
+from tests.support.waiting import Threads, wait_for
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

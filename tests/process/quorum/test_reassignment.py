@@ -8,7 +8,7 @@ import pytest
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
 from tests.process.quorum.unharmed_quorum import assert_no_bugs
 from tests.support.fixtures import Report
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import ToolRunner
 from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.quorum.quorum import registered_controllers

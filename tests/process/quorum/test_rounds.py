@@ -12,7 +12,7 @@ import pytest
 from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
 from tests.process.quorum.unharmed_quorum import wait_until_it_is_a_voter
 from tests.support.fixtures import Report
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import ToolRunner
 from tests.support.node import Node
 from tests.support.node_process import RUNS
 from tests.support.played_broker import register_broker

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
-from tests.support.spark.log_records import written_records
+from tests.support.spark.small_logs import written_records
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory

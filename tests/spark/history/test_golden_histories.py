@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 from tests.support.golden_data import METADATA_NODES
-from tests.support.spark.log_records import (
+from tests.support.spark.small_logs import (
     begun_history,
     directory_records,
     file_records,

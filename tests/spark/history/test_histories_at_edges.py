@@ -1,7 +1,7 @@
 """Rows of what happens more than once, or together with something else."""
 
 from tests.spark.history.random_logs import rows_of
-from tests.support.spark.log_records import written_records
+from tests.support.spark.small_logs import written_records
 
 from kvorum.spark.history import MetadataHistory
 from kvorum.spark.history.tables import (

@@ -13,7 +13,7 @@ from tests.support.controller_under_test import (
     propose_isr,
     reassign,
 )
-from tests.support.spark.log_records import written_records
+from tests.support.spark.small_logs import written_records
 
 from kvorum.controller.api import at_once
 from kvorum.controller.periodic_tasks import (

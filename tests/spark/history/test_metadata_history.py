@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.spark.history.random_logs import log_of, random_log, rows_of
 from tests.support.golden_data import METADATA_NODES
-from tests.support.spark.log_records import (
+from tests.support.spark.small_logs import (
     directory_records,
     file_records,
     snapshot_files,

@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.spark.history.random_logs import random_log
 from tests.support.golden_data import METADATA_NODES
-from tests.support.spark.log_records import begun_history, directory_records, written_records
+from tests.support.spark.small_logs import begun_history, directory_records, written_records
 
 from kvorum.spark.errors import SavedHistoryError
 from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory, StateRow

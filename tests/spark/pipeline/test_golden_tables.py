@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.spark.pipeline.runs import rows_of, run_here
 from tests.support.golden_data import METADATA_NODES
-from tests.support.spark.log_records import begun_history, directory_records
+from tests.support.spark.small_logs import begun_history, directory_records
 
 from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
 from kvorum.spark.history.arrow_schemas import record_batch

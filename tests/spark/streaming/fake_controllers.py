@@ -5,7 +5,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import Self
 
-from tests.support.threads import Threads
+from tests.support.waiting import Threads
 
 from kvorum.metadata.address import Address
 from kvorum.wire.apis import request_class

@@ -1,12 +1,18 @@
-"""Java for the tests: where it is, and Java sources compiled against Kafka's jars."""
+"""Java for the tests: sources compiled against Kafka's jars, and Kafka's own command-line tools."""
 
+import base64
 import hashlib
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Self
+
+from tests.support.kafka.fetch_jars import SHELL_RELEASE
+from tests.support.waiting import PATIENCE_S
 
 # Started often and living briefly: the simplest collector and the first compiler start quickest.
 FAST_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -14,6 +20,28 @@ LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 JAVA_SOURCES = Path(__file__).parents[1] / "java"
 """Programs in Java that ask Kafka's own classes."""
 OLDER_LOG_SETTINGS = Path(__file__).with_name("log4j.properties")
+SHELL: Final = "kafka-metadata-shell"
+# The class behind each script of Kafka's distribution.
+TOOL_CLASSES: Final = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "org.apache.kafka.tools.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"),
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-features": "org.apache.kafka.tools.FeatureCommand",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-metadata-quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    SHELL: "org.apache.kafka.shell.MetadataShell",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +124,108 @@ class Java:
             if not target.is_dir():
                 classes.rename(target)
         return target
+
+
+def shell_java(java: Java) -> Java:
+    """Return a Java runtime with the jars of the latest release that has the metadata shell."""
+    return Java(java.executable, java.jars.parent / SHELL_RELEASE)
+
+
+class ToolDidNotAnswerError(Exception):
+    """A tool hung or its virtual machine ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The end of a tool, and its output."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+class ToolRunner:
+    """Runs tools in one Java process that starts with the first of them; use as a context.
+
+    The metadata shell runs in another one, with the jars of the latest release that has it.
+    """
+
+    def __init__(self, java: Java) -> None:
+        self._java = java
+        self._process: subprocess.Popen[str] | None = None
+        self._shell: ToolRunner | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self, tool: str, *arguments: str, stdin: str = "") -> ToolResult:
+        """Run a tool, named by its script or its class, to its end."""
+        if tool == SHELL and self._java.jars.name != SHELL_RELEASE:
+            if self._shell is None:
+                self._shell = ToolRunner(shell_java(self._java))
+            return self._shell.run(tool, *arguments, stdin=stdin)
+        process = self._started()
+        parts = [TOOL_CLASSES.get(tool, tool), stdin, *arguments]
+        line = " ".join(base64.b64encode(part.encode()).decode() for part in parts)
+        assert process.stdin is not None
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        code, out, err = self._answer(process, tool).split(" ")
+        return ToolResult(int(code), _decoded(out), _decoded(err))
+
+    def printed(self, tool: str, *arguments: str, stdin: str = "") -> str:
+        """Run a tool that has to succeed; return what it prints to standard output."""
+        done = self.run(tool, *arguments, stdin=stdin)
+        assert done.exit_code == 0, (tool, arguments, done)
+        return done.stdout
+
+    def dumped(self, file: Path, *options: str) -> str:
+        """Return what kafka-dump-log, which may complain of nothing, prints about a file."""
+        done = self.run("kafka-dump-log", *options, "--files", str(file))
+        assert (done.exit_code, done.stderr) == (0, ""), (file, done)
+        return done.stdout
+
+    def close(self) -> None:
+        """End the Java processes that were started."""
+        if self._shell is not None:
+            self._shell.close()
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.communicate()
+
+    def _started(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                self._java.program("ToolServer", log_level="WARN"),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        return self._process
+
+    def _answer(self, process: subprocess.Popen[str], tool: str) -> str:
+        assert process.stdout is not None
+        line = _within(PATIENCE_S, process.stdout.readline, otherwise=process.kill)
+        if not line:
+            self.close()
+            raise ToolDidNotAnswerError(f"{tool} gave no answer within {PATIENCE_S} s")
+        return line.rstrip("\n")
+
+
+def _within(limit_s: float, wait: Callable[[], str], *, otherwise: Callable[[], None]) -> str:
+    """Wait for a line; when the time is up do something that makes the wait end."""
+    alarm = threading.Timer(limit_s, otherwise)
+    alarm.start()
+    try:
+        return wait()
+    finally:
+        alarm.cancel()
+
+
+def _decoded(part: str) -> str:
+    return base64.b64decode(part).decode()

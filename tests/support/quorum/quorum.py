@@ -8,8 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Self, TypeAlias, TypeVar
 
-from tests.support.kafka.java import Java
-from tests.support.kafka.tools import ToolRunner
+from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import NO_VOTERS, Key, Kind, Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for

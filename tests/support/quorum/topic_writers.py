@@ -6,9 +6,8 @@ from random import Random
 from typing import Self
 
 from tests.support.raw_client import RawClient
-from tests.support.threads import Threads
 from tests.support.topics import create_request
-from tests.support.waiting import wait_for_change
+from tests.support.waiting import Threads, wait_for_change
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsResponse

@@ -1,15 +1,18 @@
-"""Small metadata logs on disk, made from a seed, and what is in them."""
+"""Small metadata logs: on disk, made from a seed, and as the fold reads them or golden ones."""
 
 import struct
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from kvorum.metadata.record_frame import encode_record
+from kvorum.metadata.record_frame import decode_record, encode_record
+from kvorum.metadata.record_types import RecordAndVersion
 from kvorum.spark.files.damage import Damage
 from kvorum.spark.files.find import METADATA_SEARCH, find_files
 from kvorum.spark.files.range_reader import read_range
 from kvorum.spark.files.ranges import plan_ranges
+from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.fence_broker_record import FenceBrokerRecord
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
@@ -25,6 +28,7 @@ from kvorum.wire.records import (
     RecordBatch,
     build_control_batch,
     build_data_batch,
+    decode_control_record,
     read_batches,
 )
 
@@ -162,3 +166,53 @@ def _write_snapshot(log: SmallLog, random: Random, *, end: int, epoch: int) -> N
     kind = ControlRecordType.SNAPSHOT_FOOTER
     parts.append(control(kind, SnapshotFooterRecord(), offset=offset, epoch=epoch))
     _write(log, f"{end:020}-{epoch:010}.checkpoint", b"".join(parts))
+
+
+def file_records(file: Path) -> Iterator[LogRecord]:
+    """Yield the records of a segment or a snapshot, control records too."""
+    for batch in read_batches(file.read_bytes()):
+        for record in batch.records():
+            if batch.is_control:
+                _, message, version = decode_control_record(record)
+            else:
+                assert record.value is not None
+                message, version = decode_record(record.value)
+            yield LogRecord(
+                record.offset, batch.partition_leader_epoch, record.timestamp, message, version
+            )
+
+
+def directory_records(directory: Path) -> list[LogRecord]:
+    """Return the records of all segments of a metadata log, in their order."""
+    return [
+        record for segment in sorted(directory.glob("*.log")) for record in file_records(segment)
+    ]
+
+
+def snapshot_files(directory: Path) -> list[tuple[int, int, Path]]:
+    """Return end offset, epoch and file of each snapshot in a metadata log, by offset."""
+    names = [(file.stem.split("-"), file) for file in directory.glob("*-*.checkpoint")]
+    return sorted((int(offset), int(epoch), file) for (offset, epoch), file in names)
+
+
+def begun_history(directory: Path, first_offset: int) -> MetadataHistory:
+    """Return the history that a log with this first offset goes on with: of a snapshot, or new."""
+    if first_offset == 0:
+        return MetadataHistory()
+    end, epoch, file = next(each for each in snapshot_files(directory) if each[0] >= first_offset)
+    return MetadataHistory.from_snapshot(file_records(file), end_offset=end, epoch=epoch)
+
+
+def written_records(records: Iterable[RecordAndVersion]) -> list[LogRecord]:
+    """Return what a controller wrote as a log that begins with the leader's own record.
+
+    A record a second, so that times are as different as offsets.
+    """
+    begin = LogRecord(0, 1, 0, LeaderChangeMessage(leader_id=1), 0)
+    return [
+        begin,
+        *(
+            LogRecord(offset, 1, offset * 1000, message, version)
+            for offset, (message, version) in enumerate(records, start=1)
+        ),
+    ]

@@ -16,7 +16,7 @@ from tests.support.controller_under_test import (
     propose_isr,
     reassign,
 )
-from tests.support.spark.log_records import written_records
+from tests.support.spark.small_logs import written_records
 
 from kvorum.inspection.metadata_log.folding import ENDLESS
 from kvorum.inspection.metadata_log.records import HistorySource

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 
 import pytest
-from tests.support.clocks import StandingClock
+from tests.support.waiting import StandingClock
 from tests.unit.node.committed_batches import batch
 
 from kvorum.metadata.image import MetadataImage

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
-from tests.support.clocks import StandingClock
+from tests.support.waiting import StandingClock
 
 from kvorum.node.metrics.sensors import (
     LATEST_COUNT,

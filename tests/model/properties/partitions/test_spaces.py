@@ -2,7 +2,7 @@
 
 A state is everything the controller's decisions about the partition hang on, up to the names of
 brokers and epochs. From each one, every action of `actions.py` is taken by the controller's own
-functions, and `invariants.py` looks at every record and at every step.
+functions, and `explore.py` looks at every record and at every step.
 
 Some spaces are too large for every run: those are cut off, and seen whole with
 ``KVORUM_PARTITION_SPACES=all``.
