@@ -35,7 +35,7 @@ _RAFT = (
 )
 _NODE_RAFT = tuple(
     f"tests/node/raft/test_{name}.py"
-    for name in ("driver", "lone_voter", "observer", "dynamic_voter", "requests", "changing_voters")
+    for name in ("driver", "lone_voter", "quorum", "requests", "changing_voters")
 )
 _COORDINATED = ("tests/unit/node/test_group_coordinator.py",)
 _CLEANING = ("tests/unit/storage/cleaner", "tests/unit/storage/log/test_compacted_log.py")
@@ -51,7 +51,6 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("metadata", ("tests/model/simulation/test_target_voters.py", "tests/unit/metadata")),
     ("raft", _RAFT),
     ("wire", (*_RAFT, "tests/unit/storage")),
-    ("node.raft.translation", ("tests/node/raft/test_requests.py", *_NODE_RAFT)),
     ("node.raft", _NODE_RAFT),
     ("storage.cleaner", _CLEANING),
     ("storage.log.interrupted_swap", _CLEANING),
