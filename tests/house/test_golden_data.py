@@ -104,8 +104,7 @@ def test_java_reads_the_trust_store_that_is_made_for_it(tmp_path: Path) -> None:
     keytool = java.resolve().with_name("keytool")
     if not os.access(keytool, os.X_OK):
         pytest.skip("this Java comes without keytool")
-    properties = fetch_jars.trust_properties(tmp_path)
-    if not properties:
+    if not fetch_jars.trust_properties(tmp_path):
         pytest.skip("this Python trusts no certificate authority")
     listed = subprocess.run(
         [keytool, "-list", "-keystore", tmp_path / "trust.jks", "-storepass", "changeit"],

@@ -156,8 +156,7 @@ def report_of(section: Section) -> tuple[int, str]:
         "\n".join(section.blocks), {}, section.title, str(WIRE_PAGE), 0
     )
     printed: list[str] = []
-    runner = doctest.DocTestRunner(verbose=False)
-    runner.run(test, out=printed.append)
+    doctest.DocTestRunner(verbose=False).run(test, out=printed.append)
     return len(test.examples), "".join(printed)
 
 

@@ -68,8 +68,7 @@ def comments(text: str) -> Iterator[tuple[int, str]]:
         if token.type != tokenize.COMMENT:
             continue
         line, words = token.start[0], token.string.lstrip("# ")
-        is_whole_line = token.line.lstrip().startswith("#")
-        if is_whole_line and blocks and blocks[-1][1] == line - 1:
+        if token.line.lstrip().startswith("#") and blocks and blocks[-1][1] == line - 1:
             start, _, before = blocks.pop()
             blocks.append((start, line, f"{before} {words}"))
         else:

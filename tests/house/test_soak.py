@@ -142,8 +142,7 @@ def test_the_figures_are_what_a_command_sums_up(
 ) -> None:
     pattern = PARTS[part](1)[number].figures
     lines = output.splitlines(keepends=True)
-    found = [figure for line in lines for figure in figures_in(line, pattern)]
-    assert found == figures
+    assert [figure for line in lines for figure in figures_in(line, pattern)] == figures
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -208,10 +208,9 @@ def test_deleting_does_not_tell_which_topics_there_are(client: RawClient) -> Non
     states = [DeleteTopicsRequest.DeleteTopicState(name) for name in named]
     states += [DeleteTopicsRequest.DeleteTopicState(None, ids[one]) for one in ("hidden", "shown")]
     request = DeleteTopicsRequest(topics=states, timeout_ms=9_999)
-    response = as_user(client, ALICE, request, DeleteTopicsResponse, 6)
     found = {
         (topic.name, topic.topic_id if any(topic.topic_id) else None): topic.error_code
-        for topic in response.responses
+        for topic in as_user(client, ALICE, request, DeleteTopicsResponse, 6).responses
     }
     assert found == {
         ("hidden", None): 29,

@@ -140,8 +140,7 @@ def test_another_brokers_partition_is_not_served(
 ) -> None:
     del broker
     with RawClient(cluster.bootstrap_servers.split(",")[1]) as other:
-        refused = produce(other, topic, batch(b"value"))
-        assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert produce(other, topic, batch(b"value")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert fetch(other, topic, 0).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

@@ -251,8 +251,7 @@ def test_another_leads_when_the_leader_is_killed_and_nothing_is_lost(cluster: Cl
 def test_a_leader_that_is_parted_from_the_others_gives_up_and_follows(cluster: Cluster) -> None:
     leader_id = cluster.leader_id
     assert leader_id is not None
-    others = {1, 2, 3} - {leader_id}
-    cluster.partition({leader_id}, others)
+    cluster.partition({leader_id}, {1, 2, 3} - {leader_id})
     successor_id = cluster.wait_for_leader(other_than=leader_id)
     assert create(cluster.bootstrap_servers, "meanwhile") == [ErrorCode.NONE]
     wait_for(lambda: not cluster.node(leader_id).is_active_controller, "the leader gives up")

@@ -26,8 +26,7 @@ async def ask_api_versions(address: str) -> ApiVersionsResponse:
         request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
         frame = encode_request_frame(request, version=VERSION, correlation_id=7, client_id="test")
         writer.write(with_size(frame))
-        size = int.from_bytes(await reader.readexactly(4))
-        answer = await reader.readexactly(size)
+        answer = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
     finally:
         writer.close()
         await writer.wait_closed()
@@ -55,8 +54,7 @@ async def test_a_running_node_tells_the_same_on_both_listeners() -> None:
         }
     for kind, answer in answers.items():
         assert answer.error_code == 0
-        told = [(each.api_key, each.min_version, each.max_version) for each in answer.api_keys]
-        assert told == [
+        assert [(each.api_key, each.min_version, each.max_version) for each in answer.api_keys] == [
             (entry["key"], entry["min_version"], entry["max_version"])
             for entry in stated()["listeners"][kind]["served"]
         ]

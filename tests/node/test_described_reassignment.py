@@ -36,8 +36,7 @@ def want(address: str, value: str | None) -> None:
 
 def test_controller_and_broker_describe_a_reassignment_while_it_lasts() -> None:
     (metrics_port,) = free_ports(1)
-    overrides = {"kvorum.metrics.listener": f"127.0.0.1:{metrics_port}"}
-    with Cluster(overrides=overrides) as cluster:
+    with Cluster(overrides={"kvorum.metrics.listener": f"127.0.0.1:{metrics_port}"}) as cluster:
         listeners = (cluster.controller_servers, cluster.bootstrap_servers)
         before = [describe(address) for address in listeners]
         assert [one.unknown_tagged_fields or None for one in before] == [None, None]

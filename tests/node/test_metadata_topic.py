@@ -170,8 +170,7 @@ def test_each_timestamp_leads_to_the_first_record_that_is_as_late(reading: Readi
 
 def test_a_waiting_fetch_is_answered_as_soon_as_something_is_committed(reading: Reading) -> None:
     end = offset_for(reading.broker, LATEST)[0]
-    request = fetch_request(end, min_bytes=1, max_wait_ms=60_000)
-    reading.broker.send(request, 17)
+    reading.broker.send(fetch_request(end, min_bytes=1, max_wait_ms=60_000), 17)
     create_topic(reading.controller, "woken")
     got = only_partition(reading.broker.response(FetchResponse, 17))
     assert got.records
@@ -225,8 +224,7 @@ def test_places_outside_of_the_log(reading: Reading) -> None:
 
 
 def test_anything_that_is_not_a_partition_of_the_topic(reading: Reading) -> None:
-    got = reading.broker.ask(fetch_request(0, partitions=(0, 1)), FetchResponse, 17)
-    (topic,) = got.responses
+    (topic,) = reading.broker.ask(fetch_request(0, partitions=(0, 1)), FetchResponse, 17).responses
     assert [(one.partition_index, one.error_code) for one in topic.partitions] == [
         (0, ErrorCode.NONE),
         (1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),

@@ -95,8 +95,7 @@ def test_a_node_asks_its_policy_and_closes_it(
     overrides = {"create.topic.policy.class.name": f"{MODULE}.Prefix", "house.prefix": "house."}
     cluster = kvorum_cluster_factory(overrides=overrides)
     with RawClient(cluster.bootstrap_servers) as client:
-        request = create_request(["house.cat", "street.cat"])
-        response = client.ask(request, CreateTopicsResponse, 7)
+        response = client.ask(create_request(["house.cat", "street.cat"]), CreateTopicsResponse, 7)
     assert [(topic.error_code, topic.error_message) for topic in response.topics] == [
         (ErrorCode.NONE, None),
         (ErrorCode.POLICY_VIOLATION, "a topic begins with house."),

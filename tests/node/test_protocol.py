@@ -228,8 +228,7 @@ def test_what_is_listed_is_what_is_served(broker: RawClient, controller: RawClie
 
 
 def test_a_controller_names_the_controllers(controller: RawClient, node: Cluster) -> None:
-    request = DescribeClusterRequest(endpoint_type=2)
-    response = controller.ask(request, DescribeClusterResponse, 1)
+    response = controller.ask(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse, 1)
     assert response.error_code == ErrorCode.NONE
     assert [f"{one.host}:{one.port}" for one in response.brokers] == [node.controller_servers]
     assert response.controller_id == node.leader_id
@@ -327,6 +326,5 @@ def test_anything_else_that_does_not_fit_is_an_error() -> None:
 
 def test_the_longest_name_is_refused_and_not_met_with_silence(controller: RawClient) -> None:
     topic = CreateTopicsRequest.CreatableTopic("x" * LONGEST, 1, 1)
-    request = CreateTopicsRequest([topic], 60_000)
-    response = controller.ask(request, CreateTopicsResponse, 7)
+    response = controller.ask(CreateTopicsRequest([topic], 60_000), CreateTopicsResponse, 7)
     assert response.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION

@@ -156,8 +156,7 @@ async def test_an_unexpected_error_is_followed_by_a_pause() -> None:
 async def test_a_refused_write_is_reported_and_the_steps_go_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    failure = RequestError(ErrorCode.POLICY_VIOLATION, "no")
-    replica = LeadingReplica(PlayedLeader(), failure)
+    replica = LeadingReplica(PlayedLeader(), RequestError(ErrorCode.POLICY_VIOLATION, "no"))
     async with running(replica, PlayedController(is_active=True)):
         await replica.described.wait()
     assert lines(caplog) == ["A step of the reassignment of the quorum failed"]

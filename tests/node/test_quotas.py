@@ -105,8 +105,7 @@ class Muted:
         """Ask something, and see that it is answered no sooner than the time is over."""
         assert throttle_time_ms > 0
         assert client.ask(MetadataRequest(topics=[]), MetadataResponse, 12).brokers
-        elapsed_s = time.monotonic() - self._began
-        assert elapsed_s > throttle_time_ms / 1000 - CLOCKS_DIFFER_S
+        assert time.monotonic() - self._began > throttle_time_ms / 1000 - CLOCKS_DIFFER_S
 
 
 def test_a_producer_beyond_its_quota_is_answered_and_muted(client: RawClient) -> None:

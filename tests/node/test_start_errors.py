@@ -230,13 +230,12 @@ def test_a_start_that_fails_once_its_log_is_open_closes_it(stopped: Path) -> Non
 
 def test_a_broker_without_controllers_gives_up(stopped: Path, serve: Serve) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
         line = serve(
             stopped,
             "process.roles=broker",
             "listeners=PLAINTEXT://127.0.0.1:0",
             "advertised.listeners=PLAINTEXT://127.0.0.1:9",
-            f"controller.quorum.bootstrap.servers=127.0.0.1:{port}",
+            f"controller.quorum.bootstrap.servers=127.0.0.1:{silent.getsockname()[1]}",
             "initial.broker.registration.timeout.ms=1000",
         )
     assert "could not register with the active controller within 1000 ms" in line

@@ -83,10 +83,9 @@ def end(
         PRODUCER, epoch, False, wanted, 0, transaction_version
     )
     request = WriteTxnMarkersRequest(markers=[marker])
-    response = client.ask(request, WriteTxnMarkersResponse, MARKERS_VERSION)
     return [
         (topic.name, result.partition_index, result.error_code)
-        for one in response.markers
+        for one in client.ask(request, WriteTxnMarkersResponse, MARKERS_VERSION).markers
         for topic in one.topics
         for result in topic.partitions
     ]
@@ -142,8 +141,7 @@ def test_a_marker_ends_the_transaction_of_a_batch_that_need_not_be_verified(
     records = batch(b"aborted", is_transactional=True)
 
     def is_appended() -> bool:
-        answered = produce(broker, TOPIC, records, transactional_id="mine")
-        return answered.error_code == ErrorCode.NONE
+        return produce(broker, TOPIC, records, transactional_id="mine").error_code == ErrorCode.NONE
 
     wait_for(is_appended, "the broker knows that it need not ask")
     before = read(broker)
@@ -159,8 +157,7 @@ def test_a_marker_ends_the_transaction_of_a_batch_that_need_not_be_verified(
 
 
 def test_every_partition_of_a_marker_has_its_code(cluster: Cluster, broker: RawClient) -> None:
-    codes = end(broker, (TOPIC, 0), (TOPIC, 7), ("unknown", 0), (TOPIC, 0), epoch=5)
-    assert codes == [
+    assert end(broker, (TOPIC, 0), (TOPIC, 7), ("unknown", 0), (TOPIC, 0), epoch=5) == [
         (TOPIC, 0, ErrorCode.NONE),
         (TOPIC, 7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ("unknown", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -190,10 +187,9 @@ def test_offsets_of_unknown_topics_are_refused_and_others_may_be_sent_again(
         TxnOffsetCommitRequestTopic("unknown", partitions=offsets[:1]),
         TxnOffsetCommitRequestTopic(TOPIC, partitions=offsets),
     ]
-    answered = commit(broker, *topics, version=version)
     codes = {
         (topic.name, one.partition_index): one.error_code
-        for topic in answered.topics
+        for topic in commit(broker, *topics, version=version).topics
         for one in topic.partitions
     }
     assert codes.pop(("unknown", 0)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -208,10 +204,9 @@ def test_offsets_are_committed_by_topic_ids(broker: RawClient) -> None:
     offsets = [TxnOffsetCommitRequestPartition(index, 1) for index in (0, 3)]
     known, unknown = topic_id(broker, TOPIC), b"u" * 16
     topics = [TxnOffsetCommitRequestTopic("", one, offsets) for one in (known, unknown)]
-    answered = commit(broker, *topics, version=6)
     codes = {
         (topic.topic_id, one.partition_index): one.error_code
-        for topic in answered.topics
+        for topic in commit(broker, *topics, version=6).topics
         for one in topic.partitions
     }
     assert codes.pop((known, 0)) in {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}

@@ -52,8 +52,7 @@ def test_a_start_that_fails_is_one_line_and_changes_nothing(node: Node) -> None:
 def test_a_directory_that_a_running_node_uses(node: Node) -> None:
     with node.process:
         assert create(node.broker, "before") == [ErrorCode.NONE]
-        addresses = "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"
-        node.configure({"listeners": addresses})
+        node.configure({"listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"})
         ended = kvorum_server(node.properties).run_to_end()
         assert_one_line(ended)
         assert f"in {node.data}" in ended.last_line
@@ -149,8 +148,7 @@ def test_a_full_disk(node_on_disk: Node, disk: Path) -> None:
         assert_stopped_loudly(process.wait(), node.data, "No space left on device")
     assert acknowledged
     # Still full: it may not start, or start and stop again, but never with success.
-    still_full = node.process.run_to_end()
-    assert_stopped_loudly(still_full, node.data, "No space left on device")
+    assert_stopped_loudly(node.process.run_to_end(), node.data, "No space left on device")
     # The broker makes a log for each topic that it had no room for.
     mount(disk, "-o", f"remount,size={16 * DISK_BYTES}")
     with node.process:

@@ -181,8 +181,7 @@ def stopped(process: subprocess.Popen[bytes]) -> Generator[subprocess.Popen[byte
 def test_seeds_without_a_reader_are_not_run(pipe: int) -> None:
     """A thousand seeds take many minutes; the first line that cannot be written ends them."""
     many = "simulate --only quorum --seed 1 --seeds 1000 --jobs 2 --duration 1"
-    ended = run(pipe, many.split(), is_buffered=False)
-    assert ended == Ended(READER_GONE, "")
+    assert run(pipe, many.split(), is_buffered=False) == Ended(READER_GONE, "")
 
 
 def test_a_lost_connection_is_not_a_lost_reader(

@@ -131,8 +131,7 @@ def test_idle_consumers(
     wait_until_written(node.broker, TOPIC, batch(b"first"))
     memory = Memory(running.pid)
     before = memory.resident_bytes()
-    request = fetch_request(TOPIC, 1, min_bytes=1, max_wait_ms=WAIT_MS)
-    frame = sized_frame(request, FETCH_VERSION)
+    frame = sized_frame(fetch_request(TOPIC, 1, min_bytes=1, max_wait_ms=WAIT_MS), FETCH_VERSION)
     with ExitStack() as opened:
         with Bystander(node.broker, running.pid) as while_they_come:
             consumers: list[socket] = []
@@ -177,14 +176,13 @@ class Member:
         self.joined = JoinGroupResponse()
 
     def join(self) -> None:
-        protocol = JoinGroupRequestProtocol("range", SUBSCRIPTION)
         request = JoinGroupRequest(
             self.group,
             TIMEOUT_MS,
             TIMEOUT_MS,
             self.joined.member_id,
             protocol_type="consumer",
-            protocols=[protocol],
+            protocols=[JoinGroupRequestProtocol("range", SUBSCRIPTION)],
         )
         self.client.send(request, JOIN)
 

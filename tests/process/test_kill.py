@@ -119,8 +119,7 @@ class Stream:
         if topic.error_code == ErrorCode.NONE:
             if topic.name in self._ledger.acknowledged:
                 self._ledger.problems.append(f"{topic.name} was created twice")
-            facts = TopicFacts(topic.topic_id, topic.num_partitions)
-            self._ledger.acknowledged[topic.name] = facts
+            self._ledger.acknowledged[topic.name] = TopicFacts(topic.topic_id, topic.num_partitions)
         elif topic.error_code not in IS_THERE | ASK_AGAIN:
             self._ledger.problems.append(f"{topic.name}: error {topic.error_code}")
 

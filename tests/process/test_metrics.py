@@ -90,8 +90,7 @@ def check_agreement(quorum: ProxiedQuorum, leader: Node) -> dict[int, Page]:
         for change in ("pending_add_voter", "pending_remove_voter", "duplicate_voter_ids"):
             assert (f"{RAFT}{change}" in page.names) is is_leader
         assert page.value(f"{CONTROLLER}ActiveBrokerCount") == 1
-        broker = str(BROKER_ID)
-        assert page.value(f"{CONTROLLER}BrokerRegistrationState", broker=broker) == 30
+        assert page.value(f"{CONTROLLER}BrokerRegistrationState", broker=str(BROKER_ID)) == 30
         heartbeats = f"{CONTROLLER}TimeSinceLastHeartbeatReceivedMs"
         assert (heartbeats in page.names) is is_leader
         assert page.value("kvorum_is_ready") == page.value("kvorum_is_alive") == 1

@@ -143,8 +143,7 @@ def test_a_server_whose_disk_becomes_full_ends_the_wait_of_the_test(
 def test_a_java_that_dies_in_its_start_is_started_once_more_and_that_is_reported(
     tmp_path: Path,
 ) -> None:
-    java = dying_java(tmp_path, deaths=1)
-    process = Node(tmp_path, java=java).process
+    process = Node(tmp_path, java=dying_java(tmp_path, deaths=1)).process
     with pytest.warns(StartedAgainWarning, match="no memory for the heap"):
         process.start()
     first, second = pids_of_java(tmp_path)
@@ -155,8 +154,7 @@ def test_a_java_that_dies_in_its_start_is_started_once_more_and_that_is_reported
 
 
 def test_a_java_that_dies_twice_is_a_failure_that_shows_its_last_words(tmp_path: Path) -> None:
-    java = dying_java(tmp_path, deaths=2)
-    process = Node(tmp_path, java=java).process
+    process = Node(tmp_path, java=dying_java(tmp_path, deaths=2)).process
     with (
         pytest.warns(StartedAgainWarning, match="no memory for the heap"),
         pytest.raises(AssertionError, match="no memory for the heap"),

@@ -36,8 +36,7 @@ class MemoryFile:
             return MemoryFile(random.choice([live, safe]))
         tail = live[len(safe) :]
         kept = random.randint(0, len(tail))
-        zeros = random.choice([0, 0, len(tail) - kept])
-        return MemoryFile(safe + tail[:kept] + bytes(zeros))
+        return MemoryFile(safe + tail[:kept] + bytes(random.choice([0, 0, len(tail) - kept])))
 
 
 @dataclass(slots=True)

@@ -56,8 +56,7 @@ def real_kafka(
     java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Node]:
     """A running real Kafka node."""
-    folder = tmp_path_factory.mktemp("real-kafka")
-    with Node(folder, java=java).format(tools=kafka_tools) as node:
+    with Node(tmp_path_factory.mktemp("real-kafka"), java=java).format(tools=kafka_tools) as node:
         yield node
 
 

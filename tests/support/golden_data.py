@@ -38,8 +38,7 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def metadata_directories(golden_sets: Path) -> list[Path]:
     """Return the metadata log directories that hold segments, in a fixed order."""
-    found = {segment.parent for segment in golden_sets.glob("*/metadata/*/*/*.log")}
-    return sorted(found)
+    return sorted({segment.parent for segment in golden_sets.glob("*/metadata/*/*/*.log")})
 
 
 def dump_text(file: Path, *, decoded: bool) -> Path:

@@ -133,8 +133,7 @@ class PretendedNode:
 
     def flush(self) -> None:
         """Make the log durable, and the core believe it."""
-        view = self.own_core.shown_log
-        view.became_durable(self.own_log.local_log.flush())
+        self.own_core.shown_log.became_durable(self.own_log.local_log.flush())
 
     def store(
         self, epoch: int, *, leader_id: int | None = None, voted: int | None = None

@@ -105,8 +105,7 @@ def tier_of(item: pytest.Item) -> Tier:
 
 def is_in_quick_folder(item: pytest.Item) -> bool:
     """Return whether a test's folder is one of those without sockets and processes."""
-    folders = item.path.relative_to(item.config.rootpath / "tests").parts
-    return folders[0] in QUICK_FOLDERS
+    return item.path.relative_to(item.config.rootpath / "tests").parts[0] in QUICK_FOLDERS
 
 
 def tier_of_fixtures(item: pytest.Item) -> Tier:

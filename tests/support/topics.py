@@ -47,8 +47,7 @@ def create(address: str, *names: str, partition_count: int = 1) -> list[int]:
     """
 
     def ask() -> list[int] | None:
-        response = client.ask(request, CreateTopicsResponse, 7)
-        codes = [topic.error_code for topic in response.topics]
+        codes = [topic.error_code for topic in client.ask(request, CreateTopicsResponse, 7).topics]
         return None if ErrorCode.INVALID_REPLICATION_FACTOR in codes else codes
 
     request = create_request(names, partition_count=partition_count)
@@ -72,8 +71,7 @@ def create_topic(
         configs=[CreateTopicsRequest.CreatableTopicConfig(*one) for one in configs.items()],
     )
     if replicas:
-        assignment = CreateTopicsRequest.CreatableReplicaAssignment(0, list(replicas))
-        topic.assignments = [assignment]
+        topic.assignments = [CreateTopicsRequest.CreatableReplicaAssignment(0, list(replicas))]
     request = CreateTopicsRequest([topic], CREATE_TIMEOUT_MS)
     (created,) = client.ask(request, CreateTopicsResponse, 7).topics
     assert created.error_code == ErrorCode.NONE, created
@@ -143,8 +141,7 @@ def wait_until_led(client: RawClient, *names: str, partition: int = 0) -> None:
 
     def are_served() -> bool:
         answer = client.ask(request, ListOffsetsResponse, 5)
-        codes = {one.error_code for topic in answer.topics for one in topic.partitions}
-        return codes == {0}
+        return {one.error_code for topic in answer.topics for one in topic.partitions} == {0}
 
     wait_for(are_served, f"{', '.join(names)} are served")
 

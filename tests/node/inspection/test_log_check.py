@@ -98,8 +98,7 @@ def has_silent_form(damage: Damage) -> bool:
     """
     suffix = Path(damage.file).suffix
     if suffix in {".checkpoint", ".snapshot"} or Path(damage.file).name in TEXT_FILES:
-        is_moved = damage.how.startswith(("missing", "renamed"))
-        return is_moved or Path(damage.file).name in TEXT_FILES
+        return damage.how.startswith(("missing", "renamed")) or Path(damage.file).name in TEXT_FILES
     if suffix == ".timeindex" and FLIPPED.fullmatch(damage.how):
         return int(damage.how.split()[-2]) % TIME_ENTRY.size >= TIME_ENTRY.size // 3 * 2
     if suffix in {".index", ".timeindex"}:
@@ -109,8 +108,7 @@ def has_silent_form(damage: Damage) -> bool:
 
 def damages(golden_sets: Path, generated: Path) -> Iterator[Damage]:
     for number, node in enumerate([*(golden_sets / node for node in NODES), generated]):
-        contents = read_contents(node)
-        yield from Vandal(number).damages(contents, DAMAGES_OF_A_NODE)
+        yield from Vandal(number).damages(read_contents(node), DAMAGES_OF_A_NODE)
 
 
 @pytest.fixture(scope="module")
@@ -218,8 +216,7 @@ def test_every_flipped_bit_of_a_batch_is_found_at_its_place(
     golden_sets: Path, tmp_path: Path
 ) -> None:
     """One bit of each byte of a segment's first batches, header and records."""
-    node = golden_sets / NODES[0]
-    contents = read_contents(node)
+    contents = read_contents(golden_sets / NODES[0])
     name = min(each for each in contents if each.endswith(".log"))
     data = contents[name]
     second = list(read_batches(data))[1]

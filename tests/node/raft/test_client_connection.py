@@ -66,9 +66,8 @@ def describing(then: AnswerFrame | None = None) -> AnswerFrame:
 
 
 def framed(response: Message, header: RequestHeader, *, version: int) -> bytes:
-    correlation_id = header.correlation_id
     return with_size(
-        encode_response_frame(response, version=version, correlation_id=correlation_id)
+        encode_response_frame(response, version=version, correlation_id=header.correlation_id)
     )
 
 

@@ -294,8 +294,7 @@ def first_batch(directory: Path) -> RecordBatch:
 
 def epoch_start_of(batch: RecordBatch) -> AppendEpochStart | None:
     """Return the effect whose batch this must be, if it begins an epoch."""
-    first = next(batch.records())
-    message = decode_control_record(first).message
+    message = decode_control_record(next(batch.records())).message
     if not isinstance(message, LeaderChangeMessage):
         return None
     controls = quorum_controls(batch)
@@ -324,8 +323,7 @@ def test_every_epoch_of_real_kafka_begins_with_the_batch_we_would_write(golden_s
 
 
 def test_voter_sets_of_real_kafka_come_back_as_they_were(golden_sets: Path) -> None:
-    batch = first_batch(golden_sets / STANDALONE)
-    ((_, voters),) = quorum_controls(batch).voters
+    ((_, voters),) = quorum_controls(first_batch(golden_sets / STANDALONE)).voters
     assert voter_set_of(voters_record_of(voters)) == voters
     assert voters.ids == (11,)
 

@@ -372,8 +372,7 @@ async def test_a_stall_is_reported_before_the_timers_that_ran_out_in_it() -> Non
 
 async def test_nothing_is_reported_after_the_end() -> None:
     told: list[float] = []
-    watch = StallWatch(told.append)
-    watch.stop()
+    StallWatch(told.append).stop()
     time.sleep(STALL_SECONDS)  # noqa: ASYNC251 - as above
     await let_others_run()
     assert told == []

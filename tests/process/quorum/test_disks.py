@@ -80,11 +80,9 @@ def test_no_file_may_grow(quorum: ProxiedQuorum, kafka_tools: ToolRunner, *, lea
     with _writers(quorum) as writers:
         writers.wait_for_progress()
         member = _chosen(quorum, leads=leads)
-        log = member.first_segment
-        limit = log.stat().st_size + ROOM_BYTES
+        limit = member.first_segment.stat().st_size + ROOM_BYTES
         resource.prlimit(member.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
-        ended = _fill(quorum, member)
-        _assert_stopped_for(ended, member, "File too large")
+        _assert_stopped_for(_fill(quorum, member), member, "File too large")
         writers.wait_for_progress()
         quorum.start(member.node_id)
         writers.wait_for_progress()
@@ -101,12 +99,10 @@ def test_a_small_disk(tmp_path: Path, disk: Path, kafka_tools: ToolRunner) -> No
         register_broker(quorum)
         member = quorum.members[2]
         with _writers(quorum) as writers:
-            ended = _fill(quorum, member)
-            _assert_stopped_for(ended, member, "No space left on device")
+            _assert_stopped_for(_fill(quorum, member), member, "No space left on device")
             writers.wait_for_progress()
             quorum.start(member.node_id)
-            still_full = _fill(quorum, member)
-            _assert_stopped_for(still_full, member, "No space left on device")
+            _assert_stopped_for(_fill(quorum, member), member, "No space left on device")
             mount(disk, "-o", f"remount,size={20 * DISK_BYTES}")
             quorum.start(member.node_id)
             writers.wait_for_progress()

@@ -124,8 +124,7 @@ def test_half_a_request_and_slow_ones(quorum: ProxiedQuorum, setting: Setting) -
         for member in quorum.members.values():
             for frame in frames:
                 for size in range(0, len(frame), 5):
-                    client = opened.enter_context(RawClient(member.address))
-                    client.send_bytes(frame[:size])
+                    opened.enter_context(RawClient(member.address)).send_bytes(frame[:size])
         commit_topic(quorum, "meanwhile")
 
 

@@ -438,8 +438,7 @@ def _asking_id(request: Any) -> int:
 
 @pytest.mark.parametrize("spoilt", OF_FETCHES, ids=lambda one: name_of(one, without=FETCHED))
 def test_lies_about_the_log(quorum: ProxiedQuorum, setting: Setting, spoilt: Spoilt) -> None:
-    liar = Liar(setting, of_fetches=spoilt)
-    with FakePeer(setting.leader_port, liar.answer) as peer:
+    with FakePeer(setting.leader_port, Liar(setting, of_fetches=spoilt).answer) as peer:
         lead(quorum, setting)
         peer.wait_until(lambda heard, _: has_heard(heard, FetchRequest))
 
@@ -480,8 +479,7 @@ def _dethrone(quorum: ProxiedQuorum) -> None:
 def test_responses_that_cannot_be_read(
     quorum: ProxiedQuorum, setting: Setting, spoil_frame: Spoil
 ) -> None:
-    liar = Liar(setting)
-    with FakePeer(setting.leader_port, liar.answer, spoil=spoil_frame) as peer:
+    with FakePeer(setting.leader_port, Liar(setting).answer, spoil=spoil_frame) as peer:
         lead(quorum, setting)
         peer.wait_until(has_fetched)
         assert_unharmed(quorum)
@@ -498,8 +496,7 @@ def test_no_response_at_all(quorum: ProxiedQuorum, setting: Setting) -> None:
 def test_version_ranges_that_make_no_sense(
     quorum: ProxiedQuorum, setting: Setting, versions: str
 ) -> None:
-    answer = Liar(setting).answer
-    with FakePeer(setting.leader_port, answer, versions=VERSIONS[versions]) as peer:
+    with FakePeer(setting.leader_port, Liar(setting).answer, versions=VERSIONS[versions]) as peer:
         lead(quorum, setting)
         peer.wait_until(lambda _, connection_count: connection_count > 0)
         assert_unharmed(quorum)

@@ -68,8 +68,7 @@ def test_a_target_that_is_down_is_waited_for_and_can_be_replaced(tmp_path: Path)
         wait_until_reached(quorum, (1, 2, 4))
         quorum.stop(5)
         want(quorum, (1, 2, 5))
-        address = quorum.leader().address
-        waiting = ongoing(address)
+        waiting = ongoing(quorum.leader().address)
         assert waiting is not None
         assert (waiting.adding_replicas, waiting.removing_replicas) == ([5], [4])
         want(quorum, (1, 2, 3))

@@ -221,21 +221,18 @@ def test_what_everybody_refuses(
     quorum: ProxiedQuorum, kind: str, spoilt: Spoilt, expected: Expected
 ) -> None:
     for asks_leader in (True, False):
-        setting = now_in(quorum, asks_leader=asks_leader)
-        assert _check(quorum, setting, kind, spoilt) == expected
+        assert _check(quorum, now_in(quorum, asks_leader=asks_leader), kind, spoilt) == expected
 
 
 @pytest.mark.parametrize(("kind", "spoilt", "expected"), TO_THE_LEADER, ids=_name)
 def test_what_a_leader_answers(
     quorum: ProxiedQuorum, kind: str, spoilt: Spoilt, expected: Expected
 ) -> None:
-    setting = now_in(quorum, asks_leader=True)
-    assert _check(quorum, setting, kind, spoilt) == expected
+    assert _check(quorum, now_in(quorum, asks_leader=True), kind, spoilt) == expected
 
 
 @pytest.mark.parametrize(("kind", "spoilt", "expected"), TO_A_FOLLOWER, ids=_name)
 def test_what_a_follower_answers(
     quorum: ProxiedQuorum, kind: str, spoilt: Spoilt, expected: Expected
 ) -> None:
-    setting = now_in(quorum, asks_leader=False)
-    assert _check(quorum, setting, kind, spoilt) == expected
+    assert _check(quorum, now_in(quorum, asks_leader=False), kind, spoilt) == expected

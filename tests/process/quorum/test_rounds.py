@@ -45,8 +45,7 @@ class Chaos:
         for victim in victims:
             ended = self._quorum.stop(victim.node_id)
             # One that was started a moment ago may not have come to handling signals.
-            has_run = any(RUNS in line for line in ended.lines)
-            allowed = {0} if has_run else {0, -signal.SIGTERM}
+            allowed = {0} if any(RUNS in line for line in ended.lines) else {0, -signal.SIGTERM}
             assert ended.exit_code in allowed, "\n".join(ended.lines)
         self._writers.wait_for_progress()
         for victim in victims:

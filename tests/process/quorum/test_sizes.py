@@ -22,8 +22,7 @@ def test_a_quorum_forms_and_leaders_that_are_killed_are_replaced_at_once(
         addresses = [member.address for member in quorum.members.values()]
         with Writers(addresses, count=2, seed=count) as writers:
             writers.wait_for_progress()
-            victims = [_kill_leader(quorum, writers) for _ in range(count - quorum.majority)]
-            for victim in victims:
+            for victim in [_kill_leader(quorum, writers) for _ in range(count - quorum.majority)]:
                 quorum.start(victim)
             writers.wait_for_progress()
         end_offset = quorum.wait_until_settled()

@@ -46,14 +46,12 @@ class KafkaPythonDriver:
         }
 
     def delete_topic(self, name: str) -> Outcome:
-        answer = self._client.delete_topics([name], raise_errors=False)
-        (topic,) = answer["topics"]
+        (topic,) = self._client.delete_topics([name], raise_errors=False)["topics"]
         return Outcome(topic["error_code"], topic["error_message"])
 
     def create_partitions(self, name: str, total: int) -> Outcome:
         wish = self._admin.NewPartitions(total)
-        answer = self._client.create_partitions({name: wish}, raise_errors=False)
-        (result,) = answer.results
+        (result,) = self._client.create_partitions({name: wish}, raise_errors=False).results
         return Outcome(result.error_code, result.error_message)
 
     def set_topic_config(self, name: str, configs: Mapping[str, str]) -> Outcome:

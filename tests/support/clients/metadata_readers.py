@@ -58,16 +58,14 @@ class ConfluentReader:
             }
         )
         place = library.OFFSET_BEGINNING if offset is None else offset
-        partition = library.TopicPartition(CLUSTER_METADATA_TOPIC, 0, place)
-        self._consumer.assign([partition])
+        self._consumer.assign([library.TopicPartition(CLUSTER_METADATA_TOPIC, 0, place)])
 
     def poll(self) -> None:
         for message in self._consumer.consume(500, POLL_S):
             if message.error():
                 self.errors.append(message.error().str())
             else:
-                stamp = message.timestamp()[1]
-                self.records.append(Read(message.offset(), stamp, message.value()))
+                self.records.append(Read(message.offset(), message.timestamp()[1], message.value()))
 
     def close(self) -> None:
         self._consumer.close()

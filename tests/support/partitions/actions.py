@@ -72,8 +72,7 @@ def _all_steps(space: Space, world: World) -> Iterator[Step]:
 
 
 def ask(world: World, request: Message) -> tuple[RecordAndVersion, ...]:
-    version = type(request).MAX_VERSION
-    return handle(world.image, request, world.context(version)).records
+    return handle(world.image, request, world.context(type(request).MAX_VERSION)).records
 
 
 def _broker_steps(space: Space, world: World, broker: BrokerRegistration) -> Iterator[Step]:

@@ -258,8 +258,7 @@ def taken(before: World, step: Step) -> tuple[World, list[str]]:
     world = before
     for message, version in step.records:
         message.encode(version)
-        image = world.image.apply(message, version, world.next_offset)
-        after = World(image, world.next_offset + 1)
+        after = World(world.image.apply(message, version, world.next_offset), world.next_offset + 1)
         claims += broken_after_record(Move(step, world, message, after))
         world = after
     claims += broken_after_step(step, before, world)

@@ -208,9 +208,8 @@ def written_records(records: Iterable[RecordAndVersion]) -> list[LogRecord]:
 
     A record a second, so that times are as different as offsets.
     """
-    begin = LogRecord(0, 1, 0, LeaderChangeMessage(leader_id=1), 0)
     return [
-        begin,
+        LogRecord(0, 1, 0, LeaderChangeMessage(leader_id=1), 0),
         *(
             LogRecord(offset, 1, offset * 1000, message, version)
             for offset, (message, version) in enumerate(records, start=1)

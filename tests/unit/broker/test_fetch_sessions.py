@@ -26,9 +26,8 @@ def create(
     session = shard.create(size, is_privileged=is_privileged, uses_topic_ids=False, now_ms=now_ms)
     if session is not None:
         for index in range(size):
-            wish = FetchRequest.FetchPartition(index)
             session.partitions[key_of("t", bytes(16), index)] = CachedPartition(
-                "t", bytes(16), wish
+                "t", bytes(16), FetchRequest.FetchPartition(index)
             )
         shard.touch(session, now_ms)
     return session

@@ -191,8 +191,7 @@ def test_partitions_without_leader(controller: ControllerUnderTest) -> None:
 def test_a_leader_without_the_listener(
     controller: ControllerUnderTest, api_version: int, code: ErrorCode
 ) -> None:
-    view = replace(VIEW, api_version=api_version, listener="OTHER")
-    response = ask(controller, named("a"), view)
+    response = ask(controller, named("a"), replace(VIEW, api_version=api_version, listener="OTHER"))
     assert response.brokers == []
     assert {p.error_code for p in topic(response, "a").partitions} == {code}
 

@@ -207,10 +207,9 @@ def test_filters_remove_what_they_are_about(controller: ControllerUnderTest) -> 
     holding = any_filter(
         name="orders", resource_type=AclResourceType.TOPIC, pattern_type=PatternType.MATCH
     )
-    response = delete(controller, literal, holding)
     found = [
         sorted(match.resource_name for match in result.matching_acls)
-        for result in response.filter_results
+        for result in delete(controller, literal, holding).filter_results
     ]
     assert found == [["orders"], ["*", "ord", "orders"]]
     assert len(controller.last_records) == 3

@@ -287,9 +287,8 @@ def test_the_old_request_replaces_everything(controller: ControllerUnderTest) ->
 
 
 def test_the_old_request_knows_no_loggers(controller: ControllerUnderTest) -> None:
-    problem = "Unexpected resource type BROKER_LOGGER."
     assert replace_all(controller, BROKER_LOGGER, "1", root="INFO") == [
-        (BROKER_LOGGER, "1", ErrorCode.INVALID_REQUEST, problem)
+        (BROKER_LOGGER, "1", ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER.")
     ]
 
 

@@ -52,10 +52,8 @@ def test_leaders_and_replicas_are_even_over_equal_brokers(
     brokers = [UsableBroker(index, None, is_fenced=False) for index in range(count)]
     replicas = min(replicas, count)
     placed = place(brokers, count * rounds, replicas, seed)
-    leaders = Counter(row[0] for row in placed)
-    assert set(leaders.values()) == {rounds}
-    everybody = Counter(broker for row in placed for broker in row)
-    assert set(everybody.values()) == {rounds * replicas}
+    assert set(Counter(row[0] for row in placed).values()) == {rounds}
+    assert set(Counter(broker for row in placed for broker in row).values()) == {rounds * replicas}
 
 
 @given(st.integers(1, 4), st.integers(2, 4), st.integers())

@@ -118,8 +118,7 @@ def test_quotas_that_are_refused(
     entity: dict[str, str | None], key: str, value: float, message: str
 ) -> None:
     controller = started_cluster(brokers=0)
-    answer = (ErrorCode.INVALID_REQUEST, message)
-    assert alter(controller, entry(entity, (key, value))) == [answer]
+    assert alter(controller, entry(entity, (key, value))) == [(ErrorCode.INVALID_REQUEST, message)]
     assert controller.last_records == ()
 
 

@@ -118,8 +118,7 @@ def test_a_table_has_the_states_of_the_model(seed: int) -> None:
             (None, model.newest),
             (model.committed, model.states[model.committed]),
         ):
-            found = _entries(table, "a", epoch) | _entries(table, "b", epoch)
-            assert found == state, (step, epoch)
+            assert _entries(table, "a", epoch) | _entries(table, "b", epoch) == state, (step, epoch)
 
 
 def test_what_is_committed_keeps_no_history() -> None:

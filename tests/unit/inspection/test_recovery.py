@@ -338,8 +338,7 @@ def test_a_crash_leaves_the_old_quorum_or_the_new_one(
     states: list[str] = []
     for calls in range(CALLS_MAX):
         disk = first.copy(Random(calls))
-        power = Power(calls)
-        disk.before_call = power.before_call
+        disk.before_call = Power(calls).before_call
         try:
             run(story, disk)
         except CrashedError:

@@ -195,13 +195,12 @@ def test_brokers_come_change_and_go() -> None:
 
 def test_other_records() -> None:
     entity = [ClientQuotaRecord.EntityData("user", None), ClientQuotaRecord.EntityData("ip", "x")]
-    token = DelegationTokenRecord(owner="User:a", token_id="id")
     image = fold(
         RegisterControllerRecord(controller_id=3),
         ClientQuotaRecord(entity, "k", 1.5, False),
         AccessControlEntryRecord(id=b"a" * 16, principal="User:a"),
         UserScramCredentialRecord("u", 1, b"s", b"k", b"v", 4096),
-        token,
+        DelegationTokenRecord(owner="User:a", token_id="id"),
         ProducerIdsRecord(1, 2, 3000),
         NoOpRecord(),
         ZkMigrationStateRecord(0),

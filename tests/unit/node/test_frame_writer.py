@@ -133,8 +133,7 @@ async def test_what_is_sent_of_a_file_is_never_read(
 async def test_what_is_on_the_disk_alone_is_read_by_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = opened(RealFileSystem(), tmp_path / "log")
-    parts: list[FramePart] = [FileRecords(file, 0, LARGE)]
+    parts: list[FramePart] = [FileRecords(opened(RealFileSystem(), tmp_path / "log"), 0, LARGE)]
     wanted = frame_of(parts)
     in_loop, read = threading.current_thread(), set[tuple[threading.Thread, int]]()
     pread = os.pread
@@ -172,8 +171,7 @@ async def test_a_client_that_never_reads_takes_no_memory(tmp_path: Path) -> None
 
 
 async def test_a_file_that_cannot_be_sent_is_read_as_its_client_reads(tmp_path: Path) -> None:
-    file = opened(FaultyFiles(), tmp_path / "log")
-    parts: list[FramePart] = [FileRecords(file, 0, LARGE)]
+    parts: list[FramePart] = [FileRecords(opened(FaultyFiles(), tmp_path / "log"), 0, LARGE)]
     async with connected() as ends:
         tracemalloc.start()
         sending = asyncio.create_task(ends.writer.send(parts))

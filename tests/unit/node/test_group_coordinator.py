@@ -450,8 +450,7 @@ async def test_nothing_is_written_where_no_partition_is_accepted(node: Coordinat
 
 async def test_markers_of_the_past_are_refused_and_change_nothing(node: Coordinated) -> None:
     assert await node.commit_in_transaction(8, epoch=1) is ErrorCode.NONE
-    old = await node.end_transaction(epoch=0)
-    assert old is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert await node.end_transaction(epoch=0) is ErrorCode.INVALID_PRODUCER_EPOCH
     same = await node.end_transaction(epoch=1, transaction_version=2)
     assert same is ErrorCode.INVALID_PRODUCER_EPOCH, "of the transaction before"
     assert await node.offset() == -1

@@ -179,8 +179,7 @@ def test_a_forgotten_permission_is_an_error_at_import() -> None:
 
 
 def test_each_reason_to_need_nothing_is_given_somewhere() -> None:
-    given = {*ON_BROKER.values(), *ON_CONTROLLER.values(), BY_CONTROLLER}
-    assert set(NoClusterPermission) <= given
+    assert set(NoClusterPermission) <= {*ON_BROKER.values(), *ON_CONTROLLER.values(), BY_CONTROLLER}
 
 
 def package(folder: Path, **modules: str) -> ModuleType:

@@ -72,8 +72,7 @@ def test_a_voter_needs_an_id_and_a_directory(leader: DrivenLeader, key: ReplicaK
 
 def test_the_listener_that_replicas_use_must_be_there(leader: DrivenLeader) -> None:
     leader.remove(3)
-    elsewhere = (Endpoint("OTHER", "host", 1),)
-    error, text = refused(leader, AddRaftVoterRequest(key_of(4), elsewhere))
+    error, text = refused(leader, AddRaftVoterRequest(key_of(4), (Endpoint("OTHER", "host", 1),)))
     assert error is Error.INVALID_REQUEST
     assert text == (
         "Add voter request didn't include the endpoint (Endpoints(endpoints={ListenerName(OTHER)="

@@ -317,8 +317,7 @@ def test_a_restarted_leader_stands_where_another_lacks_its_records() -> None:
     """It waits for a successor, and of the two that are there only it can be elected."""
     old = DrivenVoter(1)
     log = LogView(end_offset=5, durable_end_offset=5, epochs=[EpochStart(EPOCH, start_offset=0)])
-    history = old.core.history
-    old.core = build_core(key_of(1), endpoints=endpoints_of(1), log=log, history=history)
+    old.core = build_core(key_of(1), endpoints=endpoints_of(1), log=log, history=old.core.history)
     old.take(old.core.start(0, stored=ElectionRecord(EPOCH, LEADER_ID, None)))
     assert old.role_name() is RoleName.RESIGNED
     assert old.core.next_deadline > CONFIG.succession_step_ms

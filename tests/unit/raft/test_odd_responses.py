@@ -225,8 +225,7 @@ def test_no_event_but_an_answer_makes_a_leader_alive(contact: LeaderContact) -> 
 
 @pytest.mark.parametrize("contact", LeaderContact)
 def test_only_a_living_leader_is_a_reason_to_refuse_a_pre_vote(contact: LeaderContact) -> None:
-    other = ReplicaKey(3, b"3" * 16)
-    request = VoteRequest(1, other, None, OffsetAndEpoch(0, 0), is_pre_vote=True)
+    request = VoteRequest(1, ReplicaKey(3, b"3" * 16), None, OffsetAndEpoch(0, 0), is_pre_vote=True)
     is_refused = contact is LeaderContact.ALIVE
     follower = follower_in(contact)
     assert follower.would_grant(request, is_up_to_date=True) is not is_refused

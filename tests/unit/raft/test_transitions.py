@@ -135,8 +135,7 @@ def test_a_candidate_begins_the_next_epoch_and_no_other() -> None:
 def test_a_vote_lasts_as_long_as_its_epoch(
     old: RoleName, new: RoleName, new_vote: ReplicaKey | None
 ) -> None:
-    before = make(old, 3, voted=OTHER)
-    assert not is_allowed(before, make(new, 3, voted=new_vote))
+    assert not is_allowed(make(old, 3, voted=OTHER), make(new, 3, voted=new_vote))
 
 
 def test_a_vote_may_be_noted_in_its_epoch() -> None:

@@ -21,13 +21,12 @@ NEXT_OFFSET = 10
 
 
 def _commit_targets(quorum: PretendedQuorum, text: str | None, *, offset: int = 5) -> None:
-    record = ConfigRecord(*CLUSTER_RESOURCE, TARGET_VOTERS, text)
     batch = CommittedBatch(
         base_offset=offset,
         last_offset=max(offset, NEXT_OFFSET - 1),
         epoch=1,
         append_timestamp_ms=0,
-        values=(encode_record(record, 0),),
+        values=(encode_record(ConfigRecord(*CLUSTER_RESOURCE, TARGET_VOTERS, text), 0),),
         is_control=False,
         size_bytes=1,
     )

@@ -100,8 +100,7 @@ async def test_what_is_not_worth_another_try_is_reported_at_once() -> None:
 
 
 async def test_retries_have_an_end() -> None:
-    busy = described(ErrorCode.LEADER_NOT_AVAILABLE)
-    async with FakeNode(DescribeQuorum=in_turn(busy)) as node:
+    async with FakeNode(DescribeQuorum=in_turn(described(ErrorCode.LEADER_NOT_AVAILABLE))) as node:
         failure = await failure_of(node.settings(retries_max=2))
     assert node.times_asked("DescribeQuorum") == 3
     assert re.fullmatch(
@@ -113,8 +112,7 @@ async def test_retries_have_an_end() -> None:
 
 
 async def test_time_runs_out_between_two_tries() -> None:
-    busy = described(ErrorCode.LEADER_NOT_AVAILABLE)
-    async with FakeNode(DescribeQuorum=in_turn(busy)) as node:
+    async with FakeNode(DescribeQuorum=in_turn(described(ErrorCode.LEADER_NOT_AVAILABLE))) as node:
         with pytest.raises(CallFailedError, match=r"TimeoutException: "):
             await describe(node.settings(api_timeout_ms=50))
 
@@ -209,9 +207,8 @@ async def test_a_refused_change_is_tried_again_only_at_another_controller(
 
 
 async def test_a_voter_is_added_as_it_is_described() -> None:
-    answer = AddRaftVoterResponse(error_message=None)
     async with (
-        FakeNode(AddRaftVoter=in_turn(answer)) as node,
+        FakeNode(AddRaftVoter=in_turn(AddRaftVoterResponse(error_message=None))) as node,
         client_of(node.settings(request_timeout_ms=900)) as client,
     ):
         await add(client)

@@ -49,10 +49,11 @@ def quorum(
 
 
 async def status_of(response: DescribeQuorumResponse) -> None:
-    async with FakeNode(DescribeQuorum=lambda _: response) as node:
-        settings = node.settings(asks_controllers=True)
-        async with client_of(settings) as client:
-            await print_status(client)
+    async with (
+        FakeNode(DescribeQuorum=lambda _: response) as node,
+        client_of(node.settings(asks_controllers=True)) as client,
+    ):
+        await print_status(client)
 
 
 async def table_of(response: DescribeQuorumResponse, *, is_human_readable: bool = False) -> None:

@@ -142,8 +142,7 @@ class Leader(FakeNode):
 
 async def start(node: Leader, targets: str, *, asks_controllers: bool = False) -> None:
     async with node, client_of(node.settings(asks_controllers=asks_controllers)) as client:
-        voters = parse_target_voters(targets)
-        await start_reassignment(client, voters)
+        await start_reassignment(client, parse_target_voters(targets))
 
 
 async def plan(node: Leader, targets: str, *, asks_controllers: bool = False) -> None:
@@ -374,8 +373,7 @@ LEADER_TEXT = (
 async def test_the_status_shows_target_voters_that_the_leader_does_not_know(
     targets: Targets, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    voters = quorum([replica(1), replica(2)], [replica(4)])
-    await show(Leader(voters, recorded_targets=[targets]))
+    await show(Leader(quorum([replica(1), replica(2)], [replica(4)]), recorded_targets=[targets]))
     assert capsys.readouterr().out.splitlines() == [
         LEADER_TEXT,
         f"TargetVoters:           {shown}",

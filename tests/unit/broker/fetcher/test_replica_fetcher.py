@@ -303,8 +303,7 @@ def test_a_follower_ahead_of_an_unclean_leader_is_cut_to_it(world: Replicas) -> 
 def test_an_empty_log_that_begins_within_a_batch_takes_the_batch(world: Replicas) -> None:
     """KAFKA-6975: DeleteRecords within a batch, then a new replica."""
     one, two, _ = world.all.values()
-    records = [RecordData(b"%d" % number, None, 1, ()) for number in range(5)]
-    batch = batch_of(*records)
+    batch = batch_of(*[RecordData(b"%d" % number, None, 1, ()) for number in range(5)])
     one.partition.append_records_to_leader(batch, required_acks=1, wall_ms=NOW_MS, now_ms=1)
     one.partition.log.update_high_watermark(5)
     one.partition.delete_records(3, now_ms=NOW_MS)
@@ -381,8 +380,7 @@ def test_a_follower_that_catches_up_is_proposed_for_the_isr(world: Replicas) -> 
 
 def test_an_unanswered_offset_search_is_made_again_later(world: Replicas) -> None:
     two = world.all[2]
-    fetch = two.ask()
-    search = OffsetSearch(list(fetch.asked.values()))
+    search = OffsetSearch(list(two.ask().asked.values()))
     assert search.on_response(two.fetcher, ListOffsetsResponse(), world.now_ms) is None
     assert two.fetcher.fetch(world.now_ms, version=18, broker_epoch=1) is None
 

@@ -260,8 +260,7 @@ def test_a_new_epoch_of_the_same_leader_begins_again(leading: Leading) -> None:
 
 
 def test_a_leader_has_recovered() -> None:
-    leading = Leading(PARTITION._replace(leader_recovery_state=1))
-    assert expansion(leading).recovery_state == 0
+    assert expansion(Leading(PARTITION._replace(leader_recovery_state=1))).recovery_state == 0
 
 
 def test_writes_need_enough_in_sync(leading: Leading) -> None:

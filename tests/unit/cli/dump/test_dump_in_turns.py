@@ -191,9 +191,8 @@ def test_an_interrupt_ends_all_even_if_one_waits_for_the_reader(tmp_path: Path) 
     ) as process:
         output = process.stdout
         assert output is not None
-        room = fcntl.fcntl(output, fcntl.F_GETPIPE_SZ)
         # A page that a small write began is not filled by the next one.
-        full = room - select.PIPE_BUF
+        full = fcntl.fcntl(output, fcntl.F_GETPIPE_SZ) - select.PIPE_BUF
         wait_for(lambda: waiting_bytes(output) >= full, "the pipe is full")
         workers = started_workers(process.pid)
         assert workers

@@ -242,8 +242,7 @@ def test_a_batch_that_unpacks_to_much_is_printed(tmp_path: Path, dump_file: Dump
     value = b"a" * (20 * 1024 * 1024)
     options = BatchOptions(compression=Compression.ZSTD)
     (tmp_path / LOG).write_bytes(build_batch([RecordData(value, None, 1)], options))
-    printed = dump_file(tmp_path / LOG, "--deep-iteration")
-    assert f"valueSize: {len(value)}" in printed.stdout
+    assert f"valueSize: {len(value)}" in dump_file(tmp_path / LOG, "--deep-iteration").stdout
 
 
 def test_a_record_that_is_not_metadata_says_so(tmp_path: Path, dump_file: Dump) -> None:

@@ -131,8 +131,7 @@ def test_a_future_log_without_a_current_one_takes_its_place(files: FaultyFiles) 
     elsewhere = started(files)
     assert elsewhere.get_log(PARTITION) is None
     elsewhere.shutdown(broker_epoch=3)
-    log = log_in(started(files, assigned=THERE))
-    assert len(values_in(log)) == COUNT
+    assert len(values_in(log_in(started(files, assigned=THERE)))) == COUNT
     assert files.list_directories(THERE) == ["topic-0"]
 
 
@@ -268,8 +267,7 @@ def test_a_replaced_log_that_cannot_be_put_aside_is_not_used_again(files: Faulty
     old = filled(manager).local_log
     moving(manager)
     files.fail("rename", renames_up_to_the_replaced_log())
-    log = moved(manager)
-    assert manager.get_log(PARTITION) is log
+    assert moved(manager) is manager.get_log(PARTITION)
     assert manager.directory_of(PARTITION) is manager.directories[1]
     assert old.is_closed
     assert "topic-0" in files.list_directories(HERE)

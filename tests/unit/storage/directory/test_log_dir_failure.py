@@ -170,10 +170,9 @@ def manager_of(*, sets_aside: bool) -> LogManager:
 
 def start(manager: LogManager, files: FaultyFiles, *, is_fetchable: bool) -> None:
     files.make_directory(ROOT)
-    hosted = {DAMAGED: TOPIC_ID, SOUND: TOPIC_ID}
     manager.startup(
         [LogDirectory(ROOT, bytes(16), files, was_clean=False)],
-        hosted.get,
+        {DAMAGED: TOPIC_ID, SOUND: TOPIC_ID}.get,
         now_ms=NOW_MS,
         is_fetchable=lambda _: is_fetchable,
     )

@@ -117,8 +117,7 @@ def test_a_gap_at_the_end_is_not_damage() -> None:
 def test_batches_that_go_back_are_damage(*, is_cleanly_closed: bool) -> None:
     files = FaultyFiles()
     filled(files, [make_batch(0), make_batch(5), make_batch(9)]).close()
-    content = files.names[HERE / "00000000000000000000.log"].content
-    content[len(make_batch(0)) + 7] = 11
+    files.names[HERE / "00000000000000000000.log"].content[len(make_batch(0)) + 7] = 11
     checkpoint = clean(10) if is_cleanly_closed else crashed(10)
     with pytest.raises(CorruptLogError):
         opened(files, checkpoint).log.read(1, 1)

@@ -304,8 +304,7 @@ def test_indexes_of_a_segment_flushed_before_it_was_finished_become_durable(coun
     for batch in BATCHES[:count]:
         log.append(batch)
         log.flush()
-    active = max(base for base in BASES if base < count)
-    assert unsynced_indexes(files) <= {active}
+    assert unsynced_indexes(files) <= {max(base for base in BASES if base < count)}
     log.roll()
     log.close()
     assert unsynced_indexes(files) == set()

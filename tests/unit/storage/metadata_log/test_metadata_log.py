@@ -188,8 +188,7 @@ def test_indexes_that_outlived_their_segment_do_no_harm(tmp_path: Path) -> None:
 )
 def test_end_offset_for_epoch(tmp_path: Path, epoch: int, expected: tuple[int, int]) -> None:
     batches = make_batches(0, 3) + make_batches(3, 2, epoch=3) + make_batches(5, 4, epoch=5)
-    log = log_of(batches, tmp_path)
-    assert log.end_offset_for_epoch(epoch) == OffsetAndEpoch(*expected)
+    assert log_of(batches, tmp_path).end_offset_for_epoch(epoch) == OffsetAndEpoch(*expected)
 
 
 def test_validation_of_a_fetch_position(tmp_path: Path) -> None:

@@ -136,8 +136,7 @@ def test_a_packed_record_is_held_to_the_topics_limit_whatever_else_is_wrong() ->
 
 
 def many_records(count: int) -> RecordBatch:
-    records = [RecordData(None, None, TIME_MS)] * count
-    return batch(*records, compression=Compression.ZSTD)
+    return batch(*[RecordData(None, None, TIME_MS)] * count, compression=Compression.ZSTD)
 
 
 @pytest.mark.slow
