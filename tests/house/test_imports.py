@@ -1,12 +1,24 @@
-"""Names and imports: what packages promise, one namespace, and who imports whom in a room."""
+"""Names and imports: promised, unused, in one namespace, and who imports whom in a room."""
 
 import ast
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 
 import grimp
 import pytest
+from tests.support.programs import run_python
 from tests.support.source_tree import ROOT, SOURCE_ROOTS, SourceFile, python_files
+from tools.unused_code import (
+    ALLOWED,
+    LEFTOVERS,
+    CheckError,
+    Finding,
+    keys_in,
+    parsed,
+    problems,
+    without,
+)
 
 ROOMS = (
     *("codegen", "wire", "storage", "raft", "metadata", "controller", "broker", "node"),
@@ -18,6 +30,14 @@ PURE_FOLDERS = (
     "server/kvorum/groups",
     "server/kvorum/internal_topics",
 )
+FOUND = Finding("server/kvorum/raft/epoch_election.py", 7, "function", "tally")
+SOURCE = """\
+def used() -> int: return 1
+def only_tests_call_this() -> int: return 2
+VALUE = used()
+def main() -> int: return VALUE
+main()
+"""
 
 
 def declared_names(file: SourceFile) -> list[str] | None:
@@ -134,3 +154,42 @@ def random_imports(file: SourceFile) -> Iterator[str]:
 def test_the_core_knows_of_random_only_the_type_of_what_is_handed_in() -> None:
     found = [problem for file in python_files(*PURE_FOLDERS) for problem in random_imports(file)]
     assert found == []
+
+
+@pytest.mark.process
+def test_what_vulture_prints_is_read(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text(SOURCE)
+    done = run_python("-m", "vulture", "module.py", folder=tmp_path)
+    assert parsed(done.stdout) == [Finding("module.py", 2, "function", "only_tests_call_this")]
+
+
+def test_a_line_that_is_not_understood_is_not_a_success() -> None:
+    with pytest.raises(CheckError, match="cannot open"):
+        parsed("cannot open module.py\n")
+
+
+def test_a_name_that_is_not_listed_is_reported_with_its_place() -> None:
+    assert problems([FOUND], []) == [
+        "server/kvorum/raft/epoch_election.py:7: unused function tally (kvorum.raft tally)"
+    ]
+    assert problems([FOUND], ["kvorum.raft tally"]) == []
+
+
+def test_a_listed_name_that_is_not_found_is_reported() -> None:
+    assert problems([], ["kvorum.raft tally"]) == [
+        "listed, but not found: kvorum.raft tally (--prune removes it)"
+    ]
+
+
+def test_pruning_takes_out_lines_and_keeps_the_comments() -> None:
+    text = "# Head.\n\nkvorum.raft tally  # a reason\nkvorum.wire from_json\n"
+    assert keys_in(text) == ["kvorum.raft tally", "kvorum.wire from_json"]
+    assert without(text, frozenset({"kvorum.raft tally"})) == "# Head.\n\nkvorum.wire from_json\n"
+
+
+def test_whatever_may_stay_has_a_reason_and_stands_in_one_list() -> None:
+    lines = ALLOWED.read_text("utf-8").splitlines()
+    listed = [line for line in lines if line and not line.startswith("#")]
+    assert [line for line in listed if not line.partition("  # ")[2]] == []
+    keys = keys_in(ALLOWED.read_text("utf-8")) + keys_in(LEFTOVERS.read_text("utf-8"))
+    assert len(keys) == len(set(keys))

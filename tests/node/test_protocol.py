@@ -1,6 +1,8 @@
-"""A node meets requests, good and bad, byte by byte; error messages that quote too much."""
+"""A node meets requests, good and bad, byte by byte, and supports what the statement says."""
 
+import asyncio
 import errno
+import json
 import random
 import socket
 import struct
@@ -10,19 +12,21 @@ from typing import TypeVar
 import pytest
 from tests.node.embedded_cluster import FRAME_BYTES_MAX
 from tests.support.raw_client import CUT_OFF, RawClient
+from tests.support.source_tree import ROOT
 from tests.support.topics import create_request
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
+from kvorum.node.compatibility import Compatibility, compatibility, compatibility_text
 from kvorum.node.handlers.registry import broker_apis, controller_apis
 from kvorum.node.serving.answer_frame import encode_answer
 from kvorum.node.serving.listener_api import ServedApis
-from kvorum.testing import Cluster
+from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError
-from kvorum.wire.headers import decode_response_frame, encode_request_frame
+from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kvorum.wire.messages.describe_acls import DescribeAclsRequest
@@ -42,6 +46,8 @@ SOFTWARE = ApiVersionsRequest("raw-client", "1.0")
 A_SIZE_TOO_LARGE = {"a size above the limit": struct.pack(">i", FRAME_BYTES_MAX + 1)}
 GARBAGE = CUT_OFF | A_SIZE_TOO_LARGE
 LONGEST = 32_767
+STATEMENT = ROOT / "docs" / "compatibility.json"
+VERSION = 4
 
 
 def is_alive(node: Cluster) -> bool:
@@ -328,3 +334,55 @@ def test_the_longest_name_is_refused_and_not_met_with_silence(controller: RawCli
     topic = CreateTopicsRequest.CreatableTopic("x" * LONGEST, 1, 1)
     response = controller.ask(CreateTopicsRequest([topic], 60_000), CreateTopicsResponse, 7)
     assert response.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def stated() -> Compatibility:
+    found: Compatibility = json.loads(STATEMENT.read_text(encoding="utf-8"))
+    return found
+
+
+async def ask_api_versions(address: str) -> ApiVersionsResponse:
+    host, _, port = address.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    try:
+        request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+        frame = encode_request_frame(request, version=VERSION, correlation_id=7, client_id="test")
+        writer.write(with_size(frame))
+        answer = await reader.readexactly(int.from_bytes(await reader.readexactly(4)))
+    finally:
+        writer.close()
+        await writer.wait_closed()
+    header, response = decode_response_frame(
+        answer, response_class=ApiVersionsResponse, version=VERSION
+    )
+    assert header.correlation_id == 7
+    return response
+
+
+def test_the_statement_is_what_the_registry_says() -> None:
+    assert STATEMENT.read_text(encoding="utf-8") == compatibility_text()
+
+
+def test_nothing_is_both_served_and_not() -> None:
+    for listener in compatibility()["listeners"].values():
+        assert {entry["name"] for entry in listener["served"]}.isdisjoint(listener["not_served"])
+
+
+async def test_a_running_node_tells_the_same_on_both_listeners() -> None:
+    async with AsyncCluster() as cluster:
+        answers = {
+            "broker": await ask_api_versions(cluster.bootstrap_servers),
+            "controller": await ask_api_versions(cluster.controller_servers),
+        }
+    for kind, answer in answers.items():
+        assert answer.error_code == 0
+        assert [(each.api_key, each.min_version, each.max_version) for each in answer.api_keys] == [
+            (entry["key"], entry["min_version"], entry["max_version"])
+            for entry in stated()["listeners"][kind]["served"]
+        ]
+        assert {
+            (each.name, each.min_version, each.max_version) for each in answer.supported_features
+        } == {
+            (entry["name"], entry["min_level"], entry["max_level"])
+            for entry in stated()["features"]
+        }

@@ -1,4 +1,4 @@
-"""The steps of a reassignment by the active controller, and errors on the way."""
+"""The steps of a reassignment by the active controller, errors on the way, and what others see."""
 
 import asyncio
 import logging
@@ -7,11 +7,16 @@ from contextlib import asynccontextmanager
 from typing import cast
 
 import pytest
+from tests.node.embedded_cluster import set_config_at
 from tests.node.played_leader import PlayedLeader, PlayedReplica
-from tests.support.waiting import PATIENCE_S, let_others_run
+from tests.support.metrics_scrape import reassignment_figures
+from tests.support.ports import free_ports
+from tests.support.raw_client import RawClient
+from tests.support.waiting import PATIENCE_S, let_others_run, wait_for
 
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.controller.quorum_reassignment.turn import quorum_described_by
+from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.request_error import RequestError
 from kvorum.node.clock import SystemClock
 from kvorum.node.controller.quorum_controller import QuorumController
@@ -20,12 +25,18 @@ from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmen
 from kvorum.node.errors import NotControllerError
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
+from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from kvorum.wire.own_messages.quorum_reassignment import QuorumReassignment
 from kvorum.wire.primitives import Message
+from kvorum.wire.quorum_reassignment_tag import reassignment_in
+from kvorum.wire.uuid_text import uuid_to_text
 
 REFUSALS = 3
+OTHER_DISK = bytes([7]) * 16
+METADATA = "__cluster_metadata"
 
 
 class LeadingReplica(PlayedReplica):
@@ -239,3 +250,49 @@ async def test_a_step_that_is_refused_again_and_again_is_logged_once(
         await replica.has_refused_thrice.wait()
     begun = [one for one in caplog.records if "Reassigning the quorum" in one.getMessage()]
     assert len(begun) == 1
+
+
+def describe(address: str, topic: str = METADATA) -> DescribeQuorumResponse.PartitionData:
+    wanted = DescribeQuorumRequest.TopicData(topic, [DescribeQuorumRequest.PartitionData()])
+    with RawClient(address) as client:
+        response = client.ask(DescribeQuorumRequest([wanted]), DescribeQuorumResponse, 2)
+    return response.topics[0].partitions[0]
+
+
+def told_by(address: str) -> QuorumReassignment | None:
+    return reassignment_in(describe(address))
+
+
+def want(address: str, value: str | None) -> None:
+    """Want other voters, or none any more."""
+    set_config_at(address, ResourceType.BROKER, "", "kvorum.quorum.target.voters", value)
+
+
+def test_controller_and_broker_describe_a_reassignment_while_it_lasts() -> None:
+    (metrics_port,) = free_ports(1)
+    with Cluster(overrides={"kvorum.metrics.listener": f"127.0.0.1:{metrics_port}"}) as cluster:
+        listeners = (cluster.controller_servers, cluster.bootstrap_servers)
+        before = [describe(address) for address in listeners]
+        assert [one.unknown_tagged_fields or None for one in before] == [None, None]
+        assert reassignment_figures(metrics_port) == {
+            "adding_voters": 0, "removing_voters": 0, "blocked_reason": 0,
+        }  # fmt: skip
+        want(cluster.bootstrap_servers, f"1:{uuid_to_text(OTHER_DISK)}")
+        # The target voters are described at once, and what the reassignment waits for a moment
+        # later.
+        wait_for(lambda: reassignment_figures(metrics_port)["blocked_reason"], "a step is blocked")
+        told = told_by(cluster.controller_servers)
+        assert told is not None
+        assert told.block_text
+        (target,) = told.targets
+        assert (target.replica_id, target.replica_directory_id) == (1, OTHER_DISK)
+        assert (target.log_end_offset, target.last_fetch_timestamp) == (-1, -1)
+        assert told_by(cluster.bootstrap_servers) == told
+        assert reassignment_figures(metrics_port) == {
+            "adding_voters": 1, "removing_voters": 1, "blocked_reason": told.block_reason,
+        }  # fmt: skip
+        refused = describe(cluster.controller_servers, topic="other")
+        assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert reassignment_in(refused) is None
+        want(cluster.controller_servers, None)
+        assert [told_by(address) for address in listeners] == [None, None]

@@ -1,6 +1,7 @@
-"""Requests of the quorum's own protocol, as a good peer makes them: to be spoilt one by one."""
+"""Requests of the quorum's own protocol, as a good peer makes them, and spoilt one by one."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tests.support.node import CLUSTER_ID, Node
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
@@ -11,9 +12,32 @@ from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
 from kvorum.wire.messages.vote import VoteRequest
 
+# Fields, each named by the way to it; a value that is a function is asked, with what it is about.
+Spoilt = dict[str, object]
 TOPIC = "__cluster_metadata"
 TOPIC_ID = bytes(15) + b"\x01"
 BYTES_MAX = 1024 * 1024
+
+
+def spoil(message: Any, spoilt: Spoilt, about: object) -> None:
+    """Set fields of a message."""
+    for path, value in spoilt.items():
+        *steps, last = path.split(".")
+        target = message
+        for step in steps:
+            target = target[int(step)] if step.isdigit() else getattr(target, step)
+        setattr(target, last, value(about) if callable(value) else value)
+
+
+def name_of(spoilt: Spoilt, *, without: str) -> str:
+    """Return what is spoilt in a few words, for the name of a test."""
+    return ", ".join(f"{path.removeprefix(without)}={_word(what)}" for path, what in spoilt.items())
+
+
+def _word(what: object) -> str:
+    if isinstance(what, bytes):
+        return f"{len(what)} times {what[:1].hex()}"
+    return getattr(what, "__name__", str(what))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,12 @@ from uuid import uuid4
 
 import pytest
 from tests.process.failed_nodes import LONG
-from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
-from tests.process.quorum.unharmed_quorum import create_at_leader, wait_until_it_is_a_voter
+from tests.process.quorum.unharmed_quorum import (
+    assert_kafka_reads_the_same,
+    assert_same_batches,
+    create_at_leader,
+    wait_until_it_is_a_voter,
+)
 from tests.support.kafka.java import ToolRunner
 from tests.support.node import Node
 from tests.support.node_process import KVORUM, Ended

@@ -7,10 +7,16 @@ from typing import Any, Final
 
 import pytest
 from tests.process.quorum.fake_peer import QUORUM_KEYS, FakePeer, Spoil
-from tests.process.quorum.logs import committed_bytes
-from tests.process.quorum.peer_requests import TOPIC, TOPIC_ID, Setting, now_in
-from tests.process.quorum.unharmed_quorum import assert_unharmed
-from tests.process.spoilt_requests import Spoilt, name_of, spoil
+from tests.process.quorum.peer_requests import (
+    TOPIC,
+    TOPIC_ID,
+    Setting,
+    Spoilt,
+    name_of,
+    now_in,
+    spoil,
+)
+from tests.process.quorum.unharmed_quorum import assert_unharmed, committed_bytes
 from tests.support.fake_node import all_versions
 from tests.support.node import Node
 from tests.support.played_broker import register_broker

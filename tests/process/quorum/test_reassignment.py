@@ -5,8 +5,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
-from tests.process.quorum.unharmed_quorum import assert_no_bugs
+from tests.process.quorum.unharmed_quorum import (
+    assert_kafka_reads_the_same,
+    assert_no_bugs,
+    assert_same_batches,
+)
 from tests.support.fixtures import Report
 from tests.support.kafka.java import ToolRunner
 from tests.support.played_broker import register_broker

@@ -1,4 +1,4 @@
-"""Rounds of faults over quorums of processes, while clients write: nothing is lost or doubled."""
+"""Rounds of faults, and quorums of every size that lose leaders: nothing is lost or doubled."""
 
 import os
 import signal
@@ -9,8 +9,11 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 import pytest
-from tests.process.quorum.logs import assert_kafka_reads_the_same, assert_same_batches
-from tests.process.quorum.unharmed_quorum import wait_until_it_is_a_voter
+from tests.process.quorum.unharmed_quorum import (
+    assert_kafka_reads_the_same,
+    assert_same_batches,
+    wait_until_it_is_a_voter,
+)
 from tests.support.fixtures import Report
 from tests.support.kafka.java import ToolRunner
 from tests.support.node import Node
@@ -21,6 +24,8 @@ from tests.support.quorum.topic_writers import Writers
 
 DELAY_S_MAX = 0.15
 LEADER_SHARE = 0.6
+# A test that waited for this would still do so when the writers lose their patience.
+SLOW_FETCHES = {"controller.quorum.fetch.timeout.ms": "600000"}
 
 
 class Chaos:
@@ -147,8 +152,14 @@ class Chaos:
 
 
 WRITERS = 3
+
+
 ENDS = ("kill", "kill", "stop")
+
+
 CUTS = ("pause", "isolate", "mute", "deafen", "cut_one_way", "slow")
+
+
 SETTINGS = {
     # Some of the faults shall meet a snapshot being written, or the end of a segment.
     "metadata.log.max.record.bytes.between.snapshots": "50000",
@@ -205,3 +216,28 @@ def test_no_fault_costs_an_acknowledged_change(
         f"second try, {len(writers.wished) - len(writers.acknowledged)} unknown, "
         f"log end {end_offset}"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "is_dynamic"), [(1, True), (3, False), (5, True), (7, True)])
+def test_a_quorum_forms_and_leaders_that_are_killed_are_replaced_at_once(
+    tmp_path: Path, count: int, *, is_dynamic: bool
+) -> None:
+    with ProxiedQuorum(tmp_path, count, is_dynamic=is_dynamic, settings=SLOW_FETCHES) as quorum:
+        register_broker(quorum)
+        addresses = [member.address for member in quorum.members.values()]
+        with Writers(addresses, count=2, seed=count) as writers:
+            writers.wait_for_progress()
+            for victim in [_kill_leader(quorum, writers) for _ in range(count - quorum.majority)]:
+                quorum.start(victim)
+            writers.wait_for_progress()
+        end_offset = quorum.wait_until_settled()
+        quorum.kill_all_at_once()
+    assert_same_batches(list(quorum.members.values()), end_offset=end_offset)
+
+
+def _kill_leader(quorum: ProxiedQuorum, writers: Writers) -> int:
+    leader = quorum.leader()
+    quorum.kill(leader.node_id)
+    writers.wait_for_progress()
+    return leader.node_id

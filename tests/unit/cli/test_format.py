@@ -1,11 +1,14 @@
-"""Formatting directories: the files, the SCRAM credentials, the refusals, and disks that fail."""
+"""Formatting directories: files, credentials, bootstrap records, refusals, and disks that fail."""
 
 import base64
 import errno
 import random
+import shutil
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -13,6 +16,15 @@ from hypothesis import strategies as st
 
 from kvorum.cli import main as kvorum
 from kvorum.cli.storage import main
+from kvorum.metadata.bootstrap import BootstrapMetadata
+from kvorum.metadata.metadata_version import (
+    LATEST_PRODUCTION_METADATA_VERSION,
+    METADATA_VERSION_FEATURE,
+    MetadataVersion,
+)
+from kvorum.metadata.record_frame import encode_record
+from kvorum.node.config import NodeConfig
+from kvorum.node.directories import open_directories
 from kvorum.node.format import (
     DynamicVoter,
     FormatError,
@@ -24,7 +36,10 @@ from kvorum.node.format import (
 from kvorum.node.format.dynamic_voters import voters_record
 from kvorum.node.format.scram import parse_scram_credential
 from kvorum.storage.files import RealFileSystem
+from kvorum.storage.metadata_log.bootstrap_checkpoint import write_bootstrap_snapshot
+from kvorum.storage.names import METADATA_LOG_DIRECTORY
 from kvorum.storage.small_files.meta_properties import read_meta_properties
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.voters_record import VotersRecord
 from kvorum.wire.records import decode_control_record, read_batches
 
@@ -37,6 +52,7 @@ listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
 controller.listener.names=CONTROLLER
 controller.quorum.bootstrap.servers=localhost:9093
 """
+FILES = RealFileSystem()
 
 
 def request(
@@ -302,3 +318,59 @@ def test_what_is_missing_or_odd_is_named(setting: str, complaint: str) -> None:
     with pytest.raises(FormatError) as refusal:
         parse(f"SCRAM-SHA-256=[{setting}]")
     assert str(refusal.value) == complaint
+
+
+@pytest.fixture
+def formatted_by_4_3(golden_sets: Path, tmp_path: Path) -> Path:
+    """A directory that Kafka 4.3.1 formatted, with bootstrap.checkpoint and the voters in 0-0."""
+    golden = golden_sets / "standalone-4.3.1" / "metadata" / "broker-12"
+    made = tmp_path / "data"
+    (made / METADATA_LOG_DIRECTORY).mkdir(parents=True)
+    for name in ("meta.properties", "bootstrap.checkpoint"):
+        shutil.copy(golden / name, made)
+    for snapshot in golden.glob(f"{METADATA_LOG_DIRECTORY}/*.checkpoint"):
+        shutil.copy(snapshot, made / METADATA_LOG_DIRECTORY)
+    return made
+
+
+def bootstrap_in(directory: Path) -> BootstrapMetadata:
+    config = NodeConfig.from_properties(
+        {
+            "process.roles": "broker,controller",
+            "node.id": "12",
+            "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": "localhost:9093",
+            "log.dirs": str(directory),
+        }
+    )
+    with ExitStack() as locks:
+        return open_directories(config, FILES, random=Random(1), locks=locks).bootstrap
+
+
+def test_the_file_of_an_older_release_is_read(formatted_by_4_3: Path) -> None:
+    found = bootstrap_in(formatted_by_4_3)
+    assert found.metadata_version == MetadataVersion.V4_3_IV0
+    assert found.source.endswith("bootstrap.checkpoint")
+    assert len(found.records) > 1
+
+
+def test_records_in_the_snapshot_at_offset_0_count_first(formatted_by_4_3: Path) -> None:
+    level = FeatureLevelRecord(name=METADATA_VERSION_FEATURE, feature_level=25)
+    shutil.rmtree(formatted_by_4_3 / METADATA_LOG_DIRECTORY)
+    write_bootstrap_snapshot(
+        formatted_by_4_3 / METADATA_LOG_DIRECTORY,
+        FILES,
+        values=[encode_record(level, 0)],
+        kraft_version=0,
+        voters=None,
+        now_ms=1,
+    )
+    assert bootstrap_in(formatted_by_4_3).records == ((level, 0),)
+
+
+def test_without_records_a_cluster_begins_at_the_latest_level(formatted_by_4_3: Path) -> None:
+    (formatted_by_4_3 / "bootstrap.checkpoint").unlink()
+    found = bootstrap_in(formatted_by_4_3)
+    assert found.metadata_version == LATEST_PRODUCTION_METADATA_VERSION
+    assert found.source == "the default bootstrap"

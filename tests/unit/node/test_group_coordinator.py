@@ -49,6 +49,19 @@ from kvorum.wire.records import (
 from kvorum.wire.records.compacted_batch import without_records
 
 
+@pytest.fixture
+async def idle() -> Coordinated:
+    """A broker that leads no partition yet."""
+    return Coordinated()
+
+
+@pytest.fixture
+async def node(idle: Coordinated) -> Coordinated:
+    """A broker that leads its partition in epoch 0."""
+    await idle.lead()
+    return idle
+
+
 def write(node: Coordinated, batch: RecordBatch) -> None:
     """Append a batch without the coordinator."""
     node.log.append_as_leader(batch, leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
