@@ -64,7 +64,6 @@ def set_config(cluster: Cluster, kind: ResourceType, name: str, key: str, value:
 
 
 def set_config_at(address: str, kind: ResourceType, name: str, key: str, value: str | None) -> None:
-    """Ask a node to set a configuration, or to delete it."""
     change = IncrementalAlterConfigsRequest.AlterableConfig(key, int(value is None), value)
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource(kind, name, [change])
     with RawClient(address) as client:
@@ -76,7 +75,6 @@ def set_config_at(address: str, kind: ResourceType, name: str, key: str, value: 
 def set_quota(
     client: RawClient, entity: tuple[str, str | None], key: str, bound: float | None
 ) -> None:
-    """Give an entity a quota, or take it away."""
     change = AlterClientQuotasRequest.OpData(key, bound or 0.0, bound is None)
     named = AlterClientQuotasRequest.EntityData(*entity)
     request = AlterClientQuotasRequest([AlterClientQuotasRequest.EntryData([named], [change])])
@@ -103,7 +101,6 @@ def prepare_node(
 async def running_node(
     folder: Path, *, files: FileSystem | None = None, open_files: OpenFiles | None = None
 ) -> AsyncGenerator[EmbeddedNode]:
-    """Run the only node of the cluster in `folder`."""
     embedded = prepare_node(folder, files=files, open_files=open_files)
     await embedded.node.start()
     try:
@@ -114,7 +111,6 @@ async def running_node(
 
 @contextmanager
 def killed(cluster: Cluster, node_id: int) -> Generator[None]:
-    """Kill a node, and start it again afterwards."""
     cluster.kill(node_id)
     try:
         yield

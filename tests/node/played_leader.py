@@ -128,11 +128,9 @@ class PlayedLeader:
         self.loader.commit([batch])
 
     def want(self, value: str | None) -> None:
-        """Commit target voters, or their end."""
         self.commit(ConfigRecord(resource_type=4, resource_name="", name=KEY, value=value))
 
     def replica(self, node_id: int) -> PlayedReplica:
-        """Return the replica of another node."""
         settings = RaftSettings(
             node_id=node_id,
             cluster_id="cluster",
@@ -180,7 +178,6 @@ class PlayedLeader:
         )
 
     def describe(self, request: Message) -> Message:
-        """Answer DescribeQuorum."""
         del request
         self._asked.set()
         end_offset = self.loader.last_offset + 1 + self.uncommitted

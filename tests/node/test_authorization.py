@@ -123,14 +123,12 @@ def as_user(
 
 
 def on_cluster(operation: AclOperation) -> CreateAclsRequest.AclCreation:
-    """Return an entry that allows alice something with the cluster."""
     return entry(AclResourceType.CLUSTER, CLUSTER_NAME, operation, principal=ALICE.text)
 
 
 def on_topic(
     operation: AclOperation, name: str, *, host: str = "*"
 ) -> CreateAclsRequest.AclCreation:
-    """Return an entry that allows alice something with a topic."""
     return entry(AclResourceType.TOPIC, name, operation, principal=ALICE.text, host=host)
 
 
@@ -362,7 +360,6 @@ def closing() -> Iterator[Closing]:
 
 @pytest.fixture
 def stranger(closing: Closing) -> Iterator[RawClient]:
-    """A connection to the broker of that node."""
     with RawClient(closing.cluster.bootstrap_servers) as connection:
         yield connection
 

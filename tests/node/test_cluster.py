@@ -98,8 +98,6 @@ class FullDisk(RealFileSystem):
 
 
 class FullFile:
-    """A file on a `FullDisk`."""
-
     def __init__(self, disk: FullDisk, opened: OpenFile) -> None:
         self._disk = disk
         self._opened = opened
@@ -216,7 +214,6 @@ def _hosted(folder: Path, topic: str) -> int:
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """Three controllers and a broker."""
     with Cluster(controllers=3, brokers=1, overrides=QUICK_QUORUM) as running:
         yield running
 

@@ -174,14 +174,12 @@ class Held:
         return self.transport.is_aborted
 
     async def end(self) -> None:
-        """Tell the connection that it is lost."""
         self.connection.connection_lost(None)
         await wait_for_async(lambda: not self.connection.is_busy, "the response is dropped")
 
 
 @pytest.fixture
 def near() -> Iterator[socket.socket]:
-    """One end of a pair of sockets."""
     near, far = socket.socketpair()
     with near, far:
         yield near

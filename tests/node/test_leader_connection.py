@@ -137,8 +137,6 @@ def data(name: str = FIRST_PARTITIONS, *, epoch: int = 0) -> TransactionData:
 
 
 def answered(code: ErrorCode) -> Callable[[Message], Message]:
-    """Return an answer that gives every partition a code."""
-
     def answer(request: Message) -> Message:
         assert isinstance(request, AddPartitionsToTxnRequest)
         response = AddPartitionsToTxnResponse()

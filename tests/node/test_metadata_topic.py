@@ -277,7 +277,6 @@ def test_a_fetch_of_another_topic_too_waits_for_either(reading: Reading) -> None
 
 
 def metadata_topic(response: MetadataResponse) -> MetadataResponseTopic:
-    """Return the metadata topic of a response."""
     (found,) = [topic for topic in response.topics if topic.name == CLUSTER_METADATA_TOPIC]
     return found
 

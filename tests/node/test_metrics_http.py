@@ -67,7 +67,6 @@ async def server() -> AsyncIterator[Serving]:
 
 @pytest.fixture
 def address(server: Serving) -> tuple[str, int]:
-    """The address of the server."""
     return server.address
 
 

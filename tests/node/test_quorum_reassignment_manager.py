@@ -264,7 +264,6 @@ def told_by(address: str) -> QuorumReassignment | None:
 
 
 def want(address: str, value: str | None) -> None:
-    """Want other voters, or none any more."""
     set_config_at(address, ResourceType.BROKER, "", "kvorum.quorum.target.voters", value)
 
 

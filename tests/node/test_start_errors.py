@@ -56,7 +56,6 @@ def serve(capsys: pytest.CaptureFixture[str]) -> Serve:
 
 
 def rewrite(file: Path, changes: Mapping[str, str]) -> None:
-    """Put other values into a properties file."""
     lines = file.read_text().splitlines()
     kept = [line for line in lines if line.partition("=")[0] not in changes]
     file.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in changes.items())]))

@@ -52,7 +52,6 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def broker(cluster: Cluster) -> Iterator[RawClient]:
-    """A client of the broker that leads."""
     with RawClient(cluster.bootstrap_servers.split(",")[0]) as client:
         yield client
 

@@ -85,7 +85,6 @@ def positions(file: Path) -> list[int]:
 
 
 def flip(file: Path, position: int) -> None:
-    """Damage one byte."""
     data = bytearray(file.read_bytes())
     data[position] ^= 0x10
     file.write_bytes(data)

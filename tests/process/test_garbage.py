@@ -24,7 +24,6 @@ MIB = 1024 * 1024
 
 @pytest.fixture
 def memory(shared_process: NodeProcess) -> Memory:
-    """The memory of the shared node."""
     return Memory(shared_process.pid)
 
 

@@ -168,8 +168,6 @@ def test_idle_consumers(
 
 
 class Member:
-    """A client that joins a group."""
-
     def __init__(self, client: RawClient, group: str) -> None:
         self.client = client
         self.group = group

@@ -53,7 +53,6 @@ class Stream:
         self._threads = Threads()
 
     def start(self) -> None:
-        """Let the clients go."""
         retries = sorted(self._ledger.pending)
         for number in range(self._clients):
             self._threads.start(self._run, number, retries[number :: self._clients])

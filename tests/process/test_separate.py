@@ -12,7 +12,6 @@ from kvorum.wire.error_codes import ErrorCode
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Pair:
-    """A formatted controller and a formatted broker, not running."""
     return make_pair(tmp_path, QUICK)
 
 

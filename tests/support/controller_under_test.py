@@ -39,7 +39,6 @@ SETTINGS = ControllerSettings(node_id=1, cluster_id=CLUSTER_ID)
 
 
 def directory_of(broker_id: int, number: int = 0) -> bytes:
-    """The id of a log directory of a broker."""
     return bytes([0xD0 + number, *bytes(14), broker_id])
 
 
@@ -137,7 +136,6 @@ class ControllerUnderTest:
         return response
 
     def partition(self, name: str, index: int = 0) -> PartitionRegistration:
-        """Return the state of a partition."""
         topic = self.image.topics.by_name(name)
         assert topic is not None
         return topic.partitions[index]
@@ -211,7 +209,6 @@ class ControllerUnderTest:
         )
 
     def start_broker(self, broker_id: int) -> None:
-        """Register and unfence a broker."""
         self.register(broker_id)
         assert not self.heartbeat(broker_id).is_fenced
 

@@ -146,7 +146,6 @@ class FakeNode(FrameServer):
 
     @property
     def connection_count(self) -> int:
-        """The number of open connections."""
         return len(self._connections)
 
     async def wait_until_left(self) -> None:

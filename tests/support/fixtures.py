@@ -55,7 +55,6 @@ def kafka_tools(java: Java) -> Iterator[ToolRunner]:
 def real_kafka(
     java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Node]:
-    """A running real Kafka node."""
     with Node(tmp_path_factory.mktemp("real-kafka"), java=java).format(tools=kafka_tools) as node:
         yield node
 

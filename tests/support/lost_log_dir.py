@@ -60,7 +60,6 @@ class Producer:
 
     @property
     def refusal_count(self) -> int:
-        """The number of batches that were refused."""
         return self.codes.total() - self.codes[ErrorCode.NONE]
 
     def start(self) -> None:

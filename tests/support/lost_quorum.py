@@ -86,7 +86,6 @@ def name_directories(world: World) -> None:
 
 
 def directory_of(node: SimulatedNode) -> Path:
-    """Return the metadata log directory of a node."""
     return node.settings.directory.parent
 
 
@@ -103,7 +102,6 @@ def static_voters(world: World) -> VoterSet:
 
 
 def read(world: World, nodes: Iterable[SimulatedNode]) -> list[Survivor]:
-    """Read the directories of nodes."""
     return [
         read_survivor(directory_of(node), node.disk.inspect(), static_voters=static_voters(world))
         for node in nodes
@@ -131,7 +129,6 @@ def export(node: SimulatedNode, folder: Path) -> Path:
 
 
 def content(files: FileSystem, path: Path) -> bytes:
-    """Return the bytes of a file."""
     file = files.open(path, read_only=True)
     return file.read_at(0, file.size())
 
@@ -196,7 +193,6 @@ class Teller:
         raise NotImplementedError
 
     def at(self, time_ms: float, callback: Callable[[], None]) -> None:
-        """Do something at a time."""
         self.world.quorum.around.events.at(time_ms, callback)
 
     def leader(self) -> SimulatedNode:

@@ -40,7 +40,6 @@ def fetch_request(
 
 
 def only_partition(response: FetchResponse) -> FetchResponse.PartitionData:
-    """Return the only partition of a response."""
     assert response.error_code == 0
     assert response.session_id == 0
     (topic,) = response.responses
@@ -73,7 +72,6 @@ def list_offsets(
 
 
 def offset_for(client: RawClient, timestamp: int) -> tuple[int, int, int]:
-    """Return offset, timestamp and epoch for a timestamp."""
     (found,) = list_offsets(client, timestamp)
     assert found.error_code == 0
     return found.offset, found.timestamp, found.leader_epoch

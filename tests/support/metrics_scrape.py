@@ -21,7 +21,6 @@ class Page:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all samples."""
         return frozenset(name for name, _ in self.samples)
 
     def value(self, name: str, **labels: str) -> float:

@@ -96,7 +96,6 @@ class Node:
 
     @property
     def properties(self) -> Path:
-        """Its server.properties."""
         return self.folder / "server.properties"
 
     @property
@@ -107,17 +106,14 @@ class Node:
 
     @property
     def metadata_log(self) -> Path:
-        """The directory of its metadata log."""
         return self.data / LOG_DIRECTORY
 
     @property
     def first_segment(self) -> Path:
-        """The first segment of its metadata log."""
         return self.metadata_log / f"{0:020}.log"
 
     @property
     def identity(self) -> Mapping[str, str]:
-        """The contents of its meta.properties now."""
         return load_java_properties((self.data / "meta.properties").read_bytes())
 
     @property

@@ -194,7 +194,6 @@ class NodeProcess:
         return self.wait()
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal."""
         self._launched().send_signal(number)
 
     def lines(self) -> tuple[str, ...]:
@@ -244,7 +243,6 @@ def kvorum_server(properties: Path, log: Path | None = None) -> NodeProcess:
 
 
 def write_properties(file: Path, settings: Mapping[str, str]) -> None:
-    """Write a server.properties."""
     file.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(f"{key}={value}\n" for key, value in settings.items())
     file.write_text(text, encoding="utf-8")

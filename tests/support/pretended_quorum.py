@@ -32,22 +32,18 @@ EMPTY_LOG = OffsetAndEpoch(0, 0)
 
 
 def directory_id(node_id: int) -> bytes:
-    """Return the directory id of a node."""
     return node_id.to_bytes(16)
 
 
 def key_of(node_id: int) -> ReplicaKey:
-    """Return the key of a node."""
     return ReplicaKey(node_id, directory_id(node_id))
 
 
 def endpoint_of(node_id: int) -> Endpoint:
-    """Return where a node listens."""
     return Endpoint(LISTENER, f"node-{node_id}", 9093)
 
 
 def voters_of(ids: Iterable[int]) -> VoterSet:
-    """Return a voter set of nodes."""
     return VoterSet.of(Voter(key_of(one), (endpoint_of(one),), 0, 1) for one in ids)
 
 
@@ -122,7 +118,6 @@ class PretendedNode:
         self._properties = properties
 
     def append(self, *values: bytes, epoch: int = 1, flush: bool = True) -> None:
-        """Append one batch."""
         view = self.own_core.shown_log
         self.own_log.local_log.append(
             make_batch(self.own_log.local_log.log_end_offset, epoch=epoch, values=values)
@@ -138,7 +133,6 @@ class PretendedNode:
     def store(
         self, epoch: int, *, leader_id: int | None = None, voted: int | None = None
     ) -> ElectionRecord:
-        """Store an election record durably."""
         state = QuorumState(
             leader_epoch=epoch,
             leader_id=leader_id,
@@ -171,7 +165,6 @@ class PretendedNode:
         self.store(epoch, leader_id=self.node_id)
 
     def follow(self, epoch: int, leader_id: int) -> None:
-        """Be a follower."""
         self.own_core.shown_role = Follower(
             epoch,
             leader_id=leader_id,
@@ -181,7 +174,6 @@ class PretendedNode:
         self.store(epoch, leader_id=leader_id)
 
     def be(self, role: Role) -> None:
-        """Be whatever."""
         self.own_core.shown_role = role
 
     def commit(self, high_watermark: int | None) -> None:
@@ -189,7 +181,6 @@ class PretendedNode:
         self.own_core.shown_high_watermark = high_watermark
 
     def look(self) -> None:
-        """Let the properties look."""
         self._properties.after_event(self)
 
     def breaks(self, property_id: str) -> None:
@@ -220,7 +211,6 @@ class PretendedQuorum:
         return self.nodes[node_id]
 
     def count(self, property_id: str) -> int:
-        """Return how often a property was checked."""
         return self.properties.checks.counts[property_id]
 
     def replicate(self, *values: bytes, epoch: int = 1, on: Iterable[int] = (1, 2, 3)) -> None:

@@ -36,7 +36,6 @@ CUT_OFF = {
 
 
 def sized_frame(request: Message, version: int) -> bytes:
-    """Return a request as it is sent, with its size before it."""
     frame = encode_request_frame(request, version=version, correlation_id=1, client_id="raw")
     return with_size(frame)
 
@@ -64,11 +63,9 @@ class RawClient:
         self.socket.close()
 
     def send_bytes(self, data: bytes) -> None:
-        """Send bytes as they are."""
         self.socket.sendall(data)
 
     def send_frame(self, frame: bytes) -> None:
-        """Send a frame with its size before it."""
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def read_frame(self) -> bytes | None:

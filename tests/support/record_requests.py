@@ -63,7 +63,6 @@ def fetch(
 def list_offset(
     client: RawClient, topic: str, timestamp: int, *, version: int = 7, replica_id: int = CONSUMER
 ) -> tuple[int, int]:
-    """Return the error code and the offset."""
     wish = ListOffsetsRequest.ListOffsetsPartition(0, timestamp=timestamp)
     body = ListOffsetsRequest(
         replica_id, topics=[ListOffsetsRequest.ListOffsetsTopic(topic, [wish])]

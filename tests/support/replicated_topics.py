@@ -43,7 +43,6 @@ def address_of(cluster: Cluster, node_id: int) -> str:
 
 
 def registration(image: MetadataImage, topic: str) -> PartitionRegistration | None:
-    """Return the state of partition 0."""
     found = image.topics.by_name(topic)
     return None if found is None else found.partitions.get(0)
 

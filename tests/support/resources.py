@@ -20,8 +20,6 @@ def _folder_of(pid: int) -> Path:
 
 
 class Memory:
-    """The memory of one process."""
-
     def __init__(self, pid: int) -> None:
         self._folder = _folder_of(pid)
         self._status = self._folder / "status"

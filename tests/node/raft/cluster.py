@@ -231,7 +231,6 @@ class Lab:
         self._replicas: list[Replica] = []
 
     async def server(self) -> QuorumServer:
-        """Return a server on a port of its own, without a process yet."""
         server = QuorumServer()
         await server.listen()
         self._servers.append(server)
@@ -284,6 +283,5 @@ class Lab:
             await server.close()
 
     def add(self, replica: Replica) -> Replica:
-        """Close a replica with the rest."""
         self._replicas.append(replica)
         return replica

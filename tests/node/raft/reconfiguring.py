@@ -29,7 +29,6 @@ Key = tuple[int, bytes]
 
 
 def key_of(replica: Replica) -> Key:
-    """Return a replica's id and directory id."""
     return replica.node_id, replica.directory_id or bytes([replica.node_id]) * 16
 
 
@@ -99,11 +98,9 @@ class DynamicQuorum:
         assert (await self.add(node_id)).error_code == ErrorCode.NONE
 
     def follower(self) -> Replica:
-        """Return a voter that does not lead."""
         return next(one for one in self.replicas.values() if not one.node.is_leader)
 
     async def start(self, *node_ids: int) -> None:
-        """Start controllers."""
         for node_id in node_ids:
             await self.replicas[node_id].start()
 
@@ -130,7 +127,6 @@ class DynamicQuorum:
         return found[0]
 
     async def ask(self, replica: Replica, message: Message, kind: type[_Response]) -> _Response:
-        """Ask a controller over TCP."""
         connection = await ClientConnection.open(
             host="127.0.0.1", port=replica.server.port, client_id="test", timeout_ms=5000
         )
@@ -160,7 +156,6 @@ class DynamicQuorum:
         return found[0]
 
     async def remove(self, key: Key) -> RemoveRaftVoterResponse:
-        """Ask the leader to remove a voter."""
         request = RemoveRaftVoterRequest(CLUSTER_ID, *key)
         return await self.ask(await self.leader(), request, RemoveRaftVoterResponse)
 
@@ -193,7 +188,6 @@ class DynamicQuorum:
 
 
 def keys_in(described: DescribeQuorumResponse) -> tuple[set[Key], set[Key]]:
-    """Return the keys of voters and of observers."""
     partition = partition_in(described)
     return (
         {(one.replica_id, one.replica_directory_id) for one in partition.current_voters},
@@ -202,5 +196,4 @@ def keys_in(described: DescribeQuorumResponse) -> tuple[set[Key], set[Key]]:
 
 
 def partition_in(described: DescribeQuorumResponse) -> DescribeQuorumResponse.PartitionData:
-    """Return what is said of the metadata partition."""
     return described.topics[0].partitions[0]

@@ -106,11 +106,9 @@ class DrivenDriver:
         return self
 
     def send(self, send: Send) -> None:
-        """Take a request to a peer."""
         self.sent.append(send)
 
     def advance(self, elapsed_ms: float) -> None:
-        """Let time pass, and the core do what is due."""
         self.runtime.now_ms += elapsed_ms
         self.driver.call(lambda: self.driver.core.tick(self.runtime.now_ms))
 
@@ -159,7 +157,6 @@ class DrivenDriver:
         self.runtime.do_work()
 
     def close(self) -> None:
-        """Give up the files."""
         self.driver.stop()
         self.driver.leave()
         self.driver.log.local_log.close()

@@ -73,7 +73,6 @@ class FakePeer:
         self._servers.join()
 
     def heard(self) -> list[Message]:
-        """Return all requests so far."""
         with self._changed:
             return list(self._heard)
 

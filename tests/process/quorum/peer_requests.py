@@ -20,7 +20,6 @@ BYTES_MAX = 1024 * 1024
 
 
 def spoil(message: Any, spoilt: Spoilt, about: object) -> None:
-    """Set fields of a message."""
     for path, value in spoilt.items():
         *steps, last = path.split(".")
         target = message

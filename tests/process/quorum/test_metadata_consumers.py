@@ -97,7 +97,6 @@ def _end(records: list[Read]) -> int:
 
 @pytest.fixture
 def quorum(tmp_path: Path) -> Iterator[ProxiedQuorum]:
-    """Three controllers."""
     with ProxiedQuorum(tmp_path, 3, is_dynamic=True, settings=SETTINGS) as quorum:
         quorum.leader()
         yield quorum

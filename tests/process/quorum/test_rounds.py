@@ -67,7 +67,6 @@ class Chaos:
         wait_until_it_is_a_voter(self._quorum, victim, self._writers)
 
     def pause(self, victims: Sequence[Node]) -> None:
-        """Let them stand still for a while."""
         for victim in victims:
             self._quorum.pause(victim.node_id)
         self._writers.wait_for_progress()
@@ -75,17 +74,14 @@ class Chaos:
             self._quorum.resume(victim.node_id)
 
     def isolate(self, victims: Sequence[Node]) -> None:
-        """Cut them off from everybody."""
         self._cut((victim, other) for victim in victims for other in self._others(victim))
         self.deafen(victims)
 
     def mute(self, victims: Sequence[Node]) -> None:
-        """They are not heard any more."""
         self._cut((victim, other) for victim in victims for other in self._others(victim))
         self._endure()
 
     def deafen(self, victims: Sequence[Node]) -> None:
-        """They hear no other any more."""
         self._cut((other, victim) for victim in victims for other in self._others(victim))
         self._endure()
 
@@ -98,7 +94,6 @@ class Chaos:
         self._endure()
 
     def slow(self, victims: Sequence[Node]) -> None:
-        """All ways of theirs take longer."""
         for victim in victims:
             for other in self._others(victim):
                 for pair in ((victim, other), (other, victim)):

@@ -141,7 +141,6 @@ def _batches(member: Node) -> dict[int, bytes]:
 
 
 def _dump(tools: ToolRunner, files: Sequence[Path]) -> str:
-    """Return what kafka-dump-log says of files."""
     text = ""
     for file in files:
         dump = tools.run("kafka-dump-log", "--cluster-metadata-decoder", "--files", str(file))
@@ -190,6 +189,5 @@ def _assert_topics(dump: str, writers: Writers, others: str | None) -> None:
 
 
 def committed_bytes(member: Node, end_offset: int) -> bytes:
-    """Return the batches below an offset."""
     batches = _batches(member)
     return b"".join(batches[offset] for offset in sorted(batches) if offset < end_offset)

@@ -64,9 +64,7 @@ class AdminDriver(Protocol):
         """Create topics; the outcome of each by name."""
         ...
 
-    def delete_topic(self, name: str) -> Outcome:
-        """Delete a topic."""
-        ...
+    def delete_topic(self, name: str) -> Outcome: ...
 
     def create_partitions(self, name: str, total: int) -> Outcome:
         """Raise a topic's number of partitions."""
@@ -80,9 +78,7 @@ class AdminDriver(Protocol):
         """Return a topic's whole configuration."""
         ...
 
-    def topics(self) -> set[str]:
-        """Return the names of all topics."""
-        ...
+    def topics(self) -> set[str]: ...
 
     def describe_topic(self, name: str) -> dict[int, PartitionView]:
         """Return a topic's partitions; none where the topic is not there."""

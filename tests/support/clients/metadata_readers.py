@@ -32,9 +32,7 @@ class Reader(Protocol):
         """Read for a moment."""
         ...
 
-    def close(self) -> None:
-        """End the consumer."""
-        ...
+    def close(self) -> None: ...
 
 
 class ConfluentReader:

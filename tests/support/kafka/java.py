@@ -189,7 +189,6 @@ class ToolRunner:
         return done.stdout
 
     def close(self) -> None:
-        """End the Java processes that were started."""
         if self._shell is not None:
             self._shell.close()
         process, self._process = self._process, None

@@ -48,7 +48,6 @@ class Quorum:
 
     @property
     def addresses(self) -> str:
-        """The addresses of all controllers for clients."""
         return ",".join(one.controller for one in self.members.values())
 
     @property
@@ -57,7 +56,6 @@ class Quorum:
         return ",".join(map(self.advertised, self.members))
 
     def advertised(self, node_id: int) -> str:
-        """Return where the others ask a member."""
         return self.members[node_id].controller
 
     def configure(self, changes: Mapping[str, str] = MappingProxyType({}), *node_ids: int) -> None:

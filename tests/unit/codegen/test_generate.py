@@ -51,7 +51,6 @@ WIRE = ROOT / "wire" / "kvorum" / "wire"
 
 
 def schema(*fields: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    """Return the schema of a data message with the given fields."""
     return {
         "name": "Probe",
         "type": "data",

@@ -61,7 +61,6 @@ def asked_by(
     after_ms: int = 0,
     api_version: int = 3,
 ) -> ControllerRequestContext:
-    """The context of a request of `principal`."""
     context = controller.context(api_version)
     return replace(context, principal=principal, wall_clock_ms=NOW_MS + after_ms)
 

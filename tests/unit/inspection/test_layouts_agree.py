@@ -90,7 +90,6 @@ def record_facts(batch: RecordBatch, record: Record) -> object:
 
 
 def by_layouts(data: bytes) -> Found:
-    """Read a log by its layouts."""
     found: list[object] = []
     for entry in read_log(data):
         facts = None if entry.reading.problem is not None else facts_by_layout(entry)

@@ -65,7 +65,6 @@ def image_of(*entries: AccessControlEntry) -> AclsImage:
 
 
 def record_of(number: int, entry: AccessControlEntry) -> AccessControlEntryRecord:
-    """Return the record that adds `entry`."""
     return AccessControlEntryRecord(id=number.to_bytes(16, "big"), **asdict(entry))
 
 

@@ -63,7 +63,6 @@ async def node(idle: Coordinated) -> Coordinated:
 
 
 def write(node: Coordinated, batch: RecordBatch) -> None:
-    """Append a batch without the coordinator."""
     node.log.append_as_leader(batch, leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR)
 
 

@@ -204,7 +204,6 @@ class DrivenLeader:
             self.take(self.core.log_durable(self.now, self.log.end_offset))
 
     def advance(self, elapsed_ms: float) -> None:
-        """Let time pass, and the core do what is due."""
         end = self.now + elapsed_ms
         while self.core.next_deadline <= end:
             self.now = max(self.now, self.core.next_deadline)
@@ -229,12 +228,10 @@ class DrivenLeader:
         return answer
 
     def respond(self, number: int, response: msg.Response | msg.RequestFailed) -> None:
-        """Let the response to one of its requests arrive."""
         del self.sent[number]
         self.take(self.core.receive_response(self.now, number=number, response=response))
 
     def propose(self) -> None:
-        """Append a record."""
         _, effects = self.core.propose(self.now, epoch=self.epoch, count=1)
         self.take(effects)
 
@@ -278,7 +275,6 @@ class DrivenLeader:
         )
 
     def remove(self, node_id: int) -> int:
-        """Ask that a voter be removed; return the token of the answer."""
         return self.ask(msg.RemoveRaftVoterRequest(key_of(node_id)))
 
     def update_of(

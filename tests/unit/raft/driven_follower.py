@@ -66,7 +66,6 @@ class DrivenFollower:
         return answer.response
 
     def respond(self, response: msg.Response | msg.RequestFailed) -> None:
-        """Answer the request that has just left."""
         (send,) = self.found(fx.Send)
         self.take(self.core.receive_response(self.now, number=send.number, response=response))
 

@@ -50,7 +50,6 @@ class DrivenVoter(DrivenFollower):
         self.sent += sends_in(effects)
 
     def respond(self, response: msg.Response | msg.RequestFailed) -> None:
-        """Answer what was sent last."""
         number = self.sent[-1].number
         self.take(self.core.receive_response(self.now, number=number, response=response))
 

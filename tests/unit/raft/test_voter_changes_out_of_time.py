@@ -39,7 +39,6 @@ class Change:
     endpoints: Endpoints = ELSEWHERE
 
     def request(self, leader: DrivenLeader) -> int:
-        """Ask for the change; return the token of the answer."""
         leader.acknowledge()
         if self.kind == "remove":
             return leader.ask(msg.RemoveRaftVoterRequest(self.key))

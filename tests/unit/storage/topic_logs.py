@@ -55,7 +55,6 @@ def managed(
 
 
 def log_in(manager: LogManager, partition: TopicPartition = PARTITION) -> UnifiedLog:
-    """Return a log that must be there."""
     log = manager.get_log(partition)
     assert log is not None
     return log

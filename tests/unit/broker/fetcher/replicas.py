@@ -76,7 +76,6 @@ class Replica:
         return self.partition.log.local_log.log_end_offset
 
     def write(self, *values: bytes) -> None:
-        """Append records as the leader."""
         for value in values:
             self.partition.append_records_to_leader(
                 sent(value), required_acks=1, wall_ms=WALL_MS, now_ms=self.world.now_ms

@@ -10,7 +10,6 @@ from kvorum.inspection.reading import MappedFile
 
 
 def main() -> None:
-    """Print each log, and then its gaps or the error."""
     count, part_bytes, names, *words = sys.argv[1:]
     options = DumpOptions(parse_words(words))
     for file in map(JavaFile, names.split(",")):

@@ -56,7 +56,6 @@ class World:
         is_transactional: bool = False,
         offset: int | None = None,
     ) -> None:
-        """Append a batch of keys and values."""
         sequence = self._sequences.get((producer, epoch), 0)
         self._sequences[producer, epoch] = sequence + len(records)
         options = BatchOptions(

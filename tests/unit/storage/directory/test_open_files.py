@@ -66,7 +66,6 @@ def read(files: list[OpenFile]) -> list[bytes]:
 
 
 def descriptors(folder: Path) -> list[str]:
-    """Return the names of a folder's files that this process has open."""
     links = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
     return [path.name for path in map(Path.readlink, links) if path.parent == folder]
 

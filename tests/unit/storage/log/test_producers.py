@@ -153,8 +153,8 @@ def test_a_marker_of_a_lost_coordinator_is_refused(log: Log) -> None:
     assert log.state.first_undecided_offset == 0
 
 
-class VerifiedLog:
-    """A verified whose transactional batches have to be verified."""
+class Guarded:
+    """A log whose transactional batches have to be guarded."""
 
     def __init__(self) -> None:
         self.state = ProducerState(EXPIRATION_MS)
@@ -213,94 +213,86 @@ class VerifiedLog:
 
 
 @pytest.fixture
-def verified() -> VerifiedLog:
-    return VerifiedLog()
+def guarded() -> Guarded:
+    return Guarded()
 
 
 @pytest.mark.parametrize("origin", [AppendOrigin.CLIENT, AppendOrigin.COORDINATOR])
 def test_the_first_batch_of_a_transaction_needs_its_guard(
-    verified: VerifiedLog, origin: AppendOrigin
+    guarded: Guarded, origin: AppendOrigin
 ) -> None:
-    assert verified.write(None, origin=origin) is ErrorCode.INVALID_TXN_STATE
-    guard = verified.start()
+    assert guarded.write(None, origin=origin) is ErrorCode.INVALID_TXN_STATE
+    guard = guarded.start()
     assert guard is not None
-    assert verified.write(None, origin=origin) is ErrorCode.INVALID_TXN_STATE
-    assert verified.write(VerificationGuard(), origin=origin) is ErrorCode.INVALID_TXN_STATE
-    assert verified.write(guard, origin=origin) is ErrorCode.NONE
-    assert verified.start() is None, "the transaction is open"
-    assert verified.write(None, sequence=1, origin=origin) is ErrorCode.NONE
+    assert guarded.write(None, origin=origin) is ErrorCode.INVALID_TXN_STATE
+    assert guarded.write(VerificationGuard(), origin=origin) is ErrorCode.INVALID_TXN_STATE
+    assert guarded.write(guard, origin=origin) is ErrorCode.NONE
+    assert guarded.start() is None, "the transaction is open"
+    assert guarded.write(None, sequence=1, origin=origin) is ErrorCode.NONE
 
 
 def test_nothing_has_to_be_verified_where_that_is_switched_off_or_a_leader_has_done_it() -> None:
-    assert VerifiedLog().write(None, must_be_verified=False) is ErrorCode.NONE
-    assert VerifiedLog().write(None, origin=AppendOrigin.REPLICATION) is ErrorCode.NONE
+    assert Guarded().write(None, must_be_verified=False) is ErrorCode.NONE
+    assert Guarded().write(None, origin=AppendOrigin.REPLICATION) is ErrorCode.NONE
 
 
-def test_batches_that_wait_at_the_same_time_have_one_guard(verified: VerifiedLog) -> None:
-    assert verified.start(sequence=0) is verified.start(sequence=3)
+def test_batches_that_wait_at_the_same_time_have_one_guard(guarded: Guarded) -> None:
+    assert guarded.start(sequence=0) is guarded.start(sequence=3)
 
 
-def test_a_marker_between_verification_and_append_makes_the_guard_void(
-    verified: VerifiedLog,
-) -> None:
-    guard = verified.start()
-    assert verified.end() is ErrorCode.NONE
-    assert verified.write(guard) is ErrorCode.INVALID_TXN_STATE
-    again = verified.start()
+def test_a_marker_between_verification_and_append_makes_the_guard_void(guarded: Guarded) -> None:
+    guard = guarded.start()
+    assert guarded.end() is ErrorCode.NONE
+    assert guarded.write(guard) is ErrorCode.INVALID_TXN_STATE
+    again = guarded.start()
     assert again is not guard
-    assert verified.write(guard) is ErrorCode.INVALID_TXN_STATE, "the answer was about another one"
-    assert verified.write(again) is ErrorCode.NONE
+    assert guarded.write(guard) is ErrorCode.INVALID_TXN_STATE, "the answer was about another one"
+    assert guarded.write(again) is ErrorCode.NONE
 
 
 def test_the_guard_of_the_next_transaction_outlives_the_marker_of_the_one_before(
-    verified: VerifiedLog,
+    guarded: Guarded,
 ) -> None:
-    assert verified.write(verified.start(is_second_version=True)) is ErrorCode.NONE
-    guard = verified.start(epoch=1, is_second_version=True)
-    assert verified.end(epoch=1, version=2) is ErrorCode.NONE
-    assert verified.write(guard, epoch=1) is ErrorCode.NONE
+    assert guarded.write(guarded.start(is_second_version=True)) is ErrorCode.NONE
+    guard = guarded.start(epoch=1, is_second_version=True)
+    assert guarded.end(epoch=1, version=2) is ErrorCode.NONE
+    assert guarded.write(guard, epoch=1) is ErrorCode.NONE
 
 
-def test_an_old_epoch_is_fenced_before_anybody_is_asked(verified: VerifiedLog) -> None:
-    assert verified.write(verified.start(epoch=3), epoch=3) is ErrorCode.NONE
+def test_an_old_epoch_is_fenced_before_anybody_is_asked(guarded: Guarded) -> None:
+    assert guarded.write(guarded.start(epoch=3), epoch=3) is ErrorCode.NONE
     with pytest.raises(ProducerError) as refused:
-        verified.start(epoch=2)
+        guarded.start(epoch=2)
     assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
-    assert verified.write(None, epoch=2) is ErrorCode.INVALID_PRODUCER_EPOCH, (
-        "not INVALID_TXN_STATE"
-    )
-    assert verified.start(epoch=4) is not None, "the open transaction is of another epoch"
+    assert guarded.write(None, epoch=2) is ErrorCode.INVALID_PRODUCER_EPOCH, "not INVALID_TXN_STATE"
+    assert guarded.start(epoch=4) is not None, "the open transaction is of another epoch"
 
 
-def test_a_batch_does_not_pass_an_earlier_one_that_is_not_verified_yet(
-    verified: VerifiedLog,
-) -> None:
-    guard = verified.start(sequence=4)
-    assert verified.start(sequence=1) is guard
-    assert verified.start(sequence=6) is guard
-    assert verified.write(guard, sequence=4) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert verified.write(guard, sequence=1) is ErrorCode.NONE
-    later = VerifiedLog()
+def test_a_batch_does_not_pass_an_earlier_one_that_is_not_verified_yet(guarded: Guarded) -> None:
+    guard = guarded.start(sequence=4)
+    assert guarded.start(sequence=1) is guard
+    assert guarded.start(sequence=6) is guard
+    assert guarded.write(guard, sequence=4) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert guarded.write(guard, sequence=1) is ErrorCode.NONE
+    later = Guarded()
     guard = later.start(sequence=1)
     assert later.start(sequence=5, epoch=1) is guard
     assert later.write(guard, sequence=5, epoch=1) is ErrorCode.NONE, "a new epoch begins anew"
 
 
-def test_an_unknown_producer_with_epochs_for_transactions_begins_at_zero(
-    verified: VerifiedLog,
-) -> None:
-    guard = verified.start(sequence=5, is_second_version=True)
-    assert verified.write(guard, sequence=5) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert verified.write(guard, sequence=0) is ErrorCode.NONE
-    assert VerifiedLog().write(None, sequence=5, must_be_verified=False) is ErrorCode.NONE
+def test_an_unknown_producer_with_epochs_for_transactions_begins_at_zero(guarded: Guarded) -> None:
+    guard = guarded.start(sequence=5, is_second_version=True)
+    assert guarded.write(guard, sequence=5) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert guarded.write(guard, sequence=0) is ErrorCode.NONE
+    assert Guarded().write(None, sequence=5, must_be_verified=False) is ErrorCode.NONE
 
 
-def test_a_verification_that_never_ends_is_forgotten_in_time(verified: VerifiedLog) -> None:
-    guard = verified.start(now_ms=5000)
-    verified.state.expire(5000 + EXPIRATION_MS - 1)
-    assert verified.start(now_ms=9999) is guard
-    verified.state.expire(5000 + EXPIRATION_MS)
-    assert verified.start(now_ms=9999) is not guard
+def test_a_verification_that_never_ends_is_forgotten_in_time(guarded: Guarded) -> None:
+    guard = guarded.start(now_ms=5000)
+    guarded.state.expire(5000 + EXPIRATION_MS - 1)
+    assert guarded.start(now_ms=9999) is guard
+    guarded.state.expire(5000 + EXPIRATION_MS)
+    assert guarded.start(now_ms=9999) is not guard
 
 
 def index_in(files: FaultyFiles) -> TransactionIndex:
