@@ -20,7 +20,7 @@ from benchmarks.quorum_processes import Program, QuorumProcesses, kafka, kvorum
 from benchmarks.report import Row, outage_rows
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.support.kafka.java import Java, ToolRunner
-from tests.support.quorum.reassigning import alter
+from tests.support.quorum.topic_writers import alter
 
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse

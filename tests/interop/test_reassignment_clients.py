@@ -17,7 +17,7 @@ from tests.support.kafka.java import Java, ToolResult, ToolRunner
 from tests.support.node import COMBINED
 from tests.support.ports import listens
 from tests.support.quorum.quorum import Described, MakeQuorum, registered_controllers
-from tests.support.quorum.reassigning import alter
+from tests.support.quorum.topic_writers import alter
 from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.testing import Cluster

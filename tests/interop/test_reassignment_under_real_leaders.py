@@ -28,8 +28,7 @@ from tests.support.node_process import run_kvorum
 from tests.support.played_broker import try_to_register
 from tests.support.ports import free_ports
 from tests.support.quorum.quorum import Described, Quorum
-from tests.support.quorum.reassigning import kill_the_leader_of_each_step, want
-from tests.support.quorum.topic_writers import Writers
+from tests.support.quorum.topic_writers import Writers, kill_the_leader_of_each_step, want
 from tests.support.raw_client import RawClient
 
 from kvorum.metadata.record_frame import decode_record

@@ -14,7 +14,7 @@ from tests.support.node import NO_VOTERS, Node
 from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.quorum.quorum import describe
-from tests.support.quorum.reassigning import wait_until_reached, want
+from tests.support.quorum.topic_writers import wait_until_reached, want
 from tests.support.topics import create, read_topics
 from tests.support.waiting import Threads
 

@@ -15,13 +15,13 @@ from tests.support.kafka.java import ToolRunner
 from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.quorum.quorum import registered_controllers
-from tests.support.quorum.reassigning import (
+from tests.support.quorum.topic_writers import (
+    Writers,
     kill_the_leader_of_each_step,
     ongoing,
     wait_until_reached,
     want,
 )
-from tests.support.quorum.topic_writers import Writers
 
 from kvorum.cli import main
 

@@ -154,7 +154,7 @@ def test_a_marker_of_a_lost_coordinator_is_refused(log: Log) -> None:
 
 
 class Guarded:
-    """A log whose transactional batches have to be guarded."""
+    """A log whose transactional batches have to be verified."""
 
     def __init__(self) -> None:
         self.state = ProducerState(EXPIRATION_MS)

@@ -1,4 +1,7 @@
-"""A topic's log: looked up by time, and with its transactions after power cuts."""
+"""A topic's log: what a leader changes and refuses, lookups by time, power cuts in transactions.
+
+In tests/interop Kafka's code judges what a leader takes.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +10,8 @@ from random import Random
 import pytest
 from tests.support.batch_maker import make_batch
 from tests.support.faulty_files import FaultyFiles
+from tests.support.packed_variants import packed_variants
+from tests.unit.peak_memory import peak_memory_below
 from tests.unit.storage import topic_logs
 from tests.unit.storage.local_logs import loaded
 from tests.unit.storage.topic_logs import (
@@ -24,16 +29,246 @@ from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.names import PRODUCER_SNAPSHOT_SUFFIX, parse_offset_name
 from kvorum.storage.topic_log import timestamp_and_offset
+from kvorum.storage.topic_log.log_validator import (
+    RECORD_ERRORS_MAX,
+    RecordRules,
+    RecordValidationError,
+    Target,
+    TimestampType,
+    ValidatedBatch,
+    small_content,
+    validate_batch,
+)
 from kvorum.storage.topic_log.timestamp_and_offset import first_record_since
 from kvorum.storage.topic_log.unified_log import UnifiedLog
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import BatchTooLargeError, InvalidRecordError
-from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch, read_batches
+from kvorum.wire.records import (
+    BatchOptions,
+    Compression,
+    Record,
+    RecordBatch,
+    RecordData,
+    build_batch,
+    read_batches,
+)
+from kvorum.wire.records.batch import HEADER_BYTES, LENGTH_FIELD_END
 
+TIME_MS = 1_700_000_000_000
+RULES = RecordRules(timestamp_before_max_ms=2**63 - 1, timestamp_after_max_ms=3_600_000)
+TARGET = Target(TopicPartition("t", 0), first_offset=7, leader_epoch=3)
+RECORDS = (RecordData(b"v1", b"k1", TIME_MS), RecordData(None, b"k2", TIME_MS + 5))
 ROOT = Path("/logs")
 DIRECTORY_ID = bytes([1]) * 16
 CONFIG = replace(
     topic_logs.CONFIG, segments=replace(topic_logs.CONFIG.segments, is_flushed_on_roll=False)
 )
+
+
+def batch(*records: RecordData, compression: Compression = Compression.NONE) -> RecordBatch:
+    data = build_batch(records or RECORDS, BatchOptions(compression=compression))
+    return next(iter(read_batches(data)))
+
+
+def validated(sent: RecordBatch, rules: RecordRules = RULES) -> ValidatedBatch:
+    return validate_batch(sent, TARGET, rules, now_ms=TIME_MS + 60_000, origin=AppendOrigin.CLIENT)
+
+
+def read(found: ValidatedBatch) -> RecordBatch:
+    batch = next(iter(read_batches(found.data)))
+    batch.verify()
+    return batch
+
+
+def test_only_offset_and_epoch_of_a_usual_batch_change() -> None:
+    sent = batch()
+    found = validated(sent)
+    raw = bytes(sent.data)
+    offset, epoch = (7).to_bytes(8, "big"), (3).to_bytes(4, "big")
+    assert bytes(found.data) == offset + raw[8:12] + epoch + raw[16:]
+    assert (found.max_timestamp, found.is_rewritten) == (TIME_MS + 5, False)
+
+
+def test_append_time_is_in_the_header_alone() -> None:
+    sent = batch()
+    found = validated(sent, RULES._replace(timestamp_type=TimestampType.LOG_APPEND_TIME))
+    stored = read(found)
+    # Computed by Kafka's own code for the same records.
+    assert stored.crc == 0x627AB6C5
+    assert stored.base_timestamp == TIME_MS
+    assert {record.timestamp for record in stored.records()} == {TIME_MS + 60_000}
+    assert bytes(found.data[61:]) == bytes(sent.data[61:])
+
+
+@pytest.mark.parametrize("wanted", list(Compression))
+@pytest.mark.parametrize("sent", list(Compression))
+def test_records_get_the_topics_compression(sent: Compression, wanted: Compression) -> None:
+    given = batch(compression=sent)
+    found = validated(given, RULES._replace(compression=wanted))
+    stored = read(found)
+    assert found.is_rewritten == (sent is not wanted)
+    assert (stored.compression, stored.base_offset, stored.partition_leader_epoch) == (wanted, 7, 3)
+    expected = [record._replace(offset=record.offset + 7) for record in given.records()]
+    assert list(stored.records()) == expected
+
+
+def refusal(sent: RecordBatch, rules: RecordRules = RULES) -> RecordValidationError:
+    with pytest.raises(RecordValidationError) as caught:
+        validated(sent, rules)
+    return caught.value
+
+
+def test_every_record_that_is_wrong_is_named() -> None:
+    keyless = [RecordData(b"v", None if number % 2 else b"k", TIME_MS) for number in range(8)]
+    error = refusal(batch(*keyless), RULES._replace(is_compacted=True))
+    assert error.code == ErrorCode.INVALID_RECORD
+    assert [one.batch_index for one in error.record_errors] == [1, 3, 5, 7]
+    assert "due to 4 record errors" in error.message
+    assert error.message.count("RecordError(") == 3
+
+
+def test_one_wrong_time_decides_about_the_code() -> None:
+    sent = batch(RecordData(b"v", None, TIME_MS), RecordData(b"v", b"k", TIME_MS + 2**40))
+    error = refusal(sent, RULES._replace(is_compacted=True))
+    assert error.code == ErrorCode.INVALID_TIMESTAMP
+    assert [one.batch_index for one in error.record_errors] == [0, 1]
+
+
+def test_a_record_without_a_time_is_never_too_old() -> None:
+    found = validated(
+        batch(RecordData(b"v"), RecordData(b"v", None, TIME_MS + 60_000)),
+        RULES._replace(timestamp_before_max_ms=0),
+    )
+    assert found.max_timestamp == TIME_MS + 60_000
+
+
+def test_records_that_unpack_to_too_much_are_not_unpacked() -> None:
+    sent = batch(RecordData(bytes(2**23)), compression=Compression.GZIP)
+    assert refusal(sent).code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("compression", list(Compression)[1:])
+def test_records_may_unpack_to_what_the_topic_allows(compression: Compression) -> None:
+    sent = batch(RecordData(bytes(2**23)), compression=compression)
+    assert read(validated(sent, RULES._replace(unpacked_bytes_max=2**23 + 20))).record_count == 1
+    refused = refusal(sent, RULES._replace(unpacked_bytes_max=2**23))
+    assert refused.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_packed_record_is_held_to_the_topics_limit_whatever_else_is_wrong() -> None:
+    """Kafka ends at such a record, before it answers for those that lack a key."""
+    records = RecordData(b"v", None, TIME_MS), RecordData(bytes(100), b"k", TIME_MS)
+    packed = batch(*records, compression=Compression.GZIP)
+    for is_compacted in (False, True):
+        rules = RULES._replace(is_compacted=is_compacted, record_bytes_max=100)
+        error = refusal(packed, rules)
+        assert (error.code, error.record_errors) == (ErrorCode.INVALID_RECORD, ())
+    assert len(refusal(batch(*records), rules).record_errors) == 1
+
+
+def many_records(count: int) -> RecordBatch:
+    return batch(*[RecordData(None, None, TIME_MS)] * count, compression=Compression.ZSTD)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wanted", [None, Compression.GZIP])
+def test_the_records_of_a_large_batch_are_not_all_objects_at_once(
+    wanted: Compression | None,
+) -> None:
+    """They would take 300 bytes each."""
+    sent = many_records(100_000)
+    with peak_memory_below(6_000_000):
+        found = validated(sent, RULES._replace(compression=wanted))
+    assert read(found).record_count == 100_000
+
+
+@pytest.mark.slow
+def test_the_times_of_a_large_batch_are_not_all_kept() -> None:
+    """They would take 36 bytes each, and the records take 11."""
+    records = [RecordData(None, b"", TIME_MS + number) for number in range(400_000)]
+    sent = batch(*records, compression=Compression.ZSTD)
+    with peak_memory_below(12_000_000):
+        assert validated(sent, RULES).max_timestamp == records[-1].timestamp
+
+
+@pytest.mark.slow
+def test_very_many_wrong_records_are_not_all_named() -> None:
+    sent = many_records(100_000)
+    with peak_memory_below(8_000_000):
+        error = refusal(sent, RULES._replace(is_compacted=True))
+    assert "due to 100000 record errors in total" in error.message
+    assert len(error.record_errors) == RECORD_ERRORS_MAX
+
+
+def test_a_batch_is_large_by_its_records_or_what_they_unpack_to() -> None:
+    def is_large_batch(sent: RecordBatch) -> bool:
+        return small_content(sent, record_count_max=10, unpacked_bytes_max=1000) is None
+
+    records = [RecordData(b"v")] * 11
+    assert is_large_batch(batch(*records))
+    assert not is_large_batch(batch(*records[:10], compression=Compression.GZIP))
+    for compression in list(Compression)[1:]:
+        assert is_large_batch(batch(RecordData(bytes(1001)), compression=compression))
+    assert not is_large_batch(batch(RecordData(bytes(1001))))
+
+
+def test_records_that_cannot_be_unpacked_or_read_are_distinguished() -> None:
+    sent = batch(compression=Compression.ZSTD)
+    broken = sent._replace(data=memoryview(bytes(sent.data[:61]) + bytes(len(sent.data) - 61)))
+    assert refusal(broken).code == ErrorCode.UNKNOWN_SERVER_ERROR
+    plain = batch()
+    broken = plain._replace(data=plain.data[:-1])
+    assert refusal(broken).code == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("delta", [-1, 0, 2])
+def test_the_last_offset_is_that_of_the_last_record(delta: int) -> None:
+    """KAFKA-6554."""
+    assert refusal(batch()._replace(last_offset_delta=delta)).code == ErrorCode.INVALID_RECORD
+
+
+def batch_of_variant(name: str) -> RecordBatch:
+    plain = batch(RecordData(b"abc", timestamp=TIME_MS))
+    packed = packed_variants(bytes(plain.data[HEADER_BYTES:]))[name]
+    return plain._replace(
+        attributes=int(packed.compression),
+        length=len(packed.data) + HEADER_BYTES - LENGTH_FIELD_END,
+        data=memoryview(bytes(plain.data[:HEADER_BYTES]) + packed.data),
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linked blocks",
+        "linked blocks, all other flags",
+        "dictionary",
+        "skippable frame before",
+        "cut in the header",
+        "nothing",
+    ],
+)
+def test_lz4_that_kafkas_consumers_cannot_read_is_refused(name: str) -> None:
+    assert refusal(batch_of_variant(f"lz4: {name}")).code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("name", ["two frames", "empty frame before"])
+def test_only_the_first_lz4_frame_counts(name: str) -> None:
+    refusal(batch_of_variant(f"lz4: {name}"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"lz4: {part}" for part in ("bytes behind", "four bytes behind", "same frame again")),
+        *(f"snappy: {part}" for part in ("three streams", "empty stream before", "a byte behind")),
+    ],
+)
+def test_what_kafka_reads_of_packed_records_is_taken(name: str) -> None:
+    sent = batch_of_variant(name)
+    validated(sent)
+    assert list(sent.records()) == [Record(0, TIME_MS, None, b"abc", ())]
 
 
 def log_of(timestamps: list[int]) -> LocalLog:
