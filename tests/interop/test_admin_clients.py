@@ -16,11 +16,11 @@ from tests.support.clients.driver import (
     CLIENT_TIMEOUT_S,
     AdminDriver,
     ClusterView,
+    KafkaPythonDriver,
     Outcome,
     PartitionView,
     TopicWish,
 )
-from tests.support.clients.kafka_python import KafkaPythonDriver
 from tests.support.node import Node
 
 from kvorum.wire.error_codes import ErrorCode

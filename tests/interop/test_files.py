@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.metadata_shell import SHELL_LEVEL
-from tests.support.clients.driver import TopicWish
-from tests.support.clients.kafka_python import KafkaPythonDriver
+from tests.support.clients.driver import KafkaPythonDriver, TopicWish
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import STANDALONE, Node
 from tests.support.waiting import asked_until

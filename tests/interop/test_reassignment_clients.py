@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 from tests.interop.quorum_tools import run_ours, run_real, without_progress
-from tests.support.clients.kafka_python import KafkaPythonDriver
+from tests.support.clients.driver import KafkaPythonDriver
 from tests.support.kafka.java import Java, ToolResult, ToolRunner
 from tests.support.node import COMBINED
 from tests.support.ports import listens

@@ -19,8 +19,7 @@ from tests.interop.metadata_shell import (
     without_last_controls,
     without_provenance,
 )
-from tests.support.clients.driver import TopicWish
-from tests.support.clients.kafka_python import KafkaPythonDriver
+from tests.support.clients.driver import KafkaPythonDriver, TopicWish
 from tests.support.golden_data import snapshots
 from tests.support.kafka.java import Java, ToolResult, ToolRunner, shell_java
 from tests.support.node import STANDALONE, Node

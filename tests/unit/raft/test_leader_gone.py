@@ -6,6 +6,9 @@ import pytest
 from tests.unit.raft.core_builder import (
     CONFIG,
     EMPTY_LOG,
+    EPOCH,
+    LEADER_ID,
+    DrivenFollower,
     build_core,
     endpoints_of,
     history_of,
@@ -15,7 +18,6 @@ from tests.unit.raft.core_builder import (
     vote_request,
     voters_of,
 )
-from tests.unit.raft.driven_follower import EPOCH, LEADER_ID, DrivenFollower
 
 from kvorum.raft import (
     Effects,

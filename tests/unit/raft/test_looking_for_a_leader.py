@@ -5,6 +5,8 @@ from collections import Counter
 import pytest
 from tests.unit.raft.core_builder import (
     CONFIG,
+    EPOCH,
+    DrivenFollower,
     build_core,
     destination_of,
     endpoints_of,
@@ -14,7 +16,6 @@ from tests.unit.raft.core_builder import (
     static_voters_of,
     vote_request,
 )
-from tests.unit.raft.driven_follower import EPOCH, DrivenFollower
 
 from kvorum.raft import Effects, LogView, OffsetAndEpoch, RaftCore
 from kvorum.raft import effects as fx

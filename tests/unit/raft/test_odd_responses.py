@@ -3,8 +3,15 @@
 from itertools import product
 
 import pytest
-from tests.unit.raft.core_builder import LEADER, DrivenLeader, key_of, vote_request
-from tests.unit.raft.driven_follower import EPOCH, LEADER_ID, DrivenFollower
+from tests.unit.raft.core_builder import (
+    EPOCH,
+    LEADER,
+    LEADER_ID,
+    DrivenFollower,
+    DrivenLeader,
+    key_of,
+    vote_request,
+)
 
 from kvorum.raft import (
     Endpoint,
