@@ -158,7 +158,6 @@ class PlayedLeader:
         )
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until something that a request changes is so."""
         await wait_for_event(
             self._asked,
             condition,

@@ -114,7 +114,6 @@ def enveloped(client: RawClient, principal: Principal, frame: bytes) -> Envelope
 def as_user(
     client: RawClient, principal: Principal, request: Message, kind: type[Response], version: int
 ) -> Response:
-    """Return the response to what a broker passes on for a user."""
     frame = encode_request_frame(request, version=version, correlation_id=7, client_id="c")
     envelope = enveloped(client, principal, frame)
     assert (envelope.error_code, envelope.response_data is None) == (ErrorCode.NONE, False)

@@ -54,7 +54,6 @@ def fill(broker: RawClient, name: str) -> None:
 
 
 def read(broker: RawClient, name: str) -> dict[int, bytes | None]:
-    """Return the values of all records by their offsets."""
     found: dict[int, bytes | None] = {}
     offset = 0
     while offset < COUNT:

@@ -161,14 +161,12 @@ def test_a_client_whose_id_leaves_no_room_for_a_members_is_refused(cluster: Clus
 
 
 def found_at(client: RawClient) -> ErrorCode:
-    """Ask for the coordinator, and return the error."""
     asked = FindCoordinatorRequest("", 0, [GROUP])
     (found,) = client.ask(asked, FindCoordinatorResponse, 4).coordinators
     return ErrorCode(found.error_code)
 
 
 def used_at(client: RawClient) -> ErrorCode:
-    """Ask the coordinator for something, and return the error."""
     asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP)])
     (found,) = client.ask(asked, OffsetFetchResponse, 8).groups
     return ErrorCode(found.error_code)

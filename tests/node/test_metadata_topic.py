@@ -71,7 +71,6 @@ class Reading(NamedTuple):
 
     @property
     def log(self) -> bytes:
-        """The log as it is on disk."""
         return b"".join(file.read_bytes() for file in segment_files(self.cluster.folder))
 
 

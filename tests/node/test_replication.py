@@ -48,8 +48,6 @@ def read(cluster: Cluster, topic: str) -> list[bytes | None]:
 
 
 def assert_same_logs(cluster: Cluster, topic: str, brokers: tuple[int, ...] = BROKERS) -> None:
-    """Wait until every replica has the same bytes."""
-
     def are_same() -> bool:
         return len({log_bytes(cluster.folder, node_id, topic) for node_id in brokers}) == 1
 

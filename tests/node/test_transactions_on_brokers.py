@@ -172,7 +172,6 @@ def test_every_partition_of_a_marker_has_its_code(cluster: Cluster, broker: RawC
 def commit(
     client: RawClient, *topics: TxnOffsetCommitRequestTopic, version: int
 ) -> TxnOffsetCommitResponse:
-    """Commit offsets of a group in the producer's transaction."""
     request = TxnOffsetCommitRequest("mine", "group", PRODUCER, 0, topics=list(topics))
     return client.ask(request, TxnOffsetCommitResponse, version)
 

@@ -40,7 +40,6 @@ def node_on_disk(formatted: Node, tmp_path: Path, disk: Path) -> Node:
 
 @pytest.fixture
 def running(node: Node) -> Iterator[NodeProcess]:
-    """The test's own node, running."""
     with node.process as process:
         yield process
 

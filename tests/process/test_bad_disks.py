@@ -71,7 +71,6 @@ def test_unknown_keys_are_named_and_ignored(node: Node) -> None:
 
 @pytest.fixture
 def used(node: Node) -> Node:
-    """A node with some topics that was killed."""
     with node.process as process:
         for name in NAMES:
             assert create(node.broker, name) == [ErrorCode.NONE]
@@ -80,7 +79,6 @@ def used(node: Node) -> Node:
 
 
 def positions(file: Path) -> list[int]:
-    """Return where each batch begins."""
     return [batch.position for batch in read_batches(file.read_bytes())]
 
 

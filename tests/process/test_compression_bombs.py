@@ -91,7 +91,6 @@ def tiny_records(
 
 
 def large_value(compression: Compression, mib: int) -> bytes:
-    """Return a batch of one record whose value is zeros."""
     body = b"\x00\x00\x00\x00" + _zigzag(mib * MIB)
     head, tail = _zigzag(len(body) + mib * MIB + 1) + body, b"\x00"
     if compression is Compression.GZIP:

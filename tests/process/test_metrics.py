@@ -32,7 +32,6 @@ HELD_CONNECTIONS = 100
 
 
 def address_of(process: NodeProcess) -> str:
-    """Return where a node's metrics are, from its log."""
     found = SERVED.search(process.wait_for_line("Metrics and health are served"))
     assert found is not None
     return f"{found[1]}:{found[2]}"
@@ -66,7 +65,6 @@ def quorum(tmp_path: Path) -> Iterator[ProxiedQuorum]:
 
 
 def pages(quorum: ProxiedQuorum) -> dict[int, Page]:
-    """Scrape every controller that runs."""
     return {
         member.node_id: scrape(address_of(member.process))
         for member in quorum.members.values()
@@ -155,7 +153,6 @@ def test_the_log_of_a_controller_tells_the_story_once(quorum: ProxiedQuorum) -> 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Pair:
-    """A formatted controller and a formatted broker, not running."""
     return make_pair(tmp_path, LISTENER)
 
 

@@ -47,7 +47,6 @@ SHORT_S = 0.1
 
 
 def program(text: str, log: Path | None = None, attempts: int = 1) -> NodeProcess:
-    """Return a small program in place of a node."""
     return NodeProcess([sys.executable, "-c", text], log, ready="up", attempts=attempts)
 
 

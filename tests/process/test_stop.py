@@ -104,13 +104,11 @@ def test_a_format_that_was_killed_is_run_again(tmp_path: Path) -> None:
 
 
 def children_of(pid: int) -> list[Path]:
-    """Return the directories of a process's children in /proc."""
     listed = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
     return [Path("/proc", child) for child in listed.split()]
 
 
 def is_simulating(process: Path) -> bool:
-    """Return whether a process is one of the pool's."""
     try:
         return b"spawn_main" in (process / "cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):

@@ -77,7 +77,6 @@ class ControllerUnderTest:
 
     @property
     def written(self) -> list[Message]:
-        """The messages of the last records."""
         return [message for message, _ in self.last_records]
 
     def context(
@@ -141,7 +140,6 @@ class ControllerUnderTest:
         return topic.partitions[index]
 
     def activate(self, version: MetadataVersion = MetadataVersion.V4_3_IV0) -> None:
-        """Start a new cluster at `version`."""
         bootstrap = bootstrap_from_features(
             version, default_feature_levels(version), source="a test"
         )
@@ -298,7 +296,6 @@ def elect(controller: ControllerUnderTest, election_type: int) -> None:
 
 
 def reassign(controller: ControllerUnderTest, replicas: list[int] | None) -> None:
-    """Begin a reassignment, or cancel it."""
     target = AlterPartitionReassignmentsRequest.ReassignablePartition(0, replicas)
     topic = AlterPartitionReassignmentsRequest.ReassignableTopic("orders", [target])
     controller.ask(AlterPartitionReassignmentsRequest(topics=[topic]))

@@ -141,7 +141,6 @@ class FakeNode(FrameServer):
         self._answers[name] = answer
 
     def times_asked(self, name: str) -> int:
-        """Return how many requests of one API there were."""
         return sum(f"{name}Request" == request.NAME for request in self.asked)
 
     @property

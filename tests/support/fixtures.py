@@ -36,7 +36,6 @@ def kafka_jars() -> JarsOf:
 
 @pytest.fixture(scope="session")
 def java() -> Java:
-    """A Java runtime with the jars of the reference release."""
     jars = _jars_or_skip(REFERENCE_RELEASE)
     try:
         return Java(find_java(), jars)
@@ -61,7 +60,6 @@ def real_kafka(
 
 @pytest.fixture(scope="session")
 def kvorum_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A running kvorum node in a process of its own."""
     with Node(tmp_path_factory.mktemp("kvorum-node")).format() as node:
         yield node
 

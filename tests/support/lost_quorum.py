@@ -90,7 +90,6 @@ def directory_of(node: SimulatedNode) -> Path:
 
 
 def static_voters(world: World) -> VoterSet:
-    """Return the voters in the configuration of a world's nodes."""
     if world.around.options.kind is QuorumKind.DYNAMIC:
         return VoterSet()
     voters = [node.as_voter() for node in world.quorum.nodes.values()][
@@ -134,7 +133,6 @@ def content(files: FileSystem, path: Path) -> bytes:
 
 
 def copied(node: SimulatedNode) -> SimulatedDisk:
-    """Return an independent copy of a node's disk."""
     return node.disk.copy(Random(1))
 
 

@@ -50,7 +50,6 @@ def only_partition(response: FetchResponse) -> FetchResponse.PartitionData:
 def fetch(
     client: RawClient, request: FetchRequest, version: int = FETCH_VERSIONS[-1]
 ) -> FetchResponse.PartitionData:
-    """Send a fetch of one partition and return what comes back of it."""
     return only_partition(client.ask(request, FetchResponse, version))
 
 

@@ -29,7 +29,6 @@ class Page:
 
 
 def scrape(address: str) -> Page:
-    """Return what ``/metrics`` says now."""
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE_S) as response:
         text = response.read().decode()
     return Page(

@@ -81,12 +81,10 @@ class Node:
 
     @property
     def broker(self) -> str:
-        """The address of the broker for clients."""
         return f"127.0.0.1:{self.broker_port}"
 
     @property
     def controller(self) -> str:
-        """The address of the controller for clients."""
         return f"127.0.0.1:{self.controller_port}"
 
     @property
@@ -128,7 +126,6 @@ class Node:
 
     @property
     def key(self) -> Key:
-        """Its key as a replica."""
         return self.node_id, self.identity["directory.id"]
 
     @property

@@ -51,7 +51,6 @@ class Ended:
     lines: tuple[str, ...]
 
     def has_said(self, text: str) -> bool:
-        """Return whether a line of its output has a text."""
         return any(text in line for line in self.lines)
 
     @property
@@ -97,7 +96,6 @@ class NodeProcess:
 
     @property
     def pid(self) -> int:
-        """The process id of a node that was launched."""
         return self._launched().pid
 
     @property
@@ -238,7 +236,6 @@ class NodeProcess:
 
 
 def kvorum_server(properties: Path, log: Path | None = None) -> NodeProcess:
-    """Return a ``kvorum server``, not started."""
     return NodeProcess([*KVORUM, "server", str(properties)], log)
 
 

@@ -50,7 +50,6 @@ def voters_of(ids: Iterable[int]) -> VoterSet:
 def fetch_request(
     node_id: int, *, position: OffsetAndEpoch = EMPTY_LOG, bytes_max: int = 1_000
 ) -> FetchRequest:
-    """Return what a node asks its leader in epoch 1."""
     asked = core.FetchRequest(
         replica=key_of(node_id),
         epoch=1,

@@ -54,7 +54,6 @@ def described(
 
 
 def replicas(client: RawClient, topic: str) -> list[Replica]:
-    """Return where a topic's partition 0 is."""
     return [
         Replica(directory, one.is_future_key, one.offset_lag)
         for (directory, name), one in described(client).items()

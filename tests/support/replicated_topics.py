@@ -36,7 +36,6 @@ def create_replicated(
 
 
 def address_of(cluster: Cluster, node_id: int) -> str:
-    """Return where a running broker serves clients."""
     image = cluster.node(CONTROLLER).shared_server.loader.published
     (endpoint,) = image.cluster.brokers[node_id].listeners
     return f"{endpoint.host}:{endpoint.port}"
@@ -73,6 +72,5 @@ def wait_for_isr(cluster: Cluster, topic: str, isr: set[int]) -> PartitionRegist
 
 
 def log_bytes(folder: Path, node_id: int, topic: str) -> bytes:
-    """Return the whole log of a broker's partition 0."""
     directory = folder / f"broker-{node_id}" / "data" / f"{topic}-0"
     return b"".join(file.read_bytes() for file in sorted(directory.glob("*.log")))

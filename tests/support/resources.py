@@ -25,11 +25,9 @@ class Memory:
         self._status = self._folder / "status"
 
     def resident_bytes(self) -> int:
-        """Return what it takes now."""
         return self._field("VmRSS")
 
     def peak_bytes(self) -> int:
-        """Return the most that it ever took."""
         return self._field("VmHWM")
 
     def forget_peak(self) -> None:
@@ -73,7 +71,6 @@ def wait_until_quiet(pid: int, seconds: float = _LOOK_S) -> float:
 
 
 def processor_seconds(pid: int) -> float:
-    """Return the processor time that a process has used so far."""
     fields = (_folder_of(pid) / "stat").read_text().rpartition(")")[2].split()
     ticks = sum(map(int, fields[_USER_TIME_FIELD : _USER_TIME_FIELD + 2]))
     return ticks / os.sysconf("SC_CLK_TCK")

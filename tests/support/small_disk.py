@@ -25,7 +25,6 @@ def mount(target: Path, *options: str) -> None:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A small file system of its own."""
     if sys.platform != "linux" or os.geteuid() != 0:
         pytest.skip("mounting a small file system takes root on Linux")
     target = tmp_path / "disk"

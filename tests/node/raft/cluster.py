@@ -96,7 +96,6 @@ class RecordingListener:
         self._changed.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until something that was heard makes `condition` true."""
         await wait_for_event(
             self._changed, condition, "what is heard makes it so", otherwise=lambda: self
         )
@@ -275,7 +274,6 @@ class Lab:
         )
 
     async def close(self) -> None:
-        """Stop everything."""
         for replica in self._replicas:
             if replica.has_started:
                 await replica.stop()

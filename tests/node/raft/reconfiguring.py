@@ -160,14 +160,12 @@ class DynamicQuorum:
         return await self.ask(await self.leader(), request, RemoveRaftVoterResponse)
 
     async def describe(self) -> DescribeQuorumResponse:
-        """Ask the leader how everyone is doing."""
         partition = DescribeQuorumRequest.PartitionData(0)
         topic = DescribeQuorumRequest.TopicData("__cluster_metadata", [partition])
         request = DescribeQuorumRequest([topic])
         return await self.ask(await self.leader(), request, DescribeQuorumResponse)
 
     async def voters(self) -> set[Key]:
-        """Return the keys of the voters, as the leader tells them."""
         return keys_in(await self.describe())[0]
 
     async def until_observed(self, key: Key) -> None:

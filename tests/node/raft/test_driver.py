@@ -128,7 +128,6 @@ class DrivenDriver:
         self._on_result(send.number, PeerResult(response, records=read_fetched(memoryview(data))))
 
     def win(self) -> None:
-        """Give it every vote that it asks for."""
         self.advance(2 * self.settings.raft.election_timeout_ms)
         while votes := [one for one in self.sent if isinstance(one.request, core.VoteRequest)]:
             leader = core.KnownLeader(self.driver.core.role.epoch)

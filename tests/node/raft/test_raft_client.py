@@ -93,7 +93,6 @@ class SteppedRuntime:
             self._note_idle()
 
     def advance(self, elapsed_ms: float) -> None:
-        """Let time pass, and what was planned for it happen."""
         self.now_ms += elapsed_ms
         while due := [one for one in self.planned if one.at_ms <= self.now_ms]:
             self.planned.remove(due[0])

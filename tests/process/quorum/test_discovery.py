@@ -38,7 +38,6 @@ class Balancer:
 
     @property
     def address(self) -> str:
-        """The address of the quorum for clients: ``host:port``."""
         return f"127.0.0.1:{self._listening.getsockname()[1]}"
 
     def __enter__(self) -> Self:

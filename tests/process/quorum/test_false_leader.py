@@ -405,7 +405,6 @@ class Liar:
 
 
 def lead(quorum: ProxiedQuorum, setting: Setting) -> None:
-    """Tell both others that the false one leads."""
     for member in _believers(quorum):
         with RawClient(member.address) as client:
             response = client.ask(

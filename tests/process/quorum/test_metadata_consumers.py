@@ -41,7 +41,6 @@ def make_broker(folder: Path, node_id: int, quorum: ProxiedQuorum) -> Node:
 
 
 def end_offset_at(broker: Node) -> int:
-    """Return the high watermark that a broker shows to consumers."""
     with RawClient(broker.address) as client:
         return offset_for(client, LATEST)[0]
 
@@ -104,7 +103,6 @@ def quorum(tmp_path: Path) -> Iterator[ProxiedQuorum]:
 
 @pytest.fixture
 def brokers(quorum: ProxiedQuorum, tmp_path: Path) -> Iterator[list[Node]]:
-    """Two brokers of it, running."""
     with ExitStack() as stack:
         found = [
             make_broker(tmp_path / f"broker-{node_id}", node_id, quorum) for node_id in BROKERS

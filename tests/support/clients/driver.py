@@ -67,9 +67,7 @@ class AdminDriver(Protocol):
 
     def delete_topic(self, name: str) -> Outcome: ...
 
-    def create_partitions(self, name: str, total: int) -> Outcome:
-        """Raise a topic's number of partitions."""
-        ...
+    def create_partitions(self, name: str, total: int) -> Outcome: ...
 
     def set_topic_config(self, name: str, configs: Mapping[str, str]) -> Outcome:
         """Set a topic's configuration, in the way that the client does it."""
@@ -85,9 +83,7 @@ class AdminDriver(Protocol):
         """Return a topic's partitions; none where the topic is not there."""
         ...
 
-    def describe_cluster(self) -> ClusterView:
-        """Return what the client knows of the cluster."""
-        ...
+    def describe_cluster(self) -> ClusterView: ...
 
 
 class KafkaPythonDriver:

@@ -28,9 +28,7 @@ class Reader(Protocol):
 
     records: list[Read]
 
-    def poll(self) -> None:
-        """Read for a moment."""
-        ...
+    def poll(self) -> None: ...
 
     def close(self) -> None: ...
 

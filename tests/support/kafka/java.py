@@ -162,7 +162,6 @@ class ToolRunner:
         self.close()
 
     def run(self, tool: str, *arguments: str, stdin: str = "") -> ToolResult:
-        """Run a tool, named by its script or its class, to its end."""
         if tool == SHELL and self._java.jars.name != SHELL_RELEASE:
             if self._shell is None:
                 self._shell = ToolRunner(shell_java(self._java))

@@ -254,7 +254,6 @@ class ProxiedQuorum(Quorum):
 
     @property
     def majority(self) -> int:
-        """The number of controllers that decide."""
         return len(self.members) // 2 + 1
 
     def advertised(self, node_id: int) -> str:
@@ -268,7 +267,6 @@ class ProxiedQuorum(Quorum):
             super().start(node_id)
 
     def kill(self, *node_ids: int) -> None:
-        """End some members where they stand."""
         for node_id in node_ids:
             # Its port is closed at the moment when its connections break.
             self.network.refuse(node_id)
@@ -276,7 +274,6 @@ class ProxiedQuorum(Quorum):
             self._paused.discard(node_id)
 
     def stop(self, node_id: int) -> Ended:
-        """End a member as an operator does."""
         self.members[node_id].process.send(signal.SIGTERM)
         return self.wait_for_end(node_id)
 
@@ -287,13 +284,11 @@ class ProxiedQuorum(Quorum):
         return ended
 
     def pause(self, *node_ids: int) -> None:
-        """Let some members stand still."""
         for node_id in node_ids:
             self.members[node_id].process.send(signal.SIGSTOP)
             self._paused.add(node_id)
 
     def resume(self, *node_ids: int) -> None:
-        """Let some members that stand still go on."""
         for node_id in node_ids:
             self.members[node_id].process.send(signal.SIGCONT)
             self._paused.discard(node_id)

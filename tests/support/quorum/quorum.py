@@ -52,7 +52,6 @@ class Quorum:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The addresses of all controllers for other nodes."""
         return ",".join(map(self.advertised, self.members))
 
     def advertised(self, node_id: int) -> str:
@@ -100,7 +99,6 @@ class Quorum:
             self.members[node_id].launch()
 
     def kill(self, *node_ids: int) -> None:
-        """End some members where they stand."""
         for node_id in node_ids:
             self.members[node_id].kill()
 

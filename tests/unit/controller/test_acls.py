@@ -92,7 +92,6 @@ def any_filter(
 def delete(
     controller: ControllerUnderTest, *filters: DeleteAclsRequest.DeleteAclsFilter
 ) -> DeleteAclsResponse:
-    """Remove entries, and take that into the image."""
     request = DeleteAclsRequest(filters=list(filters))
     result = delete_acls(controller.image, request, restricted(controller))
     controller.run(result)

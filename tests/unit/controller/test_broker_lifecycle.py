@@ -28,7 +28,6 @@ FEATURES = ControllerUnderTest().registration(9).features
 
 
 def change(controller: ControllerUnderTest, broker_id: int, **fields: Any) -> object:
-    """Return the record of a change of a registered broker."""
     epoch = controller.image.cluster.brokers[broker_id].epoch
     return BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, **fields)
 

@@ -319,7 +319,6 @@ def test_the_replication_factor_may_be_protected(controller: ControllerUnderTest
 def assign(
     controller: ControllerUnderTest, broker_id: int, directory: bytes, topic: bytes, *indexes: int
 ) -> list[int]:
-    """Return the error code of each partition."""
     partitions = [AssignReplicasToDirsRequest.PartitionData(index) for index in indexes]
     topics = [AssignReplicasToDirsRequest.TopicData(topic, partitions)]
     directories = [AssignReplicasToDirsRequest.DirectoryData(directory, topics)]

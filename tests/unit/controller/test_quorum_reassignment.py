@@ -35,8 +35,6 @@ OK = (0, None)
 
 
 def quorum(*voter_ids: int, observers: Iterable[VoterKey] = ()) -> QuorumDescription:
-    """A quorum that its first voter leads."""
-
     def state(replica: VoterKey) -> ReplicaState:
         return ReplicaState(replica, LOG_END_OFFSET, last_fetch_age_ms=1)
 

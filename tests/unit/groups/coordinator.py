@@ -70,7 +70,6 @@ class Coordinator:
 
     @property
     def group(self) -> ClassicGroup:
-        """The group that the tests are about."""
         group = self.shard.state.groups.get(GROUP)
         assert group is not None
         return group
@@ -105,7 +104,6 @@ class Coordinator:
         return answer
 
     def join_response(self, promise: JoinPromise) -> JoinGroupResponse:
-        """Return the answer to a join, which must be there."""
         answer = self.joined(promise)
         assert answer is not None
         return answer
@@ -134,7 +132,6 @@ class Coordinator:
         return promise
 
     def sync_response(self, promise: SyncPromise) -> SyncGroupResponse:
-        """Return the answer to a sync, which must be there."""
         answer = self._answers[promise]
         assert isinstance(answer, SyncGroupResponse)
         return answer
@@ -202,7 +199,6 @@ class Coordinator:
         return answer.topics[0].partitions[0]
 
     def advance(self, elapsed_ms: int) -> None:
-        """Let time pass, and fire what becomes due on the way."""
         end = self.now + elapsed_ms
         while True:
             due = [(at, key) for key, (at, _) in self.timers.items() if at <= end]
@@ -215,7 +211,6 @@ class Coordinator:
         self.now = end
 
     def reload(self) -> None:
-        """Have another shard load the log."""
         self.timers.clear()
         self.shard = GroupCoordinatorShard(self.settings, self._new_uuid)
         for offset, (producer, key, value) in enumerate(self.log):

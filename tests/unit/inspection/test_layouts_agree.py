@@ -53,7 +53,6 @@ class Found(NamedTuple):
 
 
 def by_reader(data: bytes) -> Found:
-    """Read a log as nodes do."""
     found: list[object] = []
     position = 0
     try:
@@ -138,7 +137,6 @@ def records_by_layout(records: Reading, *, is_stamped: bool) -> Iterator[object]
 
 
 def small_file_is_sound(path: Path) -> bool:
-    """Return what the reader that nodes use says of a small file."""
     name = path.name
     readers: dict[str, Callable[[], object]] = {
         "leader-epoch-checkpoint": lambda: EpochCheckpoint(path.parent, FILES).read(),

@@ -356,7 +356,6 @@ def test_a_crash_leaves_the_old_quorum_or_the_new_one(
 
 
 def run(story: Story, disk: SimulatedDisk) -> None:
-    """Do what the command does with --execute."""
     files = disk.mount()
     survivor = survivor_on(story, disk)
     record = lasting_recovery(survivor, files)

@@ -57,7 +57,6 @@ ALICE = Principal(name="alice")
 
 
 def image_of(*entries: AccessControlEntry) -> AclsImage:
-    """Return the image of `entries`, under ids that count."""
     image = AclsImage()
     for number, entry in enumerate(entries):
         image = replay_access_control_entry(image, record_of(number, entry))

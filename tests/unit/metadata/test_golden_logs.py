@@ -175,7 +175,6 @@ def topics_listed_by(text: str) -> frozenset[str]:
 
 
 def partitions_described_by(text: str) -> list[PartitionRow]:
-    """The rows that ``kafka-topics --describe`` printed."""
     return [
         (match[1], int(match[2]), int(match[3]), match[4], match[5])
         for match in PARTITION_LINE.finditer(text)
@@ -183,7 +182,6 @@ def partitions_described_by(text: str) -> list[PartitionRow]:
 
 
 def partition_rows(image: MetadataImage, name: str) -> list[PartitionRow]:
-    """The rows that ``kafka-topics --describe`` would print."""
     topic = image.topics.by_name(name)
     if topic is None:
         return []

@@ -219,7 +219,6 @@ class Coordinated:
         self.register(isr=(ME,))
 
     def lose(self, leader_epoch: int = 1) -> None:
-        """Have the other broker lead."""
         self.register(leader=FOLLOWER, leader_epoch=leader_epoch)
 
     def states(self) -> Mapping[str, str]:
@@ -310,7 +309,6 @@ class Coordinated:
 
 
 async def code_of(operation: Coroutine[Any, Any, Any]) -> ErrorCode:
-    """Return the error of an operation that is refused as a whole."""
     try:
         await operation
     except RequestError as error:

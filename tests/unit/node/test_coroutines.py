@@ -22,8 +22,6 @@ from kvorum.simulation.runtime import SimulatedRuntime
 
 
 class World:
-    """Simulated time, and a list of what happened in it."""
-
     def __init__(self) -> None:
         self.events = Events()
         self.runtime = SimulatedRuntime(

@@ -137,7 +137,6 @@ def codes_in(value: Struct) -> Iterator[int]:
 
 
 def refused(api: Served, version: int) -> Message:
-    """Return the refusal of a request as a client reads it."""
     value = api.load()
     request = asking_for_something(value.request, version)
     assert isinstance(request, Message)

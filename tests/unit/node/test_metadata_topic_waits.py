@@ -90,7 +90,6 @@ class Broker:
 
 
 def read_by(result: FetchResult) -> LogReadInfo:
-    """Return what was read, without an error."""
     assert result.error is ErrorCode.NONE
     assert result.read is not None
     return result.read

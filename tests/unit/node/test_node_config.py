@@ -210,7 +210,6 @@ def test_overrides_split_at_the_first_equals_sign() -> None:
 
 
 def security(texts: dict[str, str]) -> SecuritySettings:
-    """Return what `texts` say, beside what every node needs."""
     return NodeConfig.from_properties(properties.BOTH | texts).security
 
 

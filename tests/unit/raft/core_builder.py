@@ -218,7 +218,6 @@ class DrivenLeader:
         self.now = end
 
     def ask(self, request: msg.Request) -> int:
-        """Put a request to it; return the token of the answer."""
         self._token += 1
         self.take(self.core.receive(self.now, token=self._token, request=request))
         return self._token
@@ -340,7 +339,6 @@ class DrivenFollower:
         self.effects = [*effects.at_once, *effects.after_write]
 
     def leader(self, epoch: int = EPOCH) -> msg.KnownLeader:
-        """Return what node 1 says of itself."""
         return msg.KnownLeader(epoch, LEADER_ID, endpoints_of(LEADER_ID))
 
     def found(self, kind: type[_Effect]) -> list[_Effect]:

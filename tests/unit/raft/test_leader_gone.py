@@ -56,7 +56,6 @@ class DrivenVoter(DrivenFollower):
         self.take(self.core.receive_response(self.now, number=number, response=response))
 
     def grant_all(self) -> None:
-        """Give it every vote that it has asked for."""
         leader = msg.KnownLeader(self.core.role.epoch, None, ())
         granted = msg.VoteResponse(error=msg.Error.NONE, leader=leader, is_granted=True)
         for send in list(self.sent):

@@ -135,7 +135,6 @@ class ReportingFollower:
         return self.told()
 
     def append_voters(self, voters: VoterSet) -> None:
-        """Let the leader send a new voter set, committed."""
         end = self.log.end_offset
         batch = msg.BatchSummary(end, end, 1, voters=((end, voters),))
         self.answer_fetch(batch, high_watermark=end + 1)

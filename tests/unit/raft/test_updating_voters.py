@@ -225,7 +225,6 @@ def test_only_voters_are_updated(kraft_version: int, key: ReplicaKey) -> None:
 
 
 def tell_of_all(leader: DrivenLeader) -> None:
-    """Let all other voters tell the leader of themselves."""
     for node_id in (2, 3):
         request = leader.update_of(key_of(node_id), endpoints_of(node_id))
         assert error_of(leader, request) is Error.NONE

@@ -89,7 +89,6 @@ class Replica:
         return fetch
 
     def serve(self, request: FetchRequest) -> FetchResponse:
-        """Answer a fetch as the node's handler does."""
         (topic,) = request.topics
         (wish,) = topic.partitions
         data = FetchResponse.PartitionData(0, high_watermark=-1, records=b"")

@@ -20,7 +20,6 @@ from kvorum.wire.records import RecordData
 
 @pytest.fixture
 def world() -> Replicas:
-    """Replica 1 leads in epoch 0."""
     world = Replicas()
     world.lead(1)
     return world

@@ -110,7 +110,6 @@ def large_log(folder: Path) -> Path:
 
 
 def commands(pids: set[int]) -> dict[int, str]:
-    """Return the command lines of those processes that have not ended."""
     return {
         pid: command
         for pid in pids

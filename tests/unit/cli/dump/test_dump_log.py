@@ -166,8 +166,6 @@ def test_the_lines_of_batches_alone_are_the_same(tmp_path: Path) -> None:
 
 @pytest.fixture
 def dump_file(capsys: pytest.CaptureFixture[str]) -> Dump:
-    """The command, on one file."""
-
     def run(file: Path, *words: str) -> dump_log.Dumped:
         return dump_log.dump(capsys, "--files", str(file), *words)
 

@@ -70,7 +70,6 @@ class World:
         self._append(build_batch(content, options))
 
     def end(self, producer: int, kind: ControlRecordType) -> None:
-        """Append the marker that ends a transaction."""
         batch = marker(
             kind,
             base_offset=self.log.log_end_offset,
@@ -123,7 +122,6 @@ class World:
         self.clean_to = Cleaner(keys, files=self.files).clean(SharedLog(self.log), work)
 
     def batches(self) -> list[RecordBatch]:
-        """Return the batches of all segments but the active one."""
         return batches_in(self.log.segments[:-1])
 
     def offsets(self) -> list[int]:

@@ -92,7 +92,6 @@ class Round:
 
 
 def offsets(log: Hosted) -> list[int]:
-    """Return the offsets of the records in the cleaned segments."""
     batches = batches_in(log.log.segments[:-1])
     return [record.offset for batch in batches for record in batch.records()]
 

@@ -195,8 +195,6 @@ def test_every_clean_shutdown_file_is_understood(golden_sets: Path, tmp_path: Pa
 
 @dataclass
 class Sink:
-    """Takes a snapshot's bytes, batch by batch."""
-
     batches: list[bytes] = field(default_factory=list[bytes])
 
     def append(self, data: bytes) -> None:

@@ -143,7 +143,6 @@ def test_a_bare_snappy_block_is_read_too() -> None:
 
 
 def records_in(body: bytes) -> list[Record]:
-    """Read a batch of one record that has this body."""
     whole = build_batch([RecordData(None)])
     length = (49 + len(body)).to_bytes(4, "big")
     (batch,) = read_batches(whole[:8] + length + whole[12:61] + body)
