@@ -1,4 +1,4 @@
-"""What several files of a room take: a leader, a quorum that a test breaks, files in memory."""
+"""Fixtures of several files: a leader, a quorum in which a test breaks something, a disk."""
 
 import pytest
 from tests.support.faulty_files import FaultyFiles
