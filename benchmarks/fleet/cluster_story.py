@@ -24,7 +24,7 @@ from kvorum.metadata.metadata_version import (
     LATEST_PRODUCTION_METADATA_VERSION,
     METADATA_VERSION_FEATURE,
 )
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord

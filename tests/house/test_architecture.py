@@ -36,7 +36,7 @@ PRE_COMMIT = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 600
-SAMPLE_MODULE = "server/kvorum/raft/roles/leader.py"
+SAMPLE_MODULE = "server/kvorum/raft/voter_changes/steps.py"
 
 
 @dataclass(frozen=True)
@@ -286,8 +286,8 @@ def test_the_first_line_of_a_docstring_is_read(text: str, line: str) -> None:
     [
         "raft",
         "kvorum.raft",
-        "raft/roles",
-        "kvorum.raft.roles.leader",
+        "raft/voter_changes",
+        "kvorum.raft.voter_changes.steps",
         "server/kvorum/raft/",
         SAMPLE_MODULE,
     ],
@@ -296,7 +296,7 @@ def test_a_module_is_found_by_its_room_its_folder_and_its_path(name: str) -> Non
     assert is_meant(SAMPLE_MODULE, name)
 
 
-@pytest.mark.parametrize("name", ["roles", "raft/role", "leader.py", "wire"])
+@pytest.mark.parametrize("name", ["voter_changes", "raft/voter", "steps.py", "wire"])
 def test_a_part_of_a_path_from_its_middle_is_not_a_name(name: str) -> None:
     assert not is_meant(SAMPLE_MODULE, name)
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from kvorum.metadata.record_frame import encode_record
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion, encode_record
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord

@@ -6,8 +6,7 @@ from typing import Final
 
 from tests.interop.group_coordinator_driver import Driver
 
-from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.classic_group.state import ClassicGroupState
+from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupState
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
 from kvorum.wire.messages.group_metadata_value import GroupMetadataValue

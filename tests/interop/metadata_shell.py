@@ -11,9 +11,14 @@ from tests.support.kafka.java import ToolRunner
 from tests.support.waiting import asked_until
 
 from kvorum.cli.shell_tool.session import SOFTWARE
-from kvorum.inspection.metadata_log.folding import FoldedLog, Provenance
-from kvorum.inspection.shell.image_tree import Software, shell_tree
-from kvorum.inspection.shell.node import DanglingNameError, find_lines, tree_lines
+from kvorum.inspection.metadata_log import FoldedLog, Provenance
+from kvorum.inspection.shell.image_tree import (
+    DanglingNameError,
+    Software,
+    find_lines,
+    shell_tree,
+    tree_lines,
+)
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
 from kvorum.metadata.record_frame import decode_record, encode_record

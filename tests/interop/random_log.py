@@ -5,7 +5,7 @@ from random import Random
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord

@@ -10,8 +10,7 @@ from tests.support.kafka.java import Java
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acl_filters import AclFilter, matching_entries
 from kvorum.metadata.acls_image import AccessControlEntry, AclsImage, replay_access_control_entry
-from kvorum.metadata.principal import Principal
-from kvorum.metadata.standard_authorizer import Access, AuthorizerRules, host_text
+from kvorum.metadata.standard_authorizer import Access, AuthorizerRules, Principal, host_text
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 
 WORLDS = 600

@@ -25,8 +25,8 @@ from kvorum.broker.quota.client_quota_manager import (
     ClientRequestQuotaManager,
     QuotaClient,
 )
-from kvorum.broker.quota.sampled_stat import MetricConfig
-from kvorum.metadata.client_quotas_image import CLIENT_ID, USER, ClientQuotasImage, QuotaEntity
+from kvorum.broker.quota.rate import MetricConfig
+from kvorum.metadata.configs_image import CLIENT_ID, USER, ClientQuotasImage, QuotaEntity
 from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 

@@ -25,9 +25,8 @@ from tests.support.dump_log import dump
 from tests.support.golden_data import first_offset, snapshots
 from tests.support.kafka.java import ToolRunner
 
-from kvorum.inspection.metadata_log.folding import FoldedLog, Moment, fold_until
-from kvorum.metadata.record_frame import decode_record
-from kvorum.metadata.record_types import RecordAndVersion, record_type_name
+from kvorum.inspection.metadata_log import FoldedLog, Moment, fold_until
+from kvorum.metadata.record_frame import RecordAndVersion, decode_record, record_type_name
 from kvorum.wire.apis import METADATA_RECORDS, record_class
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord

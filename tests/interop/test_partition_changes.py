@@ -13,11 +13,14 @@ from tests.support.kafka.java import Java
 from tests.support.partitions.explore import explore
 from tests.support.partitions.space import Space
 
-from kvorum.controller.election import Election
-from kvorum.controller.partition_change_builder import PartitionChangeBuilder, PartitionRules
+from kvorum.controller.partition_change_builder import (
+    Election,
+    PartitionChangeBuilder,
+    PartitionRules,
+)
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import RECOVERED, RECOVERING, PartitionRegistration
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.json_form import to_json
 
 pytestmark = pytest.mark.sample

@@ -18,12 +18,10 @@ from tests.interop.metadata_shell import (
 from tests.interop.random_log import RandomLog
 from tests.support.kafka.java import Java, shell_java
 
-from kvorum.inspection.shell.commands import COMMANDS, Surroundings, read_step
-from kvorum.inspection.shell.completion import complete
+from kvorum.inspection.shell.commands import COMMANDS, Surroundings, complete, read_step
 from kvorum.inspection.shell.help_text import column_lines
-from kvorum.inspection.shell.image_tree import shell_tree
+from kvorum.inspection.shell.image_tree import DanglingNameError, Directory, Node, shell_tree
 from kvorum.inspection.shell.lines import LineHistory, split_line
-from kvorum.inspection.shell.node import DanglingNameError, Directory, Node
 from kvorum.metadata.image import MetadataImage
 
 pytestmark = pytest.mark.sample

@@ -14,13 +14,12 @@ from tests.support.waiting import wait_for_event
 
 from kvorum.metadata.address import Address
 from kvorum.metadata.record_frame import encode_record
-from kvorum.metadata.voter_key import VoterKey
-from kvorum.node.clock import SystemClock
-from kvorum.node.controller.quorum_controller import QuorumController
-from kvorum.node.controller.quorum_controller_metrics import QuorumControllerMetrics
+from kvorum.metadata.voters import VoterKey
+from kvorum.node.controller.quorum_controller import QuorumController, QuorumControllerMetrics
 from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy
+from kvorum.node.event_loop import SystemClock
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import CommittedBatch, RaftNode, RaftSettings
 from kvorum.raft.config import RaftConfig
 from kvorum.wire.error_codes import ErrorCode

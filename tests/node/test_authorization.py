@@ -18,8 +18,8 @@ from kvorum.metadata.acl_codes import (
     PatternType,
     PermissionType,
 )
-from kvorum.metadata.principal import Principal
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
+from kvorum.metadata.standard_authorizer import Principal
 from kvorum.node.principal_serde import encode_principal
 from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.testing import Cluster

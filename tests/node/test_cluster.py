@@ -15,14 +15,14 @@ from tests.support.topics import create, read_topics
 from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.asyncio_bridge import run
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.node.broker.replica_manager import HOSTED_AT_ONCE, ReplicaManager
-from kvorum.node.embedded import free_ports
+from kvorum.node.embedded import node as embedded_node
 from kvorum.node.embedded.cluster import EmbeddedCluster
 from kvorum.node.embedded.node import ClusterSize, WrongSizeError
 from kvorum.node.errors import NodeStartError
 from kvorum.node.serving.socket_server import bind
+from kvorum.node.tasks import run
 from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
@@ -350,22 +350,22 @@ def test_a_chosen_port_is_not_one_that_the_system_gives_to_connections(tmp_path:
     finally:
         cluster.discard()
     assert len(ports) == 3
-    assert set(ports) <= set(free_ports.LISTENING_PORTS)
+    assert set(ports) <= set(embedded_node.LISTENING_PORTS)
 
 
 def test_a_bound_port_cannot_be_bound_again_before_it_listens() -> None:
-    with free_ports.bind_anywhere("PLAINTEXT") as bound:
+    with embedded_node.bind_anywhere("PLAINTEXT") as bound:
         port = bound.getsockname()[1]
         with pytest.raises(NodeStartError, match=f"port {port} is taken"):
-            bind("PLAINTEXT", free_ports.LOOPBACK, port)
+            bind("PLAINTEXT", embedded_node.LOOPBACK, port)
 
 
 def test_where_all_those_are_taken_the_system_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
-        taken.bind((free_ports.LOOPBACK, 0))
+        taken.bind((embedded_node.LOOPBACK, 0))
         taken.listen()
         port = taken.getsockname()[1]
-        monkeypatch.setattr(free_ports, "LISTENING_PORTS", range(port, port + 1))
-        monkeypatch.setattr(free_ports, "ATTEMPTS", 1)
-        with free_ports.bind_anywhere("PLAINTEXT") as bound:
+        monkeypatch.setattr(embedded_node, "LISTENING_PORTS", range(port, port + 1))
+        monkeypatch.setattr(embedded_node, "ATTEMPTS", 1)
+        with embedded_node.bind_anywhere("PLAINTEXT") as bound:
             assert bound.getsockname()[1] not in (0, port)

@@ -18,13 +18,11 @@ from kvorum.broker.coordinators import TRANSACTION_STATE_TOPIC, transaction_coor
 from kvorum.metadata.address import Address
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, Endpoint
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.partitions import Partitions
+from kvorum.metadata.partition import PartitionRegistration, Partitions
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
-from kvorum.node.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
+from kvorum.node.broker.transaction_verification import AddPartitionsToTxnManager
 from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection
-from kvorum.node.outbound.client_connection import ClientConnectionError
-from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.outbound.client_connection import ClientConnectionError, Outgoing
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode

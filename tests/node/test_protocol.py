@@ -19,8 +19,7 @@ from tests.support.waiting import wait_for
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.node.compatibility import Compatibility, compatibility, compatibility_text
 from kvorum.node.handlers.registry import broker_apis, controller_apis
-from kvorum.node.serving.answer_frame import encode_answer
-from kvorum.node.serving.listener_api import ServedApis
+from kvorum.node.serving.request_handler import ServedApis, encode_answer
 from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class, response_class

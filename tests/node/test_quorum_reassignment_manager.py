@@ -15,15 +15,14 @@ from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, let_others_run, wait_for
 
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
-from kvorum.controller.quorum_reassignment.turn import quorum_described_by
+from kvorum.controller.quorum_reassignment.pursuit import quorum_described_by
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.configs_image import ResourceType
-from kvorum.metadata.request_error import RequestError
-from kvorum.node.clock import SystemClock
-from kvorum.node.controller.quorum_controller import QuorumController
-from kvorum.node.controller.quorum_controller_metrics import QuorumControllerMetrics
+from kvorum.node.controller.quorum_controller import QuorumController, QuorumControllerMetrics
 from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
 from kvorum.node.errors import NotControllerError
-from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.event_loop import SystemClock
+from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode

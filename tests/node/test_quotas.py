@@ -11,10 +11,9 @@ from tests.support.record_requests import FETCH_VERSION, PRODUCE_VERSION, batch,
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
 
-from kvorum.broker.quota.rate import Rate, throttle_time_ms
-from kvorum.broker.quota.sampled_stat import MetricConfig
-from kvorum.metadata.client_quotas_image import IP, ClientQuotasImage, QuotaEntity
-from kvorum.node.serving.connection_rates import (
+from kvorum.broker.quota.rate import MetricConfig, Rate, throttle_time_ms
+from kvorum.metadata.configs_image import IP, ClientQuotasImage, QuotaEntity
+from kvorum.node.serving.connection_quotas import (
     AT_ONCE,
     CONNECTION_CREATION_RATE,
     Admission,

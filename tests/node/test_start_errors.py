@@ -14,8 +14,7 @@ from tests.node.embedded_cluster import prepare_node, running_node
 from kvorum.cli import FAILED, WRONG_USAGE, main
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
-from kvorum.node.kafka_raft_server import KafkaRaftServer
-from kvorum.node.running_server import ServerClosing, ServerFault
+from kvorum.node.kafka_raft_server import KafkaRaftServer, ServerClosing, ServerFault
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.small_files.directory_lock import lock_directory

@@ -13,8 +13,7 @@ from tests.support.golden_data import metadata_directories
 from tests.support.random_messages import random_message
 
 from kvorum.metadata.errors import MetadataParseError
-from kvorum.metadata.record_frame import decode_record, encode_record
-from kvorum.metadata.record_types import record_type
+from kvorum.metadata.record_frame import decode_record, encode_record, record_type
 from kvorum.spark.columnar.batch_block import block_of
 from kvorum.spark.columnar.body_columns import BodyColumn, body_columns
 from kvorum.spark.columnar.record_run import RecordRun, read_run

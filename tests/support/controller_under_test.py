@@ -20,7 +20,7 @@ from kvorum.metadata.features import default_feature_levels, supported_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse

@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from kvorum.inspection.recovery.forecast import Forecast
-from kvorum.inspection.recovery.record import Operator
+from kvorum.inspection.recovery.plan import Forecast
 from kvorum.inspection.recovery.survivor import Survivor, read_survivor
+from kvorum.inspection.recovery.writing import Operator
 from kvorum.raft.voter_set import Voter, VoterSet
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.faults import Fault

@@ -11,11 +11,9 @@ from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.translation import fetch
 from kvorum.raft import RaftCore, ReplicaKey
 from kvorum.raft import messages as core
-from kvorum.raft.basics import ElectionRecord, Endpoint
 from kvorum.raft.log_view import LogView
 from kvorum.raft.roles import Follower, Leader, Role, Unattached
-from kvorum.raft.voter_set import Voter, VoterSet
-from kvorum.raft.voter_set_history import VoterSetHistory
+from kvorum.raft.voter_set import ElectionRecord, Endpoint, Voter, VoterSet, VoterSetHistory
 from kvorum.simulation.disk import MountedDisk, SimulatedDisk
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.properties.watch import Properties

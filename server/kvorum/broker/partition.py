@@ -9,14 +9,14 @@ from enum import Enum
 from typing import NamedTuple
 
 from kvorum.broker.broker_topic_stats import PartitionStats
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
-from kvorum.broker.partition_leader.leader import LocalBroker, PartitionLeader
-from kvorum.broker.partition_leader.outcomes import Accepted, Answer
-from kvorum.broker.partition_leader.partition_state import (
+from kvorum.broker.partition_leader.leader import (
     CommittedPartitionState,
     IsrProposal,
+    LocalBroker,
+    PartitionLeader,
     PendingExpandIsr,
 )
+from kvorum.broker.partition_leader.outcomes import Accepted, Answer, LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch, ReplicaProgress
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError

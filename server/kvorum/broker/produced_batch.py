@@ -3,7 +3,7 @@
 import struct
 from typing import Final
 
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.records import Compression, RecordBatch

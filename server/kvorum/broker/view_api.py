@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from kvorum.metadata.api_modules import Api
+from kvorum.metadata.api import Api, RequestError
 from kvorum.metadata.delegation_tokens import TokenSettings
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
 from kvorum.wire.primitives import Message
 

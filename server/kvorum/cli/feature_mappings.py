@@ -3,9 +3,9 @@
 Each of the tools has its own words for what is wrong.
 """
 
-from kvorum.metadata.config_definitions.java_text import java_trim
 from kvorum.metadata.errors import UnknownFeatureError
 from kvorum.metadata.features import FEATURES, feature_from_name
+from kvorum.metadata.java_text import java_trim
 from kvorum.metadata.metadata_version import (
     LATEST_PRODUCTION_METADATA_VERSION,
     METADATA_VERSION_FEATURE,

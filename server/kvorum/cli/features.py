@@ -21,10 +21,10 @@ from kvorum.cli.kafka_arguments import (
 )
 from kvorum.cli.unparsed import accept_unparsed
 from kvorum.controller.apis.update_features import UpgradeType
-from kvorum.metadata.config_definitions.java_text import java_trim, parse_java_integer
 from kvorum.metadata.errors import UnknownFeatureError
 from kvorum.metadata.features import FEATURES
 from kvorum.metadata.java_hash import hash_table_order
+from kvorum.metadata.java_text import java_trim, parse_java_integer
 from kvorum.metadata.metadata_version import (
     LATEST_PRODUCTION_METADATA_VERSION,
     METADATA_VERSION_FEATURE,

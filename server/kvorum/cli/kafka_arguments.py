@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from kvorum.metadata.config_definitions.java_text import parse_java_integer
+from kvorum.metadata.java_text import parse_java_integer
 
 _REQUIRED = re.compile(r"the following arguments are required: (?P<first>[^,]+)")
 _UNREADABLE = re.compile(r"\[Errno .*: (?P<file>'.*')\Z")

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from kvorum.cli.shell_tool.arguments import WrongUsageError, read_arguments
 from kvorum.cli.shell_tool.session import BANNER, Root, Session, opened_source, run_lines, run_once
 from kvorum.cli.unparsed import accept_unparsed
-from kvorum.inspection.metadata_log.files import MetadataSourceError
-from kvorum.inspection.shell.node import DanglingNameError
+from kvorum.inspection.metadata_log import MetadataSourceError
+from kvorum.inspection.shell.image_tree import DanglingNameError
 
 NAME = "shell"
 HELP = "look around in the metadata of a snapshot, a directory or a running quorum"

@@ -15,8 +15,8 @@ from kvorum.cli.feature_mappings import (
 )
 from kvorum.cli.kafka_arguments import KafkaStyleParser, UsageError, with_whole_command
 from kvorum.cli.storage_directories import load_configuration, print_info, run_format
-from kvorum.metadata.config_definitions.java_text import parse_java_integer
 from kvorum.metadata.errors import UnknownFeatureError
+from kvorum.metadata.java_text import parse_java_integer
 from kvorum.metadata.metadata_version import (
     LATEST_PRODUCTION_METADATA_VERSION,
     MINIMUM_METADATA_VERSION,

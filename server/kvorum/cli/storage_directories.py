@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kvorum.metadata.config_definitions.java_text import java_trim, parse_java_integer
 from kvorum.metadata.errors import UnknownFeatureError
+from kvorum.metadata.java_text import java_trim, parse_java_integer
 from kvorum.metadata.metadata_version import MetadataVersion, metadata_version_from_text
 from kvorum.node.config import NodeConfig, load_properties
 from kvorum.node.format import (

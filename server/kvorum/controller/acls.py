@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvorum.controller.api import Requester
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
 

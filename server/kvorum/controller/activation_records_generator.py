@@ -9,7 +9,7 @@ from kvorum.metadata.errors import ReplayError
 from kvorum.metadata.features import ELR_VERSION_FEATURE
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.config_record import ConfigRecord

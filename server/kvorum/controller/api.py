@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from kvorum.controller.settings import ControllerRequestContext
-from kvorum.metadata.api_modules import Api
+from kvorum.metadata.api import Api, RequestError
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.principal import Principal
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.standard_authorizer import Access
+from kvorum.metadata.record_frame import RecordAndVersion
+from kvorum.metadata.standard_authorizer import Access, Principal
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
 

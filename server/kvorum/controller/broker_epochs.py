@@ -1,7 +1,7 @@
 """The check of a broker's epoch: a request must come from the registered incarnation."""
 
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
-from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
 

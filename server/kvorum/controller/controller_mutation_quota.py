@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Final, NamedTuple
 
-from kvorum.metadata.client_quotas_image import CLIENT_ID, USER, ClientQuotasImage, QuotaEntity
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
+from kvorum.metadata.configs_image import CLIENT_ID, USER, ClientQuotasImage, QuotaEntity
 from kvorum.wire.error_codes import ErrorCode
 
 CONTROLLER_MUTATION_RATE: Final = "controller_mutation_rate"

@@ -6,11 +6,11 @@ from typing import Final, Protocol, TypeVar
 from kvorum.controller.api import ControllerResult, Requester
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
+from kvorum.metadata.api import RequestError
+from kvorum.metadata.credentials_image import DelegationToken
 from kvorum.metadata.delegation_tokens import is_expired, may_renew
-from kvorum.metadata.delegation_tokens_image import DelegationToken
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.principal import Principal
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import Principal
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delegation_token_record import DelegationTokenRecord
 from kvorum.wire.messages.remove_delegation_token_record import RemoveDelegationTokenRecord

@@ -3,18 +3,18 @@
 from collections.abc import Iterable
 
 from kvorum.controller.api import PIECE_RECORDS, ControllerResult, Pieces, gather
-from kvorum.controller.broker_changes import handle_broker_fenced
-from kvorum.controller.broker_heartbeat_manager import NOTHING_READ
-from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.election import Election
-from kvorum.controller.leader_and_isr_updates import (
+from kvorum.controller.broker_changes import (
     PartitionOfTopic,
+    handle_broker_fenced,
     partitions_without_leader,
     partitions_without_preferred_leader,
 )
+from kvorum.controller.broker_heartbeat_manager import NOTHING_READ
+from kvorum.controller.cluster_rules import ClusterRules
+from kvorum.controller.partition_change_builder import Election
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.messages.no_op_record import NoOpRecord
 
 

@@ -13,9 +13,15 @@ decides. The node makes an object of it without arguments when it starts. If the
 The controller waits for each call of a policy, one at a time: a policy must not block.
 """
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
+
+from kvorum.metadata.api import RequestError
+from kvorum.wire.error_codes import ErrorCode
+
+_log = logging.getLogger(__name__)
 
 
 class PolicyViolationError(Exception):
@@ -81,3 +87,21 @@ class Closeable(Protocol):
 
     def close(self) -> None:
         """Release the resources; an exception is only logged."""
+
+
+def ask_policy(validate: Callable[[], None]) -> None:
+    """Call a policy; raise `RequestError` with Kafka's error where the policy raises.
+
+    A violation is answered with its own text. A policy may also refuse with any error of the
+    protocol. Any other exception is a defect of the policy, whose text the client does not get.
+    """
+    try:
+        validate()
+    except PolicyViolationError as violation:
+        message = str(violation) if violation.args else None
+        raise RequestError(ErrorCode.POLICY_VIOLATION, message) from violation
+    except RequestError:
+        raise
+    except Exception:  # noqa: BLE001 - the code is the operator's
+        _log.exception("A policy failed, and what it was asked about is refused")
+        raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import VoterKey
 
 RECONFIGURABLE_KRAFT_VERSION: Final = 1
 """The lowest kraft.version at which the voters are in the log and can change."""

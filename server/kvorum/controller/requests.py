@@ -10,9 +10,8 @@ from functools import cache
 from kvorum.controller import apis
 from kvorum.controller.api import ControllerApi, ControllerResult, Pieces, at_once
 from kvorum.controller.settings import ControllerRequestContext
-from kvorum.metadata.api_modules import find_apis
+from kvorum.metadata.api import RequestError, find_apis
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.primitives import Message
 

@@ -13,8 +13,7 @@ from kvorum.controller.policies import AlterConfigPolicy, CreateTopicPolicy
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.metadata.delegation_tokens import TokenSecrets, TokenSettings
 from kvorum.metadata.features import VersionRange, supported_features
-from kvorum.metadata.principal import ANONYMOUS, Principal
-from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
+from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Access, Principal
 
 if TYPE_CHECKING:
     from random import Random

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.cluster_image import ClusterImage
-from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:

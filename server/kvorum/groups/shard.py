@@ -3,13 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from kvorum.groups.classic.join import join_group
-from kvorum.groups.classic.listing import describe_group, list_groups
-from kvorum.groups.classic.membership import heartbeat, leave_group
+from kvorum.groups.classic.join import join_group, sync_group
+from kvorum.groups.classic.membership import describe_group, heartbeat, leave_group, list_groups
 from kvorum.groups.classic.rebalance import Rebalance
-from kvorum.groups.classic.sync import sync_group
+from kvorum.groups.classic_group.group import ClassicGroupState
 from kvorum.groups.classic_group.group_records import group_of_record
-from kvorum.groups.classic_group.state import ClassicGroupState
 from kvorum.groups.effects import (
     Effects,
     GroupMetadataExpiration,
@@ -21,15 +19,19 @@ from kvorum.groups.effects import (
     SyncPromise,
     Timeout,
 )
-from kvorum.groups.offsets.commit import commit_offsets, commit_transactional_offsets
-from kvorum.groups.offsets.deletion import cleanup_group_metadata, delete_groups, delete_offsets
-from kvorum.groups.offsets.fetch import OffsetFetch
+from kvorum.groups.offsets.requests import (
+    OffsetFetch,
+    cleanup_group_metadata,
+    commit_offsets,
+    commit_transactional_offsets,
+    delete_groups,
+    delete_offsets,
+)
 from kvorum.groups.offsets.store import OffsetStore
 from kvorum.groups.records import CoordinatorRecord
-from kvorum.groups.results import Append, CoordinatorResult, Decision
+from kvorum.groups.results import Append, CoordinatorResult, Decision, ShardState
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
-from kvorum.groups.shard_state import ShardState
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse

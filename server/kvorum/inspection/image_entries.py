@@ -11,13 +11,18 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kvorum.inspection.log_check.findings import Findings, Rule
-from kvorum.inspection.log_check.log_units import read_directory
+from kvorum.inspection.log_check.listing import read_directory
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
-from kvorum.inspection.metadata_log.folding import FoldedLog
+from kvorum.inspection.metadata_log import FoldedLog
 from kvorum.inspection.reading import Tell
-from kvorum.inspection.shell.image_tree import Software, escaped_name, shell_tree
-from kvorum.inspection.shell.node import Node, in_java_order
-from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
+from kvorum.inspection.shell.image_tree import (
+    Node,
+    Software,
+    escaped_name,
+    in_java_order,
+    shell_tree,
+)
+from kvorum.metadata.configs_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
 from kvorum.metadata.java_text import java_double_text
 from kvorum.spark.files.damage import Damage
 from kvorum.storage.names import METADATA_LOG_DIRECTORY

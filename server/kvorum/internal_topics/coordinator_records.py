@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kvorum.internal_topics.errors import DamagedRecordError, UnknownRecordTypeError
-from kvorum.metadata.record_types import record_type_name
+from kvorum.metadata.record_frame import record_type_name
 from kvorum.wire.apis import message_class
 from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import Json, to_json

@@ -10,8 +10,7 @@ from typing import Final, NamedTuple
 
 from kvorum.internal_topics.errors import DamagedRecordError, UnknownRecordTypeError
 from kvorum.metadata.errors import MetadataParseError
-from kvorum.metadata.record_frame import decode_record
-from kvorum.metadata.record_types import record_type_name
+from kvorum.metadata.record_frame import decode_record, record_type_name
 from kvorum.wire.apis import message_class
 from kvorum.wire.json_form import Json, to_json
 from kvorum.wire.primitives import Message

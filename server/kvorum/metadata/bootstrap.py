@@ -10,7 +10,7 @@ from kvorum.metadata.metadata_version import (
     MetadataVersion,
     metadata_version_from_level,
 )
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 
 

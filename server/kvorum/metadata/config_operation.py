@@ -1,6 +1,15 @@
-"""Kafka's AlterConfigOp.OpType: what an IncrementalAlterConfigs request does to a key."""
+"""Kafka's AlterConfigOp.OpType: what an IncrementalAlterConfigs request does to a key.
 
+A node without loggers refuses each change of a log level by name, as Kafka does.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
 from enum import IntEnum, unique
+from types import MappingProxyType
+
+from kvorum.metadata.api import RequestError, invalid_request
+from kvorum.wire.error_codes import ErrorCode
 
 
 @unique
@@ -11,3 +20,32 @@ class Operation(IntEnum):
     DELETE = 1
     APPEND = 2
     SUBTRACT = 3
+
+
+NOT_ALLOWED: Mapping[int, str] = MappingProxyType(
+    {
+        Operation.APPEND: "APPEND operation is not allowed for the BROKER_LOGGER resource",
+        Operation.SUBTRACT: "SUBTRACT operation is not allowed for the BROKER_LOGGER resource",
+    }
+)
+
+
+def check_logger_changes(
+    node_name: str, operations: Iterable[tuple[str, int, str | None]], *, node_id: int
+) -> None:
+    """Raise `RequestError` for the first of `operations` (logger, operation, level)."""
+    if not re.fullmatch(r"[+-]?[0-9]+", node_name, re.ASCII):
+        raise invalid_request(f"Node id must be an integer, but it is: {node_name}")
+    if int(node_name) != node_id:
+        raise invalid_request(
+            f"Unexpected node id. Expected {node_id}, but received {int(node_name)}"
+        )
+    for name, operation, _ in operations:
+        if operation in (Operation.SET, Operation.DELETE):
+            raise RequestError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+        raise invalid_request(
+            NOT_ALLOWED.get(
+                operation,
+                f"Unknown operation type {operation} is not allowed for the BROKER_LOGGER resource",
+            )
+        )

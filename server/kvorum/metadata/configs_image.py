@@ -1,4 +1,4 @@
-"""Dynamic configuration, folded from ConfigRecords."""
+"""Dynamic configuration and client quotas, folded from ConfigRecords and ClientQuotaRecords."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import Final
 from immutables import Map
 
 from kvorum.metadata.config_definitions import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS
+from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""Entity type and name, sorted by type; a name of None is the type's default."""
 
 
 @unique
@@ -91,3 +99,27 @@ def is_supported(resource_type: int, name: str) -> bool:
     if resource_type == ResourceType.GROUP:
         return name in GROUP_CONFIGS
     return False
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuotasImage:
+    """The quota values of each entity that has such values."""
+
+    entities: Map[QuotaEntity, Map[str, float]] = field(
+        default_factory=Map[QuotaEntity, Map[str, float]]
+    )
+
+
+def replay_client_quota(image: ClientQuotasImage, record: ClientQuotaRecord) -> ClientQuotasImage:
+    """Return `image` with one value of one entity set or removed."""
+    entity = tuple(sorted({part.entity_type: part.entity_name for part in record.entity}.items()))
+    values = image.entities.get(entity)
+    if not record.remove:
+        changed = (Map[str, float]() if values is None else values).set(record.key, record.value)
+        return ClientQuotasImage(image.entities.set(entity, changed))
+    if values is None or record.key not in values:
+        return image
+    left = values.delete(record.key)
+    if left:
+        return ClientQuotasImage(image.entities.set(entity, left))
+    return ClientQuotasImage(image.entities.delete(entity))

@@ -5,8 +5,8 @@ import hmac
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from kvorum.metadata.delegation_tokens_image import DelegationToken, DelegationTokensImage
-from kvorum.metadata.principal import Principal
+from kvorum.metadata.credentials_image import DelegationToken, DelegationTokensImage
+from kvorum.metadata.standard_authorizer import Principal
 
 FORGET_FACTOR = 2
 FORGET_ABOVE = 1_000

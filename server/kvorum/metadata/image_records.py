@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from kvorum.metadata import directory_ids
 from kvorum.metadata.acls_image import AclsImage, acl_record
-from kvorum.metadata.client_quotas_image import ClientQuotasImage
 from kvorum.metadata.cluster_image import (
     BrokerRegistration,
     ClusterImage,
@@ -12,15 +11,14 @@ from kvorum.metadata.cluster_image import (
     write_endpoints,
     write_features,
 )
-from kvorum.metadata.configs_image import ConfigsImage
-from kvorum.metadata.delegation_tokens_image import DelegationTokensImage
+from kvorum.metadata.configs_image import ClientQuotasImage, ConfigsImage
+from kvorum.metadata.credentials_image import DelegationTokensImage, ScramImage
 from kvorum.metadata.errors import ReplayError, UnwritableMetadataError
-from kvorum.metadata.features_image import FeaturesImage
+from kvorum.metadata.features import FeaturesImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.scram_image import ScramImage
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord

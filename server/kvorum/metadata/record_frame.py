@@ -1,18 +1,40 @@
 """The frame around each metadata record: frame version, record type, record version, body."""
 
+import re
 from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from kvorum.metadata.errors import MetadataParseError
-from kvorum.metadata.record_types import record_type
+from kvorum.wire.apis import METADATA_RECORDS, record_class
 from kvorum.wire.errors import WireError
 from kvorum.wire.primitives import Message
 from kvorum.wire.records.record import encode_unsigned_varint
 
+_WORD_START: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+RecordAndVersion: TypeAlias = tuple[Message, int]
+"""A record as the controller produces it: the message and the version to write it in."""
 FRAME_VERSION = 1
 SHORT_HEADER_BYTES = 3
 INT16_MAX = 0x7FFF
 # Three groups of seven bits hold every int16; Kafka's readers accept up to five groups.
 UNSIGNED_VARINT_BYTES_MAX = 5
+
+
+def record_type(key: int) -> type[Message]:
+    """Return the class of the metadata records of type `key`.
+
+    Raises `MetadataParseError` for an unknown type: a newer release wrote the log, and its records
+    must not be guessed at.
+    """
+    if key not in METADATA_RECORDS:
+        raise MetadataParseError(f"unknown metadata record type {key}")
+    return record_class(key)
+
+
+def record_type_name(kind: type[Message]) -> str:
+    """Return the name that Kafka's tools give a record type: TOPIC_RECORD for TopicRecord."""
+    return _WORD_START.sub("_", kind.NAME).upper()
 
 
 def encode_record(message: Message, version: int) -> bytes:

@@ -1,24 +1,20 @@
-"""The replay of records into an image: one small function per record type."""
+"""The parts of a metadata image, and the replay of records into it: a function per record type."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
-from kvorum.metadata import (
-    acls_image,
-    client_quotas_image,
-    cluster_image,
-    configs_image,
-    delegation_tokens_image,
-    features_image,
-    scram_image,
-)
+from kvorum.metadata import acls_image, cluster_image, configs_image, credentials_image, features
+from kvorum.metadata.acls_image import AclsImage
 from kvorum.metadata.cluster_image import ClusterImage
-from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.configs_image import ClientQuotasImage, ConfigsImage, ResourceType
+from kvorum.metadata.credentials_image import DelegationTokensImage, ScramImage
 from kvorum.metadata.errors import ReplayError
-from kvorum.metadata.image_parts import ImageParts, OpenTransaction
-from kvorum.metadata.topics_image import TopicsEditor
+from kvorum.metadata.features import FeaturesImage
+from kvorum.metadata.topics_image import TopicsEditor, TopicsImage
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
@@ -47,6 +43,37 @@ from kvorum.wire.messages.unregister_controller_record import UnregisterControll
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 from kvorum.wire.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kvorum.wire.primitives import Message
+
+
+@dataclass(frozen=True, slots=True)
+class ImageParts:
+    """The state of the cluster after the record at `last_offset`, part by part.
+
+    Inside a metadata transaction the parts hold its records too.
+    """
+
+    features: FeaturesImage = field(default_factory=FeaturesImage)
+    cluster: ClusterImage = field(default_factory=ClusterImage)
+    topics: TopicsImage = field(default_factory=TopicsImage)
+    configs: ConfigsImage = field(default_factory=ConfigsImage)
+    client_quotas: ClientQuotasImage = field(default_factory=ClientQuotasImage)
+    next_producer_id: int = -1
+    acls: AclsImage = field(default_factory=AclsImage)
+    scram: ScramImage = field(default_factory=ScramImage)
+    delegation_tokens: DelegationTokensImage = field(default_factory=DelegationTokensImage)
+    transaction: OpenTransaction | None = None
+    last_offset: int = -1
+
+
+class OpenTransaction(NamedTuple):
+    """A run of records that counts as a whole or not at all (KIP-868).
+
+    `before` is the image as it was before the record at `begin_offset`.
+    """
+
+    name: str | None
+    begin_offset: int
+    before: ImageParts
 
 
 class ImageEditor:
@@ -119,21 +146,21 @@ def _remove_topic(editor: ImageEditor, record: RemoveTopicRecord, _: int) -> Non
 
 
 def _delegation_token(editor: ImageEditor, record: DelegationTokenRecord, _: int) -> None:
-    editor.delegation_tokens = delegation_tokens_image.replay_delegation_token(
+    editor.delegation_tokens = credentials_image.replay_delegation_token(
         editor.delegation_tokens, record
     )
 
 
 def _user_scram_credential(editor: ImageEditor, record: UserScramCredentialRecord, _: int) -> None:
-    editor.scram = scram_image.replay_user_scram_credential(editor.scram, record)
+    editor.scram = credentials_image.replay_user_scram_credential(editor.scram, record)
 
 
 def _feature_level(editor: ImageEditor, record: FeatureLevelRecord, _: int) -> None:
-    editor.features = features_image.replay_feature_level(editor.features, record)
+    editor.features = features.replay_feature_level(editor.features, record)
 
 
 def _client_quota(editor: ImageEditor, record: ClientQuotaRecord, _: int) -> None:
-    editor.client_quotas = client_quotas_image.replay_client_quota(editor.client_quotas, record)
+    editor.client_quotas = configs_image.replay_client_quota(editor.client_quotas, record)
 
 
 def _producer_ids(editor: ImageEditor, record: ProducerIdsRecord, _: int) -> None:
@@ -157,7 +184,7 @@ def _nothing(editor: ImageEditor, record: Message, offset: int) -> None:
 def _remove_user_scram_credential(
     editor: ImageEditor, record: RemoveUserScramCredentialRecord, _: int
 ) -> None:
-    editor.scram = scram_image.replay_remove_user_scram_credential(editor.scram, record)
+    editor.scram = credentials_image.replay_remove_user_scram_credential(editor.scram, record)
 
 
 def _begin_transaction(editor: ImageEditor, record: BeginTransactionRecord, offset: int) -> None:
@@ -187,7 +214,7 @@ def _abort_transaction(editor: ImageEditor, _: AbortTransactionRecord, offset: i
 def _remove_delegation_token(
     editor: ImageEditor, record: RemoveDelegationTokenRecord, _: int
 ) -> None:
-    editor.delegation_tokens = delegation_tokens_image.replay_remove_delegation_token(
+    editor.delegation_tokens = credentials_image.replay_remove_delegation_token(
         editor.delegation_tokens, record.token_id
     )
 

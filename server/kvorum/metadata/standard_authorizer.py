@@ -4,8 +4,11 @@ An operation on a resource is allowed if no entry denies it and at least one all
 of any principal applies to the resource, the configuration decides. Super users may do everything.
 """
 
+from __future__ import annotations
+
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from kvorum.metadata.acl_codes import (
@@ -24,13 +27,60 @@ from kvorum.metadata.acls_image import (
     EntriesByPrincipal,
     ResourcePattern,
 )
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.cidr import is_in_range
-from kvorum.metadata.principal import ANONYMOUS, Principal
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.configs_image import ResourceType
 from kvorum.wire.error_codes import ErrorCode
 
+USER_TYPE: Final = "User"
 EVERYBODY: Final = "User:*"
 """The principal of entries that apply to every user."""
+_OF_CLUSTER: Final = (AclResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+_NEEDED: Final[Mapping[int, tuple[AclResourceType, ErrorCode]]] = MappingProxyType(
+    {
+        ResourceType.TOPIC: (AclResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ResourceType.GROUP: (AclResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        ResourceType.BROKER: _OF_CLUSTER,
+        ResourceType.BROKER_LOGGER: _OF_CLUSTER,
+        ResourceType.CLIENT_METRICS: _OF_CLUSTER,
+    }
+)
+"""By type of resource: the type that the permission is checked on, and the code of a refusal."""
+
+
+class Principal(NamedTuple):
+    """A user by type and name.
+
+    `is_token_authenticated` reports how the user was authenticated; it does not change the
+    identity.
+    """
+
+    type: str = USER_TYPE
+    name: str = "ANONYMOUS"
+    is_token_authenticated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The principal as access rules and records name it: ``type:name``."""
+        return f"{self.type}:{self.name}"
+
+    def is_same_user(self, other: Principal) -> bool:
+        """Return whether both are the same user, however each was authenticated."""
+        return (self.type, self.name) == (other.type, other.name)
+
+    @classmethod
+    def from_text(cls, text: str) -> Principal:
+        """Return the principal that ``type:name`` names; `ValueError` without a colon."""
+        kind, colon, name = text.partition(":")
+        if not colon:
+            raise ValueError(
+                f"expected a string in format principalType:principalName but got {text}"
+            )
+        return cls(kind, name)
+
+
+ANONYMOUS: Final = Principal()
+"""The principal of every client on a PLAINTEXT listener."""
 
 
 class AuthorizerRules(NamedTuple):
@@ -209,3 +259,19 @@ def host_text(host: str) -> str:
         return str(parsed.ipv4_mapped)
     groups = parsed.exploded.split(":")
     return ":".join(f"{int(group, 16):x}" for group in groups) + percent + scope
+
+
+def config_refusal(
+    access: Access, operation: AclOperation, *, resource_type: int, name: str
+) -> RequestError | None:
+    """Return the refusal of `operation` on a resource's configuration, None where it is allowed.
+
+    A type that does not exist is not refused here.
+    """
+    if resource_type not in _NEEDED:
+        return None
+    kind, code = _NEEDED[resource_type]
+    resource = CLUSTER_NAME if kind == AclResourceType.CLUSTER else name
+    if access.allows(operation, kind, resource):
+        return None
+    return RequestError.with_default_message(code)

@@ -3,7 +3,7 @@
 import string
 from typing import Final
 
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
 
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"

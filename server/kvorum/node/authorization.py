@@ -1,7 +1,12 @@
 """The authorization of clients, by the access control entries that this node knows."""
 
-from kvorum.metadata.principal import Principal
-from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules, host_text
+from kvorum.metadata.standard_authorizer import (
+    UNRESTRICTED,
+    Access,
+    AuthorizerRules,
+    Principal,
+    host_text,
+)
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 

@@ -6,21 +6,23 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kvorum.broker.fetch_session.fetch_manager import FetchManager
+from kvorum.broker.fetch_session.context import FetchManager
 from kvorum.broker.lifecycle import BrokerIdentity
 from kvorum.broker.quota.client_quota_manager import QuotaManagers
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
 from kvorum.node.authorization import Authorizer
-from kvorum.node.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager
-from kvorum.node.broker.delayed_operation import Purgatories
+from kvorum.node.broker.delayed_fetch import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
-from kvorum.node.broker.transaction_verification import TransactionVerification
+from kvorum.node.broker.transaction_verification import (
+    AddPartitionsToTxnManager,
+    TransactionVerification,
+)
 from kvorum.node.config import NodeConfig
 from kvorum.node.directories import common_epoch
 from kvorum.node.endpoints import advertised_endpoints
@@ -29,8 +31,7 @@ from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
 from kvorum.node.replication import Replication
 from kvorum.node.services import BrokerServices, VersionRanges
-from kvorum.node.serving.listener_api import ServedApis
-from kvorum.node.serving.request_handler import RequestHandler
+from kvorum.node.serving.request_handler import RequestHandler, ServedApis
 from kvorum.node.shared_server import SharedServer
 from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
 from kvorum.wire.uuid_text import random_uuid

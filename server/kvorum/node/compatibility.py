@@ -18,7 +18,7 @@ from kvorum.metadata.metadata_version import (
 )
 from kvorum.metadata.reference_release import REFERENCE_RELEASE
 from kvorum.node.handlers.registry import broker_apis, controller_apis
-from kvorum.node.serving.listener_api import ServedApis, Services
+from kvorum.node.serving.request_handler import ServedApis, Services
 from kvorum.wire.apis import API_SPECS
 
 

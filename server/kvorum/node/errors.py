@@ -28,3 +28,7 @@ class CloseConnectionError(Exception):
 
 class NotControllerError(Exception):
     """The controller is not the active one; the text is that of Kafka's response."""
+
+
+class FormatError(ValueError):
+    """Directories cannot be formatted as requested; the text is Kafka's own, on one line."""

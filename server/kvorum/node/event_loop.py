@@ -1,14 +1,38 @@
-"""Time, turns, and threads for blocking work, as what runs in an event loop needs them.
+"""Clocks, turns, and threads for blocking work, as what runs in an event loop needs them.
 
-What is written against `Runtime` runs in asyncio's loop and in a simulated one.
+Code that needs the time receives a clock, so that tests can set it. What is written against
+`Runtime` runs in asyncio's loop and in a simulated one.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from kvorum.node.clock import Clock
+
+class Clock(Protocol):
+    """A source of the time."""
+
+    def monotonic_ms(self) -> float:
+        """Return the milliseconds of a monotonic clock, for timers."""
+        ...
+
+    def wall_ms(self) -> int:
+        """Return the milliseconds since 1970, for timestamps in files and responses."""
+        ...
+
+
+class SystemClock:
+    """The clocks of the operating system, which a running node uses."""
+
+    def monotonic_ms(self) -> float:
+        """Return the milliseconds of a monotonic clock, for timers."""
+        return time.monotonic() * 1000
+
+    def wall_ms(self) -> int:
+        """Return the milliseconds since 1970."""
+        return time.time_ns() // 1_000_000
 
 
 class Timer(Protocol):

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from kvorum.metadata.cluster_image import BrokerRegistration
-from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.image_delta import ImageDelta, MapDelta
+from kvorum.metadata.image import ImageDelta, MapDelta, MetadataImage
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.raft.voter_set import VoterSet

@@ -2,8 +2,8 @@
 
 import struct
 
-from kvorum.metadata.principal import Principal
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
+from kvorum.metadata.standard_authorizer import Principal
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.default_principal_data import DefaultPrincipalData

@@ -1,33 +1,41 @@
 """The replicas of a broker, put together: their logs, what they follow, and what they send."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from kvorum.broker.fetcher.fetch_requests import FetcherSettings
+from kvorum.broker.fetcher.fetch_requests import (
+    FetcherSettings,
+    fetch_version,
+    list_offsets_version,
+)
 from kvorum.broker.quota.replication_quota_manager import new_replication_quota_managers
 from kvorum.broker.topic_log_configs import TopicConfigs
-from kvorum.node.asyncio_bridge import run
-from kvorum.node.broker.assignments_manager import AssignmentsManager
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.metadata_version import MINIMUM_METADATA_VERSION, MetadataVersion
 from kvorum.node.broker.broker_logs import THREAD_COUNT, BrokerLogs
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
-from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
-from kvorum.node.broker.remote_leader_endpoint import RemoteLeaderEndpoint
-from kvorum.node.broker.replica_alter_log_dirs_manager import (
-    MoveSettings,
-    ReplicaAlterLogDirsManager,
-)
-from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
-from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.controller_reports import AssignmentsManager
+from kvorum.node.broker.replica_alter_log_dirs import MoveSettings, ReplicaAlterLogDirsManager
+from kvorum.node.broker.replica_fetchers import ReplicaFetcherManager
+from kvorum.node.broker.replica_manager import LogDirFailureHandler, ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.config import NodeConfig
+from kvorum.node.coroutines import Wait
 from kvorum.node.directories import open_log_directories
 from kvorum.node.event_loop import AsyncioRuntime
+from kvorum.node.outbound.client_connection import ClientConnection, Outgoing, address_of_broker
 from kvorum.node.shared_server import SharedServer
+from kvorum.node.tasks import awaiting, run
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.small_files.clean_shutdown import CleanShutdown
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kvorum.wire.primitives import Message
 
 CONTROLLER_TIMEOUT_MS: Final = 60_000
+Response = TypeVar("Response", bound=Message)
 
 
 class Replication:
@@ -171,3 +179,80 @@ def _move_settings(config: NodeConfig) -> MoveSettings:
         fetch_bytes_max=fetcher.bytes_max,
         backoff_ms=fetcher.backoff_ms,
     )
+
+
+class RemoteLeaderEndpoint:
+    """One connection to another broker, by the listener that brokers use among themselves.
+
+    The address is that of the latest image: a broker that starts again may have another one.
+    """
+
+    def __init__(
+        self,
+        leader_id: int,
+        *,
+        listener: str,
+        client_id: str,
+        timeout_ms: int,
+        image: Callable[[], MetadataImage],
+        outgoing: Outgoing,
+    ) -> None:
+        self._leader_id = leader_id
+        self._listener = listener
+        self._client_id = client_id
+        self._timeout_ms = timeout_ms
+        self._image = image
+        self._outgoing = outgoing
+        self._connection: ClientConnection | None = None
+
+    def connect(self) -> Wait[None]:
+        """Return the wait for a connection; raises ClientConnectionError."""
+        return awaiting(self._connect)
+
+    @property
+    def fetch_version(self) -> int:
+        """The version of Fetch that the metadata version stands for."""
+        return fetch_version(self._metadata_version)
+
+    def fetch(self, request: FetchRequest, version: int) -> Wait[FetchResponse]:
+        """Return the wait for the response to a fetch; raises ClientConnectionError."""
+        return awaiting(partial(self._ask, request, FetchResponse, version))
+
+    def list_offsets(self, request: ListOffsetsRequest) -> Wait[ListOffsetsResponse]:
+        """Return the wait for offsets of the leader; raises ClientConnectionError."""
+        version = list_offsets_version(self._metadata_version)
+        return awaiting(partial(self._ask, request, ListOffsetsResponse, version))
+
+    def abort(self) -> None:
+        """Close the connection; a request that is under way fails."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.abort()
+
+    def close(self) -> Wait[None]:
+        """Return the wait for the connection to be closed."""
+        return awaiting(self._close)
+
+    async def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _connect(self) -> None:
+        await self._connected()
+
+    async def _connected(self) -> ClientConnection:
+        if self._connection is None or not self._connection.is_open:
+            address = address_of_broker(self._image(), self._leader_id, self._listener)
+            self._connection = await self._outgoing.open(
+                address, client_id=self._client_id, timeout_ms=self._timeout_ms
+            )
+        return self._connection
+
+    async def _ask(self, request: Message, kind: type[Response], version: int) -> Response:
+        connection = await self._connected()
+        return await connection.request(request, kind, timeout_ms=self._timeout_ms, version=version)
+
+    @property
+    def _metadata_version(self) -> MetadataVersion:
+        return self._image().features.metadata_version or MINIMUM_METADATA_VERSION

@@ -8,19 +8,23 @@ from typing import Protocol, TypeVar
 
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import VersionRange, supported_features
-from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.directories import NodeDirectories
 from kvorum.node.endpoints import Sockets, advertised_endpoints
+from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
-from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode, RaftSettings
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot
 from kvorum.node.serving.connection import ConnectionRules
-from kvorum.node.serving.connection_quotas import ConnectionQuotas, rate_limits, usable_limits
-from kvorum.node.serving.connection_rates import ConnectionRates
+from kvorum.node.serving.connection_quotas import (
+    ConnectionQuotas,
+    ConnectionRates,
+    rate_limits,
+    usable_limits,
+)
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.socket_server import SocketServer

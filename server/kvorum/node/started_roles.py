@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from kvorum.node.broker_server import BrokerServer
 from kvorum.node.controller_server import ControllerServer
+from kvorum.node.metadata_loader import SnapshotGenerator
 from kvorum.node.shared_server import SharedServer
-from kvorum.node.snapshot_generator import SnapshotGenerator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,11 @@
-"""The ends of asyncio's tasks and futures."""
+"""The ends of asyncio's tasks and futures, and the way to coroutines of `coroutines` and back."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
+
+from kvorum.node.coroutines import GiveUp, Take, Task, Wait
 
 Result = TypeVar("Result")
 
@@ -35,3 +38,37 @@ def settle(future: asyncio.Future[Result], result: Result | Exception) -> None:
         future.set_exception(result)
     else:
         future.set_result(result)
+
+
+async def run(coroutine: Coroutine[Wait[Any], Any, Result]) -> Result:
+    """Return the result of a coroutine of `coroutines`; it ends where its caller is cancelled."""
+    future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+    task = Task(coroutine, partial(settle, future))
+    try:
+        return await future
+    finally:
+        task.close()
+
+
+def awaiting(work: Callable[[], Coroutine[Any, Any, Result]]) -> Wait[Result]:
+    """Return the wait for a coroutine of asyncio, which is cancelled where the wait is given up."""
+
+    def begin(take: Take[Result]) -> GiveUp:
+        task = asyncio.get_running_loop().create_task(work())
+        task.add_done_callback(partial(_tell, take))
+        return partial(_cancel, task)
+
+    return Wait(begin)
+
+
+def _cancel(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+
+
+def _tell(take: Take[Any], task: asyncio.Task[Any]) -> None:
+    if task.cancelled():
+        return
+    error = task.exception()
+    if error is not None and not isinstance(error, Exception):
+        raise error
+    take(task.result() if error is None else error)

@@ -1,14 +1,21 @@
 """Raft as Kafka speaks it, without I/O: `RaftCore` and the values that go in and out of it."""
 
-from kvorum.raft.basics import Destination, ElectionRecord, Endpoint, Endpoints, ReplicaKey
 from kvorum.raft.config import RaftConfig
 from kvorum.raft.core import RaftCore
 from kvorum.raft.effects import Effect, Effects
 from kvorum.raft.errors import IllegalMoveError, KRaftVersionUpgradeError, NotLeaderError, RaftError
 from kvorum.raft.log_view import LogView
 from kvorum.raft.replica import Identity
-from kvorum.raft.voter_set import Voter, VoterSet
-from kvorum.raft.voter_set_history import VoterSetHistory
+from kvorum.raft.voter_set import (
+    Destination,
+    ElectionRecord,
+    Endpoint,
+    Endpoints,
+    ReplicaKey,
+    Voter,
+    VoterSet,
+    VoterSetHistory,
+)
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 

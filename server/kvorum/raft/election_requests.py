@@ -1,6 +1,6 @@
 """Handlers of the requests of elections: Vote, BeginQuorumEpoch, EndQuorumEpoch."""
 
-from kvorum.raft.basics import EPOCH_MAX, Endpoints, ReplicaKey
+from kvorum.raft.leader_contact import ContactEvent, LeaderContact
 from kvorum.raft.messages import (
     BeginQuorumEpochRequest,
     BeginQuorumEpochResponse,
@@ -12,7 +12,8 @@ from kvorum.raft.messages import (
     VoteResponse,
 )
 from kvorum.raft.replica import Replica
-from kvorum.raft.roles import ContactEvent, Follower, Leader, LeaderContact, Prospective, Resigned
+from kvorum.raft.roles import Follower, Leader, Prospective, Resigned
+from kvorum.raft.voter_set import EPOCH_MAX, Endpoints, ReplicaKey
 
 
 def learn_leader(replica: Replica, now: float, leader: KnownLeader) -> bool:

@@ -1,6 +1,5 @@
 """Handlers of the requests that a leader answers: Fetch, FetchSnapshot, DescribeQuorum."""
 
-from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.effects import LeadershipGained, SendResponse
 from kvorum.raft.fetch_purgatory import DelayedFetch
 from kvorum.raft.messages import (
@@ -14,6 +13,7 @@ from kvorum.raft.messages import (
 )
 from kvorum.raft.replica import Replica
 from kvorum.raft.roles import Leader, Progress
+from kvorum.raft.voter_set import ReplicaKey
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID
 from kvorum.wire.valid_offset_and_epoch import ValidityKind
 

@@ -9,8 +9,7 @@ delay every start.)
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-from kvorum.raft.basics import Endpoints, ReplicaKey
-from kvorum.raft.voter_set import NO_VOTERS, VoterSet
+from kvorum.raft.voter_set import NO_VOTERS, Endpoints, ReplicaKey, VoterSet
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 

@@ -6,10 +6,9 @@ KIP-853 names some metrics that Kafka never built; they have the names of the KI
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kvorum.raft.basics import ReplicaKey
-from kvorum.raft.replica import Replica
+from kvorum.raft.replica import AddVoterHandlerState, RemoveVoterHandlerState, Replica
 from kvorum.raft.roles import Leader, Prospective, Role, RoleName, Unattached
-from kvorum.raft.voter_change_state import AddVoterHandlerState, RemoveVoterHandlerState
+from kvorum.raft.voter_set import ReplicaKey
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 UNKNOWN = -1

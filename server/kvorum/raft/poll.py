@@ -1,8 +1,8 @@
 """The replica's own actions: it acts on timers that have run out, and sends what is due."""
 
-from kvorum.raft.basics import EPOCH_MAX, Destination
 from kvorum.raft.effects import AppendEpochStart
 from kvorum.raft.fetch_requests import answer_parked
+from kvorum.raft.leader_contact import ContactEvent, LeaderContact
 from kvorum.raft.messages import (
     BeginQuorumEpochRequest,
     EndQuorumEpochRequest,
@@ -13,20 +13,14 @@ from kvorum.raft.messages import (
 )
 from kvorum.raft.replica import Replica
 from kvorum.raft.request_manager import NEVER
-from kvorum.raft.roles import (
-    Candidate,
-    ContactEvent,
-    Follower,
-    Leader,
-    LeaderContact,
-    Prospective,
-    Resigned,
-    Unattached,
+from kvorum.raft.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
+from kvorum.raft.voter_changes.steps import (
+    RECONFIGURABLE_KRAFT_VERSION,
+    change_deadline,
+    poll_change,
 )
-from kvorum.raft.voter_changes.checks import RECONFIGURABLE_KRAFT_VERSION
-from kvorum.raft.voter_changes.completion import change_deadline, poll_change
-from kvorum.raft.voter_changes.update_voter_sender import is_reporter, report
-from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_changes.updates import is_reporter, report
+from kvorum.raft.voter_set import EPOCH_MAX, Destination, VoterSet
 
 
 def poll(replica: Replica, now: float) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from kvorum.raft.basics import Destination, ElectionRecord, Endpoints, ReplicaKey, endpoint_named
 from kvorum.raft.config import RaftConfig
 from kvorum.raft.effects import (
     Committed,
@@ -17,11 +16,10 @@ from kvorum.raft.effects import (
     Send,
     WriteElection,
 )
-from kvorum.raft.epoch_election import EpochElection
 from kvorum.raft.errors import NotLeaderError
 from kvorum.raft.fetch_purgatory import FetchPurgatory
 from kvorum.raft.log_view import LogView
-from kvorum.raft.messages import KnownLeader, Request
+from kvorum.raft.messages import KnownLeader, Request, UpdateRaftVoterRequest
 from kvorum.raft.request_manager import NEVER, RequestManager
 from kvorum.raft.roles import (
     Candidate,
@@ -34,12 +32,62 @@ from kvorum.raft.roles import (
     Unattached,
 )
 from kvorum.raft.transitions import check_move
-from kvorum.raft.voter_change_state import PendingChange
-from kvorum.raft.voter_set import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, Voter, VoterSet
-from kvorum.raft.voter_set_history import VoterSetHistory
+from kvorum.raft.voter_set import (
+    KRAFT_VERSION_MAX,
+    KRAFT_VERSION_MIN,
+    Destination,
+    ElectionRecord,
+    Endpoints,
+    EpochElection,
+    ReplicaKey,
+    Voter,
+    VoterSet,
+    VoterSetHistory,
+    endpoint_named,
+)
 
 if TYPE_CHECKING:
     from random import Random
+
+
+@dataclass(slots=True, kw_only=True)
+class AddVoterHandlerState:
+    """A voter that is being added: it is asked for its kraft.versions, then written to the log.
+
+    `record_offset` is the offset of the voter record, None before it is appended. Without
+    `acks_when_committed` the response is sent when the record is appended, but the change stays
+    under way until it is committed.
+    """
+
+    token: int
+    key: ReplicaKey
+    endpoints: Endpoints
+    acks_when_committed: bool
+    deadline: float
+    record_offset: int | None = None
+    is_answered: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class RemoveVoterHandlerState:
+    """A voter that is being removed by the record at `record_offset`."""
+
+    token: int
+    record_offset: int
+    deadline: float
+
+
+@dataclass(slots=True, kw_only=True)
+class PendingUpdate:
+    """A voter's update of its own entry, which is recorded once the voter has been probed."""
+
+    token: int
+    key: ReplicaKey
+    request: UpdateRaftVoterRequest
+    deadline: float
+
+
+PendingChange: TypeAlias = AddVoterHandlerState | RemoveVoterHandlerState | PendingUpdate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """Handlers of the responses to this replica's own requests."""
 
-from kvorum.raft.basics import Destination
 from kvorum.raft.effects import (
     AppendDownload,
     AppendFetched,
@@ -10,6 +9,7 @@ from kvorum.raft.effects import (
     TruncateLog,
 )
 from kvorum.raft.election_requests import learn_leader, succession_wait_ms
+from kvorum.raft.leader_contact import ContactEvent, LeaderContact
 from kvorum.raft.log_view import LogView
 from kvorum.raft.messages import (
     AddRaftVoterResponse,
@@ -33,18 +33,14 @@ from kvorum.raft.messages import (
 from kvorum.raft.poll import may_campaign
 from kvorum.raft.replica import Replica
 from kvorum.raft.request_manager import Sent
-from kvorum.raft.roles import (
-    Candidate,
-    ContactEvent,
-    Download,
-    Follower,
-    LeaderContact,
-    Prospective,
-    Resigned,
+from kvorum.raft.roles import Candidate, Download, Follower, Prospective, Resigned
+from kvorum.raft.voter_changes.additions import continue_adding_voter
+from kvorum.raft.voter_changes.updates import (
+    continue_updating_voter,
+    is_settled,
+    report_sooner_if_busy,
 )
-from kvorum.raft.voter_changes.add_voter_handler import continue_adding_voter
-from kvorum.raft.voter_changes.update_voter_handler import continue_updating_voter
-from kvorum.raft.voter_changes.update_voter_sender import is_settled, report_sooner_if_busy
+from kvorum.raft.voter_set import Destination
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 

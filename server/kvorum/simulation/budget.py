@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from kvorum.metadata.target_voters import TargetVoters
+from kvorum.metadata.voters import TargetVoters
 from kvorum.raft import ReplicaKey, VoterSet
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.options import QuorumKind

@@ -13,9 +13,9 @@ from kvorum.controller.api import ControllerResult
 from kvorum.controller.broker_heartbeat_manager import BrokerHeartbeatManager
 from kvorum.controller.requests import controller_api, handle
 from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import encode_record
-from kvorum.metadata.request_error import RequestError
 from kvorum.node.event_loop import Runtime
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.raft_client import RaftClient

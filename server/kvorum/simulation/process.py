@@ -5,7 +5,7 @@ from random import Random
 from typing import Protocol
 
 from kvorum.controller.settings import ControllerSettings
-from kvorum.metadata.target_voters import recorded_target_voters
+from kvorum.metadata.voters import recorded_target_voters
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.raft.directory import open_directory
 from kvorum.node.raft.errors import RaftStoppedError

@@ -22,7 +22,7 @@ from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_t
 from kvorum.controller.quorum_reassignment.requests import VoterChange, refusal_of, request_of
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.target_voters import recorded_target_voters
+from kvorum.metadata.voters import recorded_target_voters
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import Respond
 from kvorum.simulation.controller import Controller

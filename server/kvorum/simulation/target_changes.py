@@ -9,8 +9,12 @@ from kvorum.controller.quorum_reassignment.requests import (
     configuration_request,
     reassignment_request,
 )
-from kvorum.metadata.target_voters import TargetVoters, recorded_target_voters, target_voters_text
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import (
+    TargetVoters,
+    VoterKey,
+    recorded_target_voters,
+    target_voters_text,
+)
 from kvorum.simulation.budget import may_reach
 from kvorum.simulation.faults import RATIOS, Fault, FaultKind
 from kvorum.simulation.node import SimulatedNode

@@ -12,7 +12,7 @@ from tests.support.node import Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import Errors, wait_for
 
-from kvorum.metadata.principal import Principal
+from kvorum.metadata.standard_authorizer import Principal
 from kvorum.node.principal_serde import encode_principal
 from kvorum.wire.apis import request_class, response_class
 from kvorum.wire.error_codes import ErrorCode

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from tests.model.exploration.state import NOBODY, NODES_MAX, Entry, Log, Node, bit, voters_of
 
 from kvorum.raft import RaftCore
-from kvorum.raft.basics import ReplicaKey
-from kvorum.raft.roles import Candidate, Follower, LeaderContact, Prospective
-from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.leader_contact import LeaderContact
+from kvorum.raft.roles import Candidate, Follower, Prospective
+from kvorum.raft.voter_set import ReplicaKey, VoterSet
 
 
 def number_of(node_id: int | None) -> int:

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from kvorum.raft import RaftCore
-from kvorum.raft.basics import ElectionRecord, ReplicaKey
 from kvorum.raft.effects import Effects
 from kvorum.raft.messages import Request, RequestFailed, Response
-from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set import ElectionRecord, ReplicaKey, VoterSet
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 

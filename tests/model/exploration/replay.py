@@ -34,9 +34,9 @@ from tests.model.exploration.state import (
     voters_of,
 )
 
-from kvorum.raft.basics import ReplicaKey
 from kvorum.raft.effects import Committed, Effects, Send, SendResponse
 from kvorum.raft.messages import Response
+from kvorum.raft.voter_set import ReplicaKey
 
 INTERNAL_STEPS_MAX = 5
 PICTURES_MAX = 64

@@ -23,9 +23,8 @@ from tests.model.exploration.state import (
 )
 
 from kvorum.controller.quorum_reassignment.next_step import AddVoter, HandOver, RemoveVoter
-from kvorum.metadata.target_voters import parse_target_voters
-from kvorum.metadata.voter_key import VoterKey
-from kvorum.raft.basics import ReplicaKey
+from kvorum.metadata.voters import VoterKey, parse_target_voters
+from kvorum.raft.voter_set import ReplicaKey
 from kvorum.simulation.properties.reassignments import Step
 
 

@@ -52,8 +52,7 @@ from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_t
 from kvorum.metadata.cluster_image import ClusterImage, ControllerRegistration
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE, ConfigsImage
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.target_voters import TARGET_VOTERS, target_voters_text
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import TARGET_VOTERS, VoterKey, target_voters_text
 from kvorum.node.raft.translation.admission import refusal_of_change
 
 ELECTION_TIMEOUT_MS, FETCH_TIMEOUT_MS = 1_000, 2_000

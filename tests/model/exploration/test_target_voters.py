@@ -19,7 +19,7 @@ from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.controller.quorum_reassignment import next_step
 from kvorum.controller.quorum_reassignment.next_step import Circumstances, RemoveVoter, Step
 from kvorum.controller.quorum_reassignment.pursuit import CatchUp
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import VoterKey
 from kvorum.node.raft.translation import admission
 
 SPACES = {**REACHED, **REACHED_LARGE} if os.environ.get("KVORUM_MODEL_LARGE") else {**REACHED}

@@ -84,8 +84,7 @@ MUTANTS = (
                 new="replica.high_watermark is None",
             ),
             Edit(
-                within="_begin",
-                room="raft.voter_changes.remove_voter_handler",
+                within="_begin_removal",
                 old="replica.voters.without(key.id)",
                 new="replica.history.voters_at(replica.high_watermark).without(key.id)",
             ),

@@ -39,7 +39,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
 )
 from kvorum.controller.quorum_reassignment.requests import VoterChange
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.raft.described_quorum import describe_quorum
+from kvorum.node.raft.raft_client import describe_quorum
 from kvorum.raft import (
     Destination,
     Identity,

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from kvorum.broker.fetcher import replica_fetcher
-from kvorum.broker.fetcher.partition_fetch_state import PartitionFetchState, initial_fetch_state
+from kvorum.broker.fetcher.fetch_requests import PartitionFetchState, initial_fetch_state
 from kvorum.broker.partition import Partition
-from kvorum.broker.partition_leader.leader import PartitionLeader
-from kvorum.broker.partition_leader.partition_state import (
+from kvorum.broker.partition_leader.leader import (
     CommittedPartitionState,
     IsrProposal,
+    PartitionLeader,
     PendingExpandIsr,
     PendingShrinkIsr,
 )
@@ -26,7 +26,7 @@ from kvorum.cli import main
 from kvorum.controller.apis import alter_partition, broker_registration
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.node.broker.replica_alter_log_dirs_manager import ReplicaAlterLogDirsManager
+from kvorum.node.broker.replica_alter_log_dirs import ReplicaAlterLogDirsManager
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.world import run_partitions_seed
 from kvorum.simulation.properties.catalogue import P6

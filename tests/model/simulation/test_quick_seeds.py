@@ -9,8 +9,8 @@ from tests.support.programs import run_python
 
 from kvorum.raft.messages import Error
 from kvorum.raft.replica import Replica
-from kvorum.raft.voter_changes import add_voter_handler, remove_voter_handler
-from kvorum.raft.voter_changes.checks import Refusal, refuse_unless_settled
+from kvorum.raft.voter_changes import additions
+from kvorum.raft.voter_changes.steps import Refusal, refuse_unless_settled
 from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.properties.catalogue import ALL
 from kvorum.simulation.run import run_seed
@@ -75,8 +75,7 @@ def test_worlds_show_a_leader_that_forgets_a_change_out_of_time(
         is_for_time = refusal is not None and refusal.error is Error.REQUEST_TIMED_OUT
         return None if is_for_time else refusal
 
-    for handler in (add_voter_handler, remove_voter_handler):
-        monkeypatch.setattr(handler, "refuse_unless_settled", forget)
+    monkeypatch.setattr(additions, "refuse_unless_settled", forget)
     seeds = (*OUT_OF_TIME, *range(1, 120))
     broken = (run_seed(seed, duration_ms=DURATION_MS).broken for seed in seeds)
     assert next(filter(None, broken), None) in {"P5", "P11", "P14", "P33"}

@@ -13,20 +13,19 @@ from kvorum.controller.api import ControllerResult, Pieces
 from kvorum.controller.periodic_tasks import no_op
 from kvorum.controller.quorum_reassignment.quorum_targets import alter_target_voters
 from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.bootstrap import bootstrap_from_features
 from kvorum.metadata.features import default_feature_levels
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.record_frame import decode_record
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
-from kvorum.node.clock import SystemClock
+from kvorum.metadata.record_frame import RecordAndVersion, decode_record
 from kvorum.node.controller.quorum_controller import (
     APPENDED_PER_PIECE,
     RECORDS_PER_BATCH_MAX,
     QuorumController,
 )
 from kvorum.node.errors import NotControllerError
+from kvorum.node.event_loop import SystemClock
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 from kvorum.wire.error_codes import ErrorCode

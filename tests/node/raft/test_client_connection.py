@@ -14,21 +14,21 @@ from tests.support.fake_node import HOST, AnswerFrame, FrameServer
 from tests.support.waiting import StandingClock
 
 from kvorum.metadata.address import Address
-from kvorum.node.clock import Clock, SystemClock
+from kvorum.node.event_loop import Clock, SystemClock
 from kvorum.node.events.log_event import INTERVAL_MS
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ConnectFailedError,
     ConnectionLostError,
     NoCommonVersionError,
+    Outgoing,
     RequestTimedOutError,
 )
-from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.raft import messages as core
-from kvorum.raft.basics import Destination, ReplicaKey
 from kvorum.raft.effects import Send
+from kvorum.raft.voter_set import Destination, ReplicaKey
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size

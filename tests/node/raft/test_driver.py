@@ -9,7 +9,6 @@ from random import Random
 import pytest
 from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, static_settings
 
-from kvorum.node.raft.applier import Applier, committed_batch
 from kvorum.node.raft.control_records import read_fetched
 from kvorum.node.raft.directory import batches_of, open_directory
 from kvorum.node.raft.driver import Driver
@@ -18,6 +17,7 @@ from kvorum.node.raft.inbound_requests import read_request
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.settings import identity_of
+from kvorum.node.raft.snapshot_files import Applier, committed_batch
 from kvorum.node.raft.translation import begin_quorum_epoch, vote
 from kvorum.raft import Endpoint, OffsetAndEpoch, RaftCore, ReplicaKey
 from kvorum.raft import messages as core

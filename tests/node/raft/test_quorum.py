@@ -11,16 +11,16 @@ from tests.node.raft.reconfiguring import has_value
 from tests.support.waiting import PATIENCE_S, StandingClock, wait_for_async
 
 from kvorum.metadata.address import Address
-from kvorum.node.clock import Clock, SystemClock
+from kvorum.node.event_loop import Clock, SystemClock
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ConnectFailedError,
     ConnectionLostError,
     NobodyListensError,
+    Outgoing,
 )
-from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftStoppedError
-from kvorum.node.raft.peer_link import RECONNECT_BACKOFF_MS_MIN, PeerLink
+from kvorum.node.raft.network_channel import RECONNECT_BACKOFF_MS_MIN, PeerLink
 from kvorum.raft import NotLeaderError
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 

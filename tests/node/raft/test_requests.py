@@ -7,7 +7,7 @@ from tests.node.raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica, static_s
 from tests.support.pretended_quorum import HERE, endpoint_of, key_of
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.target_voters import TARGET_VOTERS
+from kvorum.metadata.voters import TARGET_VOTERS
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.raft.peer_exchange import PeerConnection, Response, ask_about_voters
 from kvorum.node.raft.raft_api import RaftApi

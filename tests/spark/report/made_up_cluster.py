@@ -14,9 +14,9 @@ from kvorum.metadata.acl_codes import (
     PermissionType,
 )
 from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.credentials_image import ScramMechanism
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION as LEVEL
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE
-from kvorum.metadata.scram_image import ScramMechanism
 from kvorum.spark.history import LogRecord
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord

@@ -17,7 +17,7 @@ from kvorum.controller.requests import handle
 from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.features import ELR_VERSION_FEATURE
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from kvorum.metadata.record_frame import decode_record, encode_record
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion, decode_record, encode_record
 from kvorum.spark.files.damage import Damage
 from kvorum.spark.files.find import METADATA_SEARCH, find_files
 from kvorum.spark.files.range_reader import read_range

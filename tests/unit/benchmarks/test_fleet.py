@@ -6,8 +6,7 @@ from benchmarks.fleet.cluster_log import write_cluster
 from benchmarks.fleet.cluster_story import Batch, ClusterStory
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_frame import decode_record
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion, decode_record
 from kvorum.wire.records import read_batches
 
 RECORDS = 20_000

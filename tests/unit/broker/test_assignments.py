@@ -3,8 +3,7 @@
 from immutables import Map
 
 from kvorum.broker.assignments import ASSIGNMENTS_MAX, BACKOFF_MS, BACKOFF_MS_MAX, Assignments
-from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.partitions import Partitions
+from kvorum.metadata.partition import PartitionRegistration, Partitions
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.assign_replicas_to_dirs import (

@@ -13,7 +13,7 @@ from kvorum.broker.views.alter_configs import Screened, reassemble, screen
 from kvorum.broker.views.describe_configs import describe_configs
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.target_voters import TARGET_VOTERS
+from kvorum.metadata.voters import TARGET_VOTERS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kvorum.wire.messages.config_record import ConfigRecord

@@ -6,16 +6,18 @@ from random import Random
 
 import pytest
 
-from kvorum.broker.fetch_session.cache import EVICTION_MS, SHARDS, FetchSessionCacheShard
-from kvorum.broker.fetch_session.fetch_manager import FetchManager
+from kvorum.broker.fetch_session.context import FetchManager
 from kvorum.broker.fetch_session.session import (
     EPOCH_MAX,
+    EVICTION_MS,
+    SHARDS,
     CachedPartition,
     FetchSession,
+    FetchSessionCacheShard,
     key_of,
     next_epoch,
 )
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 

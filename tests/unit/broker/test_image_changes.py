@@ -11,8 +11,7 @@ from kvorum.broker.coordinators import (
 )
 from kvorum.broker.local_replica_changes import PartitionInfo, local_changes
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC, coordinator_partition
-from kvorum.metadata.partition import NO_LEADER, PartitionRegistration
-from kvorum.metadata.partitions import Partitions
+from kvorum.metadata.partition import NO_LEADER, PartitionRegistration, Partitions
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.storage.topic_partition import TopicPartition
 

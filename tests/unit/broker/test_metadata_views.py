@@ -12,8 +12,8 @@ from kvorum.broker.views.describe_topic_partitions import describe_topic_partiti
 from kvorum.broker.views.describe_user_scram_credentials import describe_user_scram_credentials
 from kvorum.broker.views.list_config_resources import list_config_resources
 from kvorum.broker.views.metadata import metadata
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.config_record import ConfigRecord

@@ -18,7 +18,7 @@ from kvorum.broker.quota.client_quota_manager import (
     QuotaClient,
     QuotaManagers,
 )
-from kvorum.broker.quota.rate import SimpleRate
+from kvorum.broker.quota.rate import MetricConfig, SimpleRate
 from kvorum.broker.quota.replication_quota_manager import (
     ALTER_LOG_DIRS_RATE,
     FOLLOWER_RATE,
@@ -29,9 +29,16 @@ from kvorum.broker.quota.replication_quota_manager import (
     new_replication_quota_managers,
     parse_throttled_partitions,
 )
-from kvorum.broker.quota.sampled_stat import MetricConfig
-from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
-from kvorum.metadata.configs_image import ConfigsImage, ResourceType, replay_config
+from kvorum.metadata.configs_image import (
+    CLIENT_ID,
+    IP,
+    USER,
+    ClientQuotasImage,
+    ConfigsImage,
+    QuotaEntity,
+    ResourceType,
+    replay_config,
+)
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.config_record import ConfigRecord
 

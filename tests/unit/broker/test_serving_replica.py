@@ -4,7 +4,7 @@ import pytest
 from tests.unit.broker.fetcher.replicas import WALL_MS, Replicas
 
 from kvorum.broker.partition import IsolationLevel
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.replica_selector import PartitionView, RackAwareReplicaSelector, ReplicaView
 from kvorum.wire.error_codes import ErrorCode
 

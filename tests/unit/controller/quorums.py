@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import VoterKey
 
 LOG_END_OFFSET = 100
 

@@ -13,10 +13,9 @@ from kvorum.controller.requests import controller_api, handle
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acls_image import AccessControlEntry
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.principal import ANONYMOUS
-from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules
+from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Access, AuthorizerRules
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse

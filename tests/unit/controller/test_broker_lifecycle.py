@@ -9,7 +9,7 @@ from kvorum.controller.api import at_once
 from kvorum.controller.periodic_tasks import maybe_fence_stale_broker, no_op
 from kvorum.metadata import directory_ids
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import (

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, directory_of, started_cluster
 
-from kvorum.controller.topic_validation import SEPARATORS_MAX, CollidingNames
+from kvorum.controller.new_partitions import SEPARATORS_MAX, CollidingNames
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.topics_image import TopicsImage

@@ -18,8 +18,8 @@ from kvorum.metadata.errors import ReplayError
 from kvorum.metadata.features import default_feature_levels
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.record_frame import RecordAndVersion
+from kvorum.metadata.voters import VoterKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord

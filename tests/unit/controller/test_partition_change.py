@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from kvorum.controller.election import Candidates, Elected, Election, elect_leader
-from kvorum.controller.partition_change_builder import PartitionChangeBuilder, PartitionRules
+from kvorum.controller.partition_change_builder import (
+    Candidates,
+    Elected,
+    Election,
+    PartitionChangeBuilder,
+    PartitionRules,
+    elect_leader,
+)
 from kvorum.controller.partition_reassignment import (
     CompletedReassignment,
     Reassignment,

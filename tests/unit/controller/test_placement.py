@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.support.controller_under_test import started_cluster
 
 from kvorum.controller.api import PIECE_RECORDS, gather, records_of
-from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.leader_and_isr_updates import (
+from kvorum.controller.broker_changes import (
     SEARCHED_PER_PIECE,
     PartitionOfTopic,
     Search,
@@ -23,13 +22,14 @@ from kvorum.controller.leader_and_isr_updates import (
     partitions_without_leader,
     partitions_without_preferred_leader,
 )
+from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.settings import ControllerSettings
 from kvorum.controller.striped_replica_placer import Racks, UsableBroker, usable_brokers
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.config_record import ConfigRecord

@@ -6,10 +6,6 @@ import pytest
 from tests.unit.controller.quorums import described, directory, key
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
-from kvorum.controller.quorum_reassignment.description import (
-    ReassignmentDescription,
-    describe_reassignment,
-)
 from kvorum.controller.quorum_reassignment.next_step import (
     Blocked,
     BlockReason,
@@ -17,8 +13,12 @@ from kvorum.controller.quorum_reassignment.next_step import (
     Reached,
     next_step,
 )
-from kvorum.controller.quorum_reassignment.turn import quorum_described_by
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.controller.quorum_reassignment.plan import (
+    ReassignmentDescription,
+    describe_reassignment,
+)
+from kvorum.controller.quorum_reassignment.pursuit import quorum_described_by
+from kvorum.metadata.voters import VoterKey
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
 from kvorum.wire.uuid_text import ZERO_UUID
 

@@ -9,8 +9,7 @@ from tests.unit.controller.quorums import LOG_END_OFFSET, described, key
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
-from kvorum.metadata.target_voters import TARGET_VOTERS
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import TARGET_VOTERS, VoterKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from kvorum.wire.messages.alter_partition_reassignments import (

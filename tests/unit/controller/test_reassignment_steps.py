@@ -19,12 +19,10 @@ from kvorum.controller.quorum_reassignment.next_step import (
     next_step,
 )
 from kvorum.controller.quorum_reassignment.plan import Plan, assumed_circumstances, planned_steps
-from kvorum.controller.quorum_reassignment.pursuit import CatchUp
+from kvorum.controller.quorum_reassignment.pursuit import CatchUp, Situation, Turn, live_controllers
 from kvorum.controller.quorum_reassignment.requests import refusal_of, refusal_to_clear, request_of
-from kvorum.controller.quorum_reassignment.turn import Situation, Turn, live_controllers
 from kvorum.metadata.cluster_image import ControllerRegistration, Endpoint
-from kvorum.metadata.target_voters import parse_target_voters
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import VoterKey, parse_target_voters
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse

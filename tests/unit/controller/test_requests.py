@@ -16,9 +16,9 @@ from kvorum.controller.api import ControllerResult
 from kvorum.controller.policies import AlterConfigRequest, CreateTopicRequest, PolicyViolationError
 from kvorum.controller.requests import controller_api, controller_apis
 from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.request_error import RequestError
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, request_class, response_class
 from kvorum.wire.error_codes import ErrorCode

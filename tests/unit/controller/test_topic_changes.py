@@ -14,8 +14,8 @@ from kvorum.controller.controller_mutation_quota import (
     MutationQuota,
     MutationQuotas,
 )
-from kvorum.metadata.client_quotas_image import ClientQuotasImage, QuotaEntity
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
+from kvorum.metadata.configs_image import ClientQuotasImage, QuotaEntity
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse

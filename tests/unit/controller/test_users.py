@@ -19,8 +19,7 @@ from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType
 from kvorum.metadata.acls_image import AclsImage, replay_access_control_entry
 from kvorum.metadata.delegation_tokens import TokenSecrets, TokenSettings
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.principal import Principal
-from kvorum.metadata.standard_authorizer import Access, AuthorizerRules
+from kvorum.metadata.standard_authorizer import Access, AuthorizerRules, Principal
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.alter_client_quotas import (

@@ -14,7 +14,7 @@ from tests.unit.groups.coordinator import (
     Coordinator,
 )
 
-from kvorum.groups.classic_group.state import ClassicGroupState
+from kvorum.groups.classic_group.group import ClassicGroupState
 from kvorum.groups.records import (
     OFFSET_COMMIT_VALUE_VERSION,
     CoordinatorRecord,

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from kvorum.groups.offsets.offset_table import OffsetTable, TopicPartition
+from kvorum.groups.offsets.store import OffsetTable, TopicPartition
 from kvorum.groups.timeline import Timeline, TimelineMap
 from kvorum.metadata.java_hash import JavaHashMap, string_hash
 

@@ -14,9 +14,9 @@ from tests.support.golden_data import (
 )
 
 from kvorum.inspection.image_entries import image_entries
-from kvorum.inspection.metadata_log.files import MetadataSourceError
-from kvorum.inspection.metadata_log.folding import (
+from kvorum.inspection.metadata_log import (
     FoldedLog,
+    MetadataSourceError,
     Moment,
     fold_directory,
     fold_file,

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 import pytest
 from tests.support.damaged_files import Vandal, read_contents
 
-from kvorum.inspection.layouts.fields import Layout
 from kvorum.inspection.layouts.kinds import (
     OFFSET_ENTRY,
     PRODUCER_SNAPSHOT,
@@ -22,7 +21,7 @@ from kvorum.inspection.layouts.kinds import (
 )
 from kvorum.inspection.layouts.reading import EntryReading, Reading, read_layout, read_log
 from kvorum.inspection.layouts.reading import read_records as read_records_by_layout
-from kvorum.inspection.layouts.record_batch import MAGIC
+from kvorum.inspection.layouts.record_batch import MAGIC, Layout
 from kvorum.inspection.reading import offset_entries, time_entries
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import RealFileSystem

@@ -15,7 +15,7 @@ from kvorum.cli.log_tool.progress import FIRST_S, PAUSE_S, Progress, progress
 from kvorum.inspection.decoding.files import file_objects, files_below
 from kvorum.inspection.image_entries import image_changes, image_entries
 from kvorum.inspection.log_check.check import check_paths
-from kvorum.inspection.metadata_log.folding import FoldedLog, Moment, fold_until
+from kvorum.inspection.metadata_log import FoldedLog, Moment, fold_until
 from kvorum.inspection.reading import no_report
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.names import parse_offset_name

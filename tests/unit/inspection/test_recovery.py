@@ -31,11 +31,9 @@ from tests.support.lost_quorum import (
 from tests.unit.storage.local_logs import content
 
 from kvorum.cli import main
-from kvorum.inspection.recovery.forecast import Loss
-from kvorum.inspection.recovery.plan import RecoveryOptions, RecoveryPlan, plan_recovery
-from kvorum.inspection.recovery.record import find_records
+from kvorum.inspection.recovery.plan import Loss, RecoveryOptions, RecoveryPlan, plan_recovery
 from kvorum.inspection.recovery.survivor import RecoveryRefusedError, Survivor, read_survivor
-from kvorum.inspection.recovery.writing import complete, lasting_recovery, recover
+from kvorum.inspection.recovery.writing import complete, find_records, lasting_recovery, recover
 from kvorum.raft import ReplicaKey
 from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.disk import SimulatedDisk

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvorum.inspection.metadata_log.folding import Provenance
+from kvorum.inspection.metadata_log import Provenance
 from kvorum.inspection.shell.grammar import (
     HELP,
     Count,
@@ -20,7 +20,16 @@ from kvorum.inspection.shell.help_text import (
     usage_lines,
     wrapped_lines,
 )
-from kvorum.inspection.shell.image_tree import Software, shell_tree
+from kvorum.inspection.shell.image_tree import (
+    DanglingNameError,
+    Directory,
+    Node,
+    Software,
+    find_lines,
+    shell_tree,
+    time_text,
+    tree_lines,
+)
 from kvorum.inspection.shell.lines import (
     LINES_MAX,
     LineHistory,
@@ -28,8 +37,6 @@ from kvorum.inspection.shell.lines import (
     quoted,
     split_line,
 )
-from kvorum.inspection.shell.node import DanglingNameError, Directory, Node, find_lines, tree_lines
-from kvorum.inspection.shell.node_text import time_text
 from kvorum.inspection.shell.paths import effective_paths, find_nodes, glob_pattern, path_components
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord

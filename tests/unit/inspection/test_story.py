@@ -18,14 +18,13 @@ from tests.support.controller_under_test import (
 )
 from tests.support.spark.small_logs import written_records
 
-from kvorum.inspection.metadata_log.folding import ENDLESS
-from kvorum.inspection.metadata_log.records import HistorySource
+from kvorum.inspection.metadata_log import ENDLESS, HistorySource
 from kvorum.inspection.partition_story.change import PartitionChange, Reason, ReasonKind
-from kvorum.inspection.partition_story.sentences import story_lines
 from kvorum.inspection.partition_story.story import (
     NoSuchPartitionError,
     PartitionStory,
     partition_story,
+    story_lines,
 )
 from kvorum.metadata.partition import NO_LEADER, PartitionRegistration
 from kvorum.spark.history import LogRecord, MetadataHistory

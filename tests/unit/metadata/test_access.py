@@ -19,10 +19,15 @@ from kvorum.metadata.acls_image import (
     replay_access_control_entry,
     replay_remove_access_control_entry,
 )
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.errors import ReplayError
-from kvorum.metadata.principal import Principal
-from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules, host_text
+from kvorum.metadata.standard_authorizer import (
+    UNRESTRICTED,
+    Access,
+    AuthorizerRules,
+    Principal,
+    host_text,
+)
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvorum.metadata.errors import ReplayError, UnwritableMetadataError
-from kvorum.metadata.features_image import FeaturesImage
-from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.image_delta import ImageDelta, MapDelta, map_delta
+from kvorum.metadata.features import FeaturesImage
+from kvorum.metadata.image import ImageDelta, MapDelta, MetadataImage, map_delta
 from kvorum.metadata.image_records import image_records
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import RECOVERING, PartitionRegistration

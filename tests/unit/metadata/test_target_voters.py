@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kvorum.metadata.directory_ids import RESERVED_BELOW, is_reserved
-from kvorum.metadata.target_voters import (
+from kvorum.metadata.voters import (
     INT32_MAX,
     InvalidTargetVotersError,
+    VoterKey,
     checked_target_voters,
     parse_target_voters,
     target_voters_text,
 )
-from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.uuid_text import uuid_to_text
 
 DIRECTORY = bytes(range(16))

@@ -9,10 +9,14 @@ from hypothesis import strategies as st
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
-from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.partition_counts import BrokerPartitions, PartitionCounts
-from kvorum.metadata.partitions import Partitions
-from kvorum.metadata.topics_image import KINDS_MAX, SharedPartitions, TopicsImage
+from kvorum.metadata.partition import PartitionRegistration, Partitions
+from kvorum.metadata.topics_image import (
+    KINDS_MAX,
+    BrokerPartitions,
+    PartitionCounts,
+    SharedPartitions,
+    TopicsImage,
+)
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord

@@ -16,21 +16,19 @@ from tests.unit.storage.topic_logs import flush, managed
 
 from kvorum.broker.broker_topic_stats import PartitionStats
 from kvorum.broker.partition import Partition
-from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.records import decode_record
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.partitions import Partitions
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.partition import PartitionRegistration, Partitions
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.transaction_verification import TransactionalProducer, VerifiedPartitions
-from kvorum.node.clock import SystemClock
 from kvorum.node.config import GroupSettings, OffsetsTopicSettings
-from kvorum.node.event_loop import AsyncioRuntime
+from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.handlers.group_requests import asked
 from kvorum.node.handlers.txn_offset_commit import verified_transaction
 from kvorum.node.services import BrokerServices

@@ -37,11 +37,10 @@ from kvorum.metadata.config_definitions import (
     topic_defaults,
     validate_topic_configs,
 )
-from kvorum.metadata.config_definitions.java_text import parse_java_double, parse_java_integer
 from kvorum.metadata.config_definitions.settings import keyed_fields
 from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
 from kvorum.metadata.delegation_tokens import TokenSettings
-from kvorum.metadata.java_text import java_double_text
+from kvorum.metadata.java_text import java_double_text, parse_java_double, parse_java_integer
 from kvorum.node.config.known import KEYS_IN_USE, SETTINGS, TOPIC_KEYS_IN_USE
 from kvorum.node.config.listeners import ListenerKeys
 from kvorum.node.config.node_config import with_id_synonyms

@@ -52,7 +52,7 @@ MANY = 2**31 - 1
 PROGRAM = """
 import asyncio, sys
 from kvorum.controller.requests import controller_apis as decided_apis
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.node.handlers.registry import controller_apis
 from kvorum.node.warm_up import warm_up
 from kvorum.wire.apis import METADATA_RECORDS, record_class, request_class, response_class

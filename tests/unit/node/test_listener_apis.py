@@ -13,24 +13,23 @@ from tests.support.source_tree import python_files
 
 from kvorum.controller.api import ControllerApi
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.api_modules import find_apis
-from kvorum.metadata.permission import (
+from kvorum.metadata.api import (
     BY_CONTROLLER,
     BY_HANDLER,
     NONE,
     PER_RESOURCE,
     NoClusterPermission,
     Permission,
+    RequestError,
+    find_apis,
 )
-from kvorum.metadata.principal import ANONYMOUS, Principal
-from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.standard_authorizer import AuthorizerRules
+from kvorum.metadata.standard_authorizer import ANONYMOUS, AuthorizerRules, Principal
 from kvorum.node.authorization import Authorizer
 from kvorum.node.handlers.registry import broker_apis, controller_apis, forwardable_keys
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 from kvorum.node.services import BrokerApi
-from kvorum.node.serving.listener_api import ServedApi
+from kvorum.node.serving.request_handler import ServedApi
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode

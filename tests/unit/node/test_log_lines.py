@@ -9,9 +9,8 @@ import pytest
 from immutables import Map
 
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, ControllerRegistration
-from kvorum.metadata.features_image import FeaturesImage
-from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.image_delta import ImageDelta
+from kvorum.metadata.features import FeaturesImage
+from kvorum.metadata.image import ImageDelta, MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.node.events.log_event import INTERVAL_MS, LogEvent, RareEvents
 from kvorum.node.events.log_format import JsonFormatter

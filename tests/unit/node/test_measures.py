@@ -9,16 +9,14 @@ from tests.support.waiting import StandingClock
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import encode_record
-from kvorum.node.controller.quorum_controller_metrics import QuorumControllerMetrics
+from kvorum.node.controller.quorum_controller import QuorumControllerMetrics
 from kvorum.node.metadata_events import MetadataEvents
 from kvorum.node.metadata_loader import PIECE_RECORDS, ElectionCounts, MetadataLoader
 from kvorum.node.raft import CommittedBatch, LoadedSnapshot
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.shared_server import MetadataLogListener
-from kvorum.raft.basics import ReplicaKey
-from kvorum.raft.epoch_election import EpochElection
 from kvorum.raft.roles import Follower, Leader, Prospective, Role, Unattached
-from kvorum.raft.voter_set import Voter, VoterSet
+from kvorum.raft.voter_set import EpochElection, ReplicaKey, Voter, VoterSet
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.end_transaction_record import EndTransactionRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord

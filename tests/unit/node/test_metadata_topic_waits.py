@@ -9,16 +9,16 @@ from tests.support.waiting import let_others_run
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.node.broker.delayed_fetch import (
+    DelayedOperationPurgatory,
     FetchParams,
     FetchResult,
     PartitionFetch,
     fetch_messages,
 )
-from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
 from kvorum.node.broker.metadata_topic import MetadataTopic
-from kvorum.node.clock import SystemClock
+from kvorum.node.event_loop import SystemClock
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import CommittedBatch, RaftNode
 from kvorum.raft.config import RaftConfig

@@ -4,8 +4,6 @@ from itertools import product
 
 import pytest
 
-from kvorum.raft.basics import Endpoint, ReplicaKey
-from kvorum.raft.epoch_election import EpochElection
 from kvorum.raft.errors import IllegalMoveError
 from kvorum.raft.roles import (
     Candidate,
@@ -18,7 +16,7 @@ from kvorum.raft.roles import (
     Unattached,
 )
 from kvorum.raft.transitions import ALLOWED_MOVES, check_move
-from kvorum.raft.voter_set import Voter, VoterSet
+from kvorum.raft.voter_set import Endpoint, EpochElection, ReplicaKey, Voter, VoterSet
 
 OWN = ReplicaKey(1, b"1" * 16)
 OTHER = ReplicaKey(2, b"2" * 16)

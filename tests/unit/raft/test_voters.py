@@ -6,11 +6,9 @@ import pytest
 from tests.unit.raft.core_builder import key_of, static_voters_of, voters_of
 
 from kvorum.raft import Endpoint, ReplicaKey
-from kvorum.raft.epoch_election import EpochElection
-from kvorum.raft.roles.leader import advanced_high_watermark, majority_offset
-from kvorum.raft.voter_changes.checks import endpoints_text, key_text, keys_text, offset_text
-from kvorum.raft.voter_set import Voter, VoterSet
-from kvorum.raft.voter_set_history import VoterSetHistory
+from kvorum.raft.roles import advanced_high_watermark, majority_offset
+from kvorum.raft.voter_changes.steps import endpoints_text, key_text, keys_text, offset_text
+from kvorum.raft.voter_set import EpochElection, Voter, VoterSet, VoterSetHistory
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID, OffsetAndEpoch
 from kvorum.wire.uuid_text import uuid_from_text
 

@@ -16,11 +16,8 @@ from tests.support.pretended_quorum import (
 from kvorum.node.raft.control_records import voters_record_of
 from kvorum.node.raft.translation import begin_quorum_epoch, vote
 from kvorum.raft import messages as core
-from kvorum.raft.basics import ReplicaKey
-from kvorum.raft.epoch_election import EpochElection
 from kvorum.raft.roles import Follower, Prospective, Unattached
-from kvorum.raft.voter_set import Voter, VoterSet
-from kvorum.raft.voter_set_history import VoterSetHistory
+from kvorum.raft.voter_set import EpochElection, ReplicaKey, Voter, VoterSet, VoterSetHistory
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.faults import FaultKind
 from kvorum.storage.errors import DiskError

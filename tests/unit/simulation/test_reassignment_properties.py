@@ -8,8 +8,7 @@ from kvorum.controller.quorum_reassignment.next_step import AddVoter, HandOver, 
 from kvorum.metadata.cluster_image import ControllerRegistration
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE
 from kvorum.metadata.record_frame import encode_record
-from kvorum.metadata.target_voters import TARGET_VOTERS
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import TARGET_VOTERS, VoterKey
 from kvorum.node.raft.listener import CommittedBatch
 from kvorum.raft import OffsetAndEpoch
 from kvorum.simulation.properties.reassignments import IDLE_MS_MAX, Step

@@ -10,7 +10,7 @@ import pytest
 
 from kvorum.cli import main
 from kvorum.cli import simulate as command
-from kvorum.metadata.target_voters import parse_target_voters
+from kvorum.metadata.voters import parse_target_voters
 from kvorum.simulation.budget import may_become, may_damage, may_reach
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.faults import FaultKind, draw_plan

@@ -8,7 +8,7 @@ the replica will be (`ReassignmentState`). Pure: the owner calls one function at
 
 from enum import Enum
 
-from kvorum.broker.fetcher.partition_fetch_state import truncation_offset
+from kvorum.broker.fetcher.fetch_requests import truncation_offset
 from kvorum.broker.partition import Partition
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 

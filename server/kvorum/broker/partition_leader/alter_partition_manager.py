@@ -8,8 +8,8 @@ request is sent again until a controller responds.
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.broker.partition_leader.outcomes import Accepted, Answer, Refused
-from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.metadata.partition import RECOVERED, RECOVERING
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse

@@ -3,19 +3,22 @@
 Pure: time, log end offsets and metadata are arguments; a change for the controller is returned as
 an `IsrProposal`. The owner passes proposals to an `AlterPartitionManager`, and their outcomes to
 `on_answer`.
+
+While a change is in flight, the leader does not know whether the controller has made it. The high
+watermark therefore follows the largest ISR that may be in force, the *maximal* ISR: it includes a
+replica that is joining, and the replicas that are leaving (KIP-497).
 """
 
 from collections.abc import Iterator
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias
 
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
-from kvorum.broker.partition_leader.outcomes import REACTIONS, Accepted, Answer, Reaction
-from kvorum.broker.partition_leader.partition_state import (
-    CommittedPartitionState,
-    IsrProposal,
-    IsrState,
-    PendingExpandIsr,
-    PendingShrinkIsr,
+from kvorum.broker.partition_leader.outcomes import (
+    REACTIONS,
+    Accepted,
+    Answer,
+    LeaderRefusesError,
+    Reaction,
 )
 from kvorum.broker.partition_leader.replica_state import FollowerFetch, ReplicaProgress, unheard_of
 from kvorum.metadata.cluster_image import ClusterImage
@@ -24,6 +27,79 @@ from kvorum.metadata.partition import RECOVERED, PartitionRegistration
 from kvorum.wire.error_codes import ErrorCode
 
 EPOCH_UNKNOWN: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsrProposal:
+    """An ISR for the controller to commit, with the broker epoch of each member.
+
+    The epoch is -1 for a member that has not fetched from this leader yet.
+    """
+
+    topic_id: bytes
+    partition_index: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[tuple[int, int], ...]
+    recovery_state: int = RECOVERED
+
+    @property
+    def key(self) -> tuple[bytes, int]:
+        """The partition's topic id and index."""
+        return self.topic_id, self.partition_index
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedPartitionState:
+    """An ISR that is in force, by the metadata log or by the controller's response."""
+
+    members: frozenset[int]
+    recovery_state: int = RECOVERED
+
+    @property
+    def maximal(self) -> frozenset[int]:
+        """The ISR that the high watermark follows."""
+        return self.members
+
+
+@dataclass(frozen=True, slots=True)
+class _PendingIsr:
+    """A change of the ISR that is in flight."""
+
+    proposal: IsrProposal
+    committed: CommittedPartitionState
+
+    @property
+    def members(self) -> frozenset[int]:
+        """The ISR that is known to be in force."""
+        return self.committed.members
+
+    @property
+    def maximal(self) -> frozenset[int]:
+        """The ISR that the high watermark follows."""
+        return self.committed.members
+
+
+@dataclass(frozen=True, slots=True)
+class PendingExpandIsr(_PendingIsr):
+    """A proposal that adds a replica; it counts from now on, whatever the outcome is."""
+
+    joining: int
+
+    @property
+    def maximal(self) -> frozenset[int]:
+        """The ISR that the high watermark follows."""
+        return self.committed.members | {self.joining}
+
+
+@dataclass(frozen=True, slots=True)
+class PendingShrinkIsr(_PendingIsr):
+    """A proposal that removes replicas; they count until the controller has accepted it."""
+
+    leaving: frozenset[int]
+
+
+IsrState: TypeAlias = CommittedPartitionState | PendingExpandIsr | PendingShrinkIsr
 
 
 class LocalBroker(Protocol):

@@ -1,4 +1,4 @@
-"""Outcomes of a proposal, and the leader's reaction to each error code."""
+"""Outcomes of a proposal and the leader's reaction to each error code, and its own refusals."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ from kvorum.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+class LeaderRefusesError(Exception):
+    """A refusal by the leader; `code` is the error code of the response."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.name)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

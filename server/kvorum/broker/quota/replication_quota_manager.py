@@ -10,8 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kvorum.broker.partition import Partition
-from kvorum.broker.quota.rate import SimpleRate
-from kvorum.broker.quota.sampled_stat import MetricConfig
+from kvorum.broker.quota.rate import MetricConfig, SimpleRate
 from kvorum.broker.views.config_layers import applied_values
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.storage.topic_partition import TopicPartition

@@ -24,7 +24,7 @@ from kvorum.metadata.config_definitions import (
     topic_synonym,
 )
 from kvorum.metadata.effective_configs import ConfigSource
-from kvorum.metadata.target_voters import TARGET_VOTERS
+from kvorum.metadata.voters import TARGET_VOTERS
 
 UNKNOWN_TYPE = 0
 _TARGET_VOTERS: Final = ConfigDefinition(

@@ -6,8 +6,8 @@ from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.metadata.acl_codes import AclOperation, problem_with_codes
 from kvorum.metadata.acl_filters import AclFilter, matching_entries
 from kvorum.metadata.acls_image import AccessControlEntry
+from kvorum.metadata.api import RequestError, refused_by_message
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError, refused_by_message
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 

@@ -8,9 +8,9 @@ from immutables import Map
 
 from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.client_quotas_image import QuotaEntity
+from kvorum.metadata.api import RequestError, invalid_request
+from kvorum.metadata.configs_image import QuotaEntity
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,

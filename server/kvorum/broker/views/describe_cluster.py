@@ -4,9 +4,8 @@ from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.broker.views.partitions import random_alive_broker
+from kvorum.metadata.api import NONE, refused_by_message
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import NONE
-from kvorum.metadata.request_error import refused_by_message
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 

@@ -16,12 +16,11 @@ from kvorum.broker.views.config_entries import (
 from kvorum.broker.views.config_layers import config_layers
 from kvorum.broker.views.metadata_topic import is_served
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import PER_RESOURCE, RequestError, invalid_request
 from kvorum.metadata.config_definitions import InvalidConfigError
-from kvorum.metadata.config_permissions import config_refusal
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError, invalid_request
+from kvorum.metadata.standard_authorizer import config_refusal
 from kvorum.metadata.topic_names import check_topic_name
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse

@@ -4,12 +4,11 @@ from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
+from kvorum.metadata.api import PER_RESOURCE, refused_by_code
+from kvorum.metadata.credentials_image import DelegationToken
 from kvorum.metadata.delegation_tokens import TokenSecrets, is_involved
-from kvorum.metadata.delegation_tokens_image import DelegationToken
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.principal import Principal
-from kvorum.metadata.request_error import refused_by_code
+from kvorum.metadata.standard_authorizer import Principal
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,

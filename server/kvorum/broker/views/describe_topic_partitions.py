@@ -5,10 +5,9 @@ from typing import Final
 from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.broker.views.metadata_topic import find_topic, may_describe, operations_on, topic_names
 from kvorum.broker.views.partitions import NO_NODE, has_listener, offline_replicas
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS, reason_name_is_illegal
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode

@@ -6,9 +6,9 @@ from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError
+from kvorum.metadata.credentials_image import ScramImage
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.scram_image import ScramImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,

@@ -4,9 +4,9 @@ from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import refused_by_code
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import refused_by_code
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.list_config_resources import (
     ListConfigResourcesRequest,

@@ -19,9 +19,9 @@ from kvorum.broker.views.partitions import (
     random_alive_broker,
 )
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS, reason_name_is_illegal
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode

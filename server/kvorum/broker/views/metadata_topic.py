@@ -16,8 +16,7 @@ from kvorum.broker.view_api import BrokerView
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.directory_ids import UNASSIGNED
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.partitions import Partitions
+from kvorum.metadata.partition import PartitionRegistration, Partitions
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID

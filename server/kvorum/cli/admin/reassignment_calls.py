@@ -14,8 +14,8 @@ from kvorum.controller.quorum_reassignment.requests import (
 )
 from kvorum.metadata.config_definitions import BROKER_CONFIGS, InvalidConfigError, parse_value
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE, ResourceType
-from kvorum.metadata.target_voters import TARGET_VOTERS, TargetVoters
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
+from kvorum.metadata.voters import TARGET_VOTERS, TargetVoters
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

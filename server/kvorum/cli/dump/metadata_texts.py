@@ -18,8 +18,7 @@ from typing import Final, NamedTuple
 from kvorum.cli.dump.framed_records import FramedRecord, UnreadableRecordError, read_framed
 from kvorum.cli.dump.log_text import INDENT
 from kvorum.metadata.json_text import json_text
-from kvorum.metadata.record_frame import SHORT_HEADER_BYTES
-from kvorum.metadata.record_types import record_type, record_type_name
+from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, record_type, record_type_name
 from kvorum.wire.apis import METADATA_RECORDS
 from kvorum.wire.json_form import FieldFacts, fields_of, to_json
 from kvorum.wire.primitives import Message

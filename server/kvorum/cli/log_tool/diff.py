@@ -17,8 +17,7 @@ from kvorum.inspection.image_entries import (
     log_differences,
     read_through,
 )
-from kvorum.inspection.metadata_log.folding import FoldedLog, Moment, fold_until
-from kvorum.inspection.times import utc_text
+from kvorum.inspection.metadata_log import FoldedLog, Moment, fold_until, utc_text
 
 NAME = "diff"
 HELP = "print what differs between two offsets of a log, two files, or two replicas"

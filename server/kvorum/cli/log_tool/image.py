@@ -8,8 +8,7 @@ from kvorum.cli import OK
 from kvorum.cli.log_tool.moments import add_moment, moment_of, warn
 from kvorum.cli.log_tool.progress import progress
 from kvorum.inspection.image_entries import image_entries
-from kvorum.inspection.metadata_log.folding import fold_until
-from kvorum.inspection.times import utc_text
+from kvorum.inspection.metadata_log import fold_until, utc_text
 
 NAME = "image"
 HELP = "print the cluster's metadata as of an offset, a line for each path and value"

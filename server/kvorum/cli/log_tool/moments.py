@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from kvorum.cli.shared_arguments import time_ms
-from kvorum.inspection.metadata_log.folding import Moment
+from kvorum.inspection.metadata_log import Moment
 
 
 def offset(text: str) -> int:

@@ -7,12 +7,9 @@ from pathlib import Path
 from kvorum.cli import OK
 from kvorum.cli.log_tool.moments import add_moment, moment_of, offset, warn
 from kvorum.cli.log_tool.progress import progress
-from kvorum.inspection.metadata_log.folding import demand_offset, end_offset_of
-from kvorum.inspection.metadata_log.records import history_source
+from kvorum.inspection.metadata_log import demand_offset, end_offset_of, history_source, utc_text
 from kvorum.inspection.partition_story.change import PartitionChange
-from kvorum.inspection.partition_story.sentences import reasons_text, story_lines
-from kvorum.inspection.partition_story.story import partition_story
-from kvorum.inspection.times import utc_text
+from kvorum.inspection.partition_story.story import partition_story, reasons_text, story_lines
 
 NAME = "why"
 HELP = "print the records that led to a partition's leader, ISR and replicas, and the reasons"

@@ -20,11 +20,7 @@ from kvorum.metadata.config_definitions import (
     QuorumVoterEntry,
     parse_quorum_voters,
 )
-from kvorum.metadata.target_voters import (
-    InvalidTargetVotersError,
-    TargetVoters,
-    parse_target_voters,
-)
+from kvorum.metadata.voters import InvalidTargetVotersError, TargetVoters, parse_target_voters
 
 PROGRAM = "kvorum quorum"
 COMMANDS = MappingProxyType(

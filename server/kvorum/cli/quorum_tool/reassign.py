@@ -19,8 +19,7 @@ from kvorum.controller import quorum_description as controller
 from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.controller.quorum_reassignment.next_step import assignment_of
 from kvorum.controller.quorum_reassignment.plan import assumed_circumstances, planned_steps
-from kvorum.metadata.target_voters import TargetVoters
-from kvorum.metadata.voter_key import VoterKey, voter_key
+from kvorum.metadata.voters import TargetVoters, VoterKey, voter_key
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
 

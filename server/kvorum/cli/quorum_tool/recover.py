@@ -14,12 +14,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from kvorum.inspection.recovery.choice import check_belong_together
-from kvorum.inspection.recovery.forecast import Forecast, Loss
-from kvorum.inspection.recovery.plan import RecoveryOptions, RecoveryPlan, plan_recovery
-from kvorum.inspection.recovery.record import Operator
+from kvorum.inspection.recovery.plan import (
+    Forecast,
+    Loss,
+    RecoveryOptions,
+    RecoveryPlan,
+    check_belong_together,
+    plan_recovery,
+)
 from kvorum.inspection.recovery.survivor import RecoveryRefusedError, Survivor, read_survivor
-from kvorum.inspection.recovery.writing import complete, lasting_recovery, recover
+from kvorum.inspection.recovery.writing import Operator, complete, lasting_recovery, recover
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import QuorumVoterEntry
 from kvorum.node.config import NodeConfig, load_properties

@@ -9,12 +9,10 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from kvorum.cli.shell_tool.arguments import CONTROLLERS, DIRECTORY, Arguments, help_width
-from kvorum.inspection.metadata_log.files import MetadataSourceError
-from kvorum.inspection.metadata_log.folding import FoldedLog, fold_directory, fold_file
+from kvorum.inspection.metadata_log import FoldedLog, MetadataSourceError, fold_directory, fold_file
 from kvorum.inspection.shell.commands import ROOT, Surroundings, read_step
-from kvorum.inspection.shell.image_tree import Software, shell_tree
+from kvorum.inspection.shell.image_tree import Directory, Software, shell_tree
 from kvorum.inspection.shell.lines import LineHistory, split_line
-from kvorum.inspection.shell.node import Directory
 from kvorum.inspection.shell.quorum import LiveQuorum
 from kvorum.node.version import VERSION
 from kvorum.storage.errors import PropertiesFormatError

@@ -9,7 +9,7 @@ from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from kvorum.cli.shell_tool.session import PROMPT, Session
-from kvorum.inspection.shell.completion import complete
+from kvorum.inspection.shell.commands import complete
 from kvorum.inspection.shell.lines import last_word_start, quoted, split_line
 
 

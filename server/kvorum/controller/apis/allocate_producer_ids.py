@@ -6,8 +6,8 @@ from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError, refused_by_code
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError, refused_by_code
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,

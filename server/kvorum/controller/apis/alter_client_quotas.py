@@ -12,10 +12,10 @@ from immutables import Map
 from kvorum.controller.api import ControllerApi, ControllerResult, check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.client_quotas_image import CLIENT_ID, IP, USER
+from kvorum.metadata.api import RequestError, invalid_request
+from kvorum.metadata.configs_image import CLIENT_ID, IP, USER
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError, invalid_request
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,

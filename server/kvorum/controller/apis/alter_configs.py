@@ -3,17 +3,17 @@
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult, Filtered, check_record_count
-from kvorum.controller.configs.changes import clear_elr_records, replacing_changes
-from kvorum.controller.configs.resources import (
+from kvorum.controller.configs import (
+    clear_elr_records,
     refused_resources,
+    replacing_changes,
     resources_left,
     sort_out_resources,
 )
 from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse

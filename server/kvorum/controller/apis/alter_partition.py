@@ -5,9 +5,10 @@ from typing import Final
 from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.election import Election
+from kvorum.controller.partition_change_builder import Election
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import refused_by_code
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import (
@@ -17,8 +18,7 @@ from kvorum.metadata.partition import (
     PartitionRegistration,
     merge_partition_change,
 )
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import refused_by_code
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse

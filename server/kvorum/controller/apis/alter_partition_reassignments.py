@@ -10,16 +10,16 @@ from kvorum.controller.api import (
     own_timeout_ms,
 )
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.election import Election
-from kvorum.controller.manual_assignment import check_assignment
+from kvorum.controller.new_partitions import check_assignment
+from kvorum.controller.partition_change_builder import Election
 from kvorum.controller.partition_reassignment import plan_reassignment, revert_reassignment
 from kvorum.controller.quorum_reassignment.quorum_targets import alter_target_voters
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError, invalid_request
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError, invalid_request
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode

@@ -9,10 +9,10 @@ from typing import Final
 from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError
+from kvorum.metadata.credentials_image import ScramMechanism
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.scram_image import ScramMechanism
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

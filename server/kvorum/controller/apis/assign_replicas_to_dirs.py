@@ -3,14 +3,14 @@
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult, records_of
+from kvorum.controller.broker_changes import PartitionOfTopic, leader_and_isr_changes
 from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.leader_and_isr_updates import PartitionOfTopic, leader_and_isr_changes
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError, refused_by_code
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError, refused_by_code
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.assign_replicas_to_dirs import (

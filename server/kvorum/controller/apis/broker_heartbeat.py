@@ -9,18 +9,18 @@ from kvorum.controller.broker_changes import (
     handle_broker_fenced,
     handle_broker_unfenced,
     handle_directories_offline,
+    leads_any,
     shutting_down,
 )
 from kvorum.controller.broker_epochs import registration_of_epoch
 from kvorum.controller.broker_heartbeat_manager import NOTHING_READ, BrokerHeartbeatState
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.leader_and_isr_updates import leads_any
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import refused_by_code
 from kvorum.metadata.cluster_image import BrokerRegistration
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import refused_by_code
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 

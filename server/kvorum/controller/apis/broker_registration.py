@@ -9,6 +9,7 @@ from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata import directory_ids
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError, refused_by_code
 from kvorum.metadata.cluster_image import (
     BrokerRegistration,
     ClusterImage,
@@ -22,8 +23,7 @@ from kvorum.metadata.cluster_image import (
 from kvorum.metadata.features import DISABLED, KRAFT_VERSION_FEATURE, VersionRange
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError, refused_by_code
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_registration import (
     BrokerRegistrationRequest,

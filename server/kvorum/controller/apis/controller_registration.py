@@ -6,9 +6,9 @@ from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.apis.broker_registration import checked_listeners
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError, refused_by_default_message
 from kvorum.metadata.cluster_image import feature_ranges, write_endpoints, write_features
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError, refused_by_default_message
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,

@@ -15,10 +15,10 @@ from kvorum.metadata.acl_codes import (
     problem_with_codes,
 )
 from kvorum.metadata.acls_image import AccessControlEntry, acl_record
+from kvorum.metadata.api import RequestError, invalid_request
 from kvorum.metadata.cidr import CidrError, parse_cidr
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse

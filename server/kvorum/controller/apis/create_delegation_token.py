@@ -10,11 +10,10 @@ from kvorum.controller.delegation_tokens import (
     token_record,
 )
 from kvorum.controller.settings import ControllerRequestContext
-from kvorum.metadata.delegation_tokens_image import DelegationToken
+from kvorum.metadata.api import PER_RESOURCE, RequestError
+from kvorum.metadata.credentials_image import DelegationToken
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.principal import ANONYMOUS, USER_TYPE, Principal
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.standard_authorizer import ANONYMOUS, USER_TYPE, Principal
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_delegation_token import (
     CreateDelegationTokenRequest,

@@ -11,20 +11,20 @@ from kvorum.controller.api import (
     own_timeout_ms,
 )
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.manual_assignment import check_assignment, check_some_replica_is_active
 from kvorum.controller.new_partitions import (
     NOBODY_ACTIVE,
     Placement,
+    check_assignment,
+    check_some_replica_is_active,
+    check_total,
     new_partition,
     new_partition_record,
 )
 from kvorum.controller.settings import ControllerRequestContext
-from kvorum.controller.topic_validation import check_total
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode

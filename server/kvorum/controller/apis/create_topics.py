@@ -16,29 +16,24 @@ from kvorum.controller.api import (
     own_timeout_ms,
 )
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.configs.changes import (
-    ConfigOperation,
-    clear_elr_records,
-    incremental_changes,
-)
+from kvorum.controller.configs import ConfigOperation, clear_elr_records, incremental_changes
 from kvorum.controller.new_partitions import (
+    CollidingNames,
     Placement,
     assigned_partitions,
+    check_total,
     new_partition,
     new_partition_record,
 )
-from kvorum.controller.policies import CreateTopicRequest
-from kvorum.controller.policy_calls import ask_policy
+from kvorum.controller.policies import CreateTopicRequest, ask_policy
 from kvorum.controller.settings import ControllerRequestContext
-from kvorum.controller.topic_validation import CollidingNames, check_total
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.config_operation import Operation
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.effective_configs import broker_layers, effective_topic_configs
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC, check_topic_name
 from kvorum.wire.error_codes import ErrorCode

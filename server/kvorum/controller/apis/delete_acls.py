@@ -8,8 +8,8 @@ from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation, problem_with_codes
 from kvorum.metadata.acl_filters import AclFilter, matching_entries
 from kvorum.metadata.acls_image import AccessControlEntry
+from kvorum.metadata.api import RequestError, invalid_request
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError, invalid_request
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
 from kvorum.wire.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord

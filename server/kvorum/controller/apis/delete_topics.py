@@ -15,10 +15,9 @@ from kvorum.controller.api import (
 )
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import PER_RESOURCE, RequestError, invalid_request
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError, invalid_request
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse

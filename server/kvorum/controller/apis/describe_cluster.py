@@ -5,9 +5,8 @@ from typing import Final
 from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import BY_HANDLER, RequestError, refused_by_message
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import BY_HANDLER
-from kvorum.metadata.request_error import RequestError, refused_by_message
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 

@@ -10,12 +10,12 @@ from kvorum.controller.api import (
     own_timeout_ms,
 )
 from kvorum.controller.cluster_rules import ClusterRules
-from kvorum.controller.election import Election
+from kvorum.controller.partition_change_builder import Election
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError, invalid_request
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError, invalid_request
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from kvorum.wire.messages.elect_leaders import (

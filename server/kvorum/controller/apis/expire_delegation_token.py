@@ -5,10 +5,9 @@ from typing import Final
 from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.delegation_tokens import admitting, check_may_renew, find_token, token_record
 from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.api import PER_RESOURCE, RequestError, refused_by_code
 from kvorum.metadata.delegation_tokens import is_expired
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError, refused_by_code
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,

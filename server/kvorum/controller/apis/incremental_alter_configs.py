@@ -3,25 +3,21 @@
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult, Filtered, check_record_count
-from kvorum.controller.configs.changes import (
+from kvorum.controller.configs import (
     ConfigOperation,
     clear_elr_records,
     incremental_changes,
-)
-from kvorum.controller.configs.resources import (
     refused_resources,
     resources_left,
     sort_out_resources,
 )
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.config_operation import Operation
+from kvorum.metadata.api import PER_RESOURCE, RequestError, invalid_request
+from kvorum.metadata.config_operation import Operation, check_logger_changes
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.logger_changes import check_logger_changes
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError, invalid_request
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.incremental_alter_configs import (

@@ -7,8 +7,8 @@ from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.quorum_reassignment.quorum_targets import ongoing_quorum_reassignment
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.list_partition_reassignments import (

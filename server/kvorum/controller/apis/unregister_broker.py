@@ -7,8 +7,8 @@ from kvorum.controller.api import ControllerApi, ControllerResult, check_record_
 from kvorum.controller.cluster_rules import ClusterRules
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError, refused_by_message_or_default
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError, refused_by_message_or_default
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 

@@ -5,12 +5,8 @@ from typing import Final
 from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError, invalid_request, refused_by_message_or_default
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import (
-    RequestError,
-    invalid_request,
-    refused_by_message_or_default,
-)
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.unregister_controller import (
     UnregisterControllerRequest,

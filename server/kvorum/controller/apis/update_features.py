@@ -8,6 +8,7 @@ from typing import Final
 from kvorum.controller.api import ControllerApi, ControllerResult, check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import RequestError, refused_by_message
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE, ResourceType
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS, static_min_insync_replicas
 from kvorum.metadata.errors import UnknownFeatureError
@@ -26,8 +27,7 @@ from kvorum.metadata.metadata_version import (
     MetadataVersion,
     metadata_changed_between,
 )
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError, refused_by_message
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord

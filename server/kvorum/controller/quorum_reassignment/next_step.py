@@ -18,8 +18,7 @@ from typing import TypeAlias
 
 from kvorum.controller.quorum_description import QuorumDescription, ReplicaState
 from kvorum.metadata.cluster_image import ControllerRegistration
-from kvorum.metadata.target_voters import TargetVoters
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import TargetVoters, VoterKey
 
 
 @unique

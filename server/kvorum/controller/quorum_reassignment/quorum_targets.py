@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from kvorum.controller.quorum_description import QuorumDescription
 from kvorum.controller.quorum_reassignment.next_step import assignment_of
 from kvorum.controller.settings import ControllerRequestContext
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.target_voters import (
+from kvorum.metadata.record_frame import RecordAndVersion
+from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
+from kvorum.metadata.voters import (
     TARGET_VOTERS,
     InvalidTargetVotersError,
     TargetVoters,
+    VoterKey,
     checked_target_voters,
     readable_target_voters,
     recorded_target_voters,
     target_voters_text,
 )
-from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
-from kvorum.metadata.voter_key import VoterKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 

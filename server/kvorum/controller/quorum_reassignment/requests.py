@@ -15,8 +15,8 @@ from kvorum.controller.quorum_reassignment.next_step import (
 )
 from kvorum.metadata.config_operation import Operation
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE
-from kvorum.metadata.target_voters import TARGET_VOTERS, TargetVoters, target_voters_text
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
+from kvorum.metadata.voters import TARGET_VOTERS, TargetVoters, target_voters_text
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest

@@ -1,26 +1,108 @@
-"""JoinGroup on classic groups: new members, members that come back, static members."""
+"""JoinGroup and SyncGroup on classic groups: new, returning and static members (KIP-345)."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from kvorum.groups.append_errors import append_error_to_response_error
 from kvorum.groups.classic.rebalance import Rebalance
-from kvorum.groups.classic.static_rejoin import StaticRejoinAppend, replace_static_member
-from kvorum.groups.classic_group.group import ClassicGroup
+from kvorum.groups.classic_group.group import (
+    ClassicGroup,
+    ClassicGroupMember,
+    ClassicGroupState,
+    SupportedProtocol,
+)
 from kvorum.groups.classic_group.group_records import new_empty_group_record, new_group_record
-from kvorum.groups.classic_group.member import ClassicGroupMember, SupportedProtocol
-from kvorum.groups.classic_group.state import ClassicGroupState
-from kvorum.groups.effects import JoinPromise, MemberHeartbeat
-from kvorum.groups.results import NO_DECISION, Decision
+from kvorum.groups.effects import JoinPromise, MemberHeartbeat, SyncPromise, sync_key
+from kvorum.groups.results import NO_DECISION, Decision, ShardState, append_error_to_response_error
 from kvorum.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, RequestContext
-from kvorum.groups.shard_state import ShardState
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
+_FIRST_VERSION_WITH_SKIP_ASSIGNMENT: Final = 9
 UNKNOWN_MEMBER_ID: Final = ""
 _FIRST_VERSION_WITH_REBALANCE_TIMEOUT: Final = 1
 _FIRST_VERSION_WITH_MEMBER_ID_REQUIRED: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class StaticRejoinAppend:
+    """The append of the record with a replaced member; when it fails, the old one is back."""
+
+    rebalance: Rebalance
+    group: ClassicGroup
+    version: int
+    group_instance_id: str
+    promise: JoinPromise
+    leader: str | None
+    """The member that led before the replacement."""
+    old: ClassicGroupMember
+    new: ClassicGroupMember
+
+    def completed(self, _: int) -> None:
+        """Answer with the current generation.
+
+        A leader learns that it leads only in versions that can have it skip the assignment: in
+        older ones, the id of the old leader keeps it from assigning again (KIP-814).
+        """
+        group = self.group
+        may_skip = self.version >= _FIRST_VERSION_WITH_SKIP_ASSIGNMENT
+        is_leader = may_skip and group.is_leader(self.new.member_id)
+        if self.new.awaiting_join is None:
+            return
+        response = JoinGroupResponse(
+            members=group.current_members() if is_leader else [],
+            member_id=self.new.member_id,
+            generation_id=group.generation_id,
+            protocol_name=group.protocol_name,
+            protocol_type=group.protocol_type,
+            leader=(group.leader_id if may_skip else self.leader) or "",
+            skip_assignment=is_leader,
+        )
+        self.rebalance.answer_join(group, self.new, response)
+
+    def failed(self, error: ErrorCode, _: int) -> None:
+        """Put the old member back with its protocols and timeouts, and answer with the error."""
+        group = self.group
+        group.update_member(
+            self.new,
+            protocols=self.old.supported_protocols,
+            rebalance_timeout_ms=self.old.rebalance_timeout_ms,
+            session_timeout_ms=self.old.session_timeout_ms,
+            promise=None,
+        )
+        if self.new.member_id not in group.members:
+            # It left meanwhile. Kafka's callback fails here, and the join is never answered.
+            return
+        restored = replace_static_member(
+            self.rebalance, group, self.group_instance_id, self.new, self.old.member_id
+        )
+        self.rebalance.reschedule_heartbeat(group, restored)
+        response = JoinGroupResponse(
+            error_code=append_error_to_response_error(error),
+            generation_id=group.generation_id,
+            protocol_name=group.protocol_name,
+            protocol_type=group.protocol_type,
+            leader=self.leader or "",
+        )
+        self.rebalance.shard.outbox.answer_join(self.promise, response)
+
+
+def replace_static_member(
+    rebalance: Rebalance,
+    group: ClassicGroup,
+    group_instance_id: str,
+    old: ClassicGroupMember,
+    new_member_id: str,
+) -> ClassicGroupMember:
+    """Return the member in another's place; what that one waited for is answered as fenced."""
+    fenced = ErrorCode.FENCED_INSTANCE_ID
+    response = JoinGroupResponse(error_code=fenced, member_id=old.member_id)
+    rebalance.answer_join(group, old, response)
+    if old.awaiting_sync is not None:
+        rebalance.shard.outbox.answer_sync(old.awaiting_sync, SyncGroupResponse(error_code=fenced))
+        old.awaiting_sync = None
+    return group.replace_static_member(group_instance_id, old, new_member_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +298,84 @@ def join_group(
         # Also after a refusal: the group is there, and this is how it goes again.
         return Decision((new_empty_group_record(group),), NewGroupAppend(shard, promise))
     return decision
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentAppend:
+    """The append of a generation with its assignment: it makes the group stable."""
+
+    shard: ShardState
+    group: ClassicGroup
+    generation_id: int
+    assignment: dict[str, bytes]
+
+    def completed(self, now_ms: int) -> None:
+        """Give each member its assignment, unless another rebalance has begun."""
+        group = self.group
+        if not self._is_current():
+            return
+        for member in group.members.values():
+            member.assignment = self.assignment.get(member.member_id, b"")
+        Rebalance(self.shard, now_ms).propagate_assignment(group, ErrorCode.NONE)
+        group.transition_to(ClassicGroupState.STABLE, now_ms)
+
+    def failed(self, error: ErrorCode, now_ms: int) -> None:
+        """Begin the rebalance again, unless another one has begun."""
+        if self._is_current():
+            rebalance = Rebalance(self.shard, now_ms)
+            rebalance.reset_assignment(self.group, append_error_to_response_error(error))
+            rebalance.maybe_prepare_or_complete_join(self.group)
+
+    def _is_current(self) -> bool:
+        is_completing = self.group.is_in(ClassicGroupState.COMPLETING_REBALANCE)
+        return is_completing and self.generation_id == self.group.generation_id
+
+
+def sync_group(shard: ShardState, request: SyncGroupRequest, promise: SyncPromise) -> Decision:
+    """Decide on a SyncGroup request; the one of the leader writes the group."""
+    group = shard.groups.get(request.group_id)
+    try:
+        if group is None or group.is_empty:
+            raise RequestError(ErrorCode.UNKNOWN_MEMBER_ID)
+        _check(group, request)
+        if group.is_in(ClassicGroupState.PREPARING_REBALANCE):
+            raise RequestError(ErrorCode.REBALANCE_IN_PROGRESS)
+    except RequestError as error:
+        shard.outbox.answer_sync(promise, SyncGroupResponse(error_code=error.code))
+        return NO_DECISION
+    member = group.validated_member(request.member_id, request.group_instance_id)
+    group.pending_sync_members.discard(member.member_id)
+    if not group.pending_sync_members:
+        shard.outbox.cancel_timer(sync_key(group.group_id))
+    if group.is_in(ClassicGroupState.STABLE):
+        response = SyncGroupResponse(
+            protocol_type=group.protocol_type,
+            protocol_name=group.protocol_name,
+            assignment=member.assignment,
+        )
+        shard.outbox.answer_sync(promise, response)
+        return NO_DECISION
+    member.awaiting_sync = promise
+    if not group.is_leader(member.member_id):
+        return NO_DECISION
+    assignment = dict.fromkeys(group.members.keys(), b"")
+    assignment.update((one.member_id, bytes(one.assignment)) for one in request.assignments)
+    append = AssignmentAppend(shard, group, request.generation_id, assignment)
+    return Decision((new_group_record(group, assignment),), append)
+
+
+def _check(group: ClassicGroup, request: SyncGroupRequest) -> None:
+    if group.is_in(ClassicGroupState.DEAD):
+        raise RequestError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    group.validated_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation_id:
+        raise RequestError(ErrorCode.ILLEGAL_GENERATION)
+    if _differ(request.protocol_type, group.protocol_type) or _differ(
+        request.protocol_name, group.protocol_name
+    ):
+        raise RequestError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+
+def _differ(given: str | None, known: str | None) -> bool:
+    """Return whether both are there and not the same; older versions give neither."""
+    return given is not None and known is not None and given != known

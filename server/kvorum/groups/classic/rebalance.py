@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from kvorum.groups.classic_group.group import ClassicGroup
+from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupMember, ClassicGroupState
 from kvorum.groups.classic_group.group_records import new_group_record
-from kvorum.groups.classic_group.member import ClassicGroupMember
-from kvorum.groups.classic_group.state import ClassicGroupState
 from kvorum.groups.effects import (
     InitialJoinPhase,
     JoinPhase,
@@ -15,8 +13,7 @@ from kvorum.groups.effects import (
     join_key,
     sync_key,
 )
-from kvorum.groups.results import NO_DECISION, Decision
-from kvorum.groups.shard_state import ShardState
+from kvorum.groups.results import NO_DECISION, Decision, ShardState
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.join_group import JoinGroupResponse
 from kvorum.wire.messages.sync_group import SyncGroupResponse

@@ -1,28 +1,122 @@
-"""A group of the classic protocol: its members, its generation, its state (Kafka's ClassicGroup).
+"""A group of the classic protocol: its members, its generation, its state.
 
-What is in here is not part of the shard's history: only that there is a group of this name is.
+Kafka's ClassicGroup, ClassicGroupMember and ClassicGroupState. What is in here is not part of the
+shard's history: only that there is a group of this name is.
 """
 
 import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
 from typing import Final
 
-from kvorum.groups.classic_group.member import ClassicGroupMember, SupportedProtocol
-from kvorum.groups.classic_group.state import VALID_PREVIOUS_STATES, ClassicGroupState
-from kvorum.groups.effects import JoinPromise
+from kvorum.groups.effects import JoinPromise, SyncPromise
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.java_hash import JavaHashMap
-from kvorum.metadata.request_error import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
 from kvorum.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 _VERSION_BYTES: Final = struct.calcsize(">h")
 _PREFIX_VERSION: Final = 0
 """Every version of a subscription begins with the fields of this one."""
+
+
+class ClassicGroupState(Enum):
+    """States by the names that clients see."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+_EMPTY = ClassicGroupState.EMPTY
+_PREPARING = ClassicGroupState.PREPARING_REBALANCE
+_COMPLETING = ClassicGroupState.COMPLETING_REBALANCE
+_STABLE = ClassicGroupState.STABLE
+
+VALID_PREVIOUS_STATES: Final[Mapping[ClassicGroupState, frozenset[ClassicGroupState]]] = (
+    MappingProxyType(
+        {
+            _EMPTY: frozenset({_PREPARING}),
+            _PREPARING: frozenset({_STABLE, _COMPLETING, _EMPTY}),
+            _COMPLETING: frozenset({_PREPARING}),
+            _STABLE: frozenset({_COMPLETING}),
+            ClassicGroupState.DEAD: frozenset(ClassicGroupState),
+        }
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SupportedProtocol:
+    """A protocol that a member can take part in, with bytes that only members understand."""
+
+    name: str
+    metadata: bytes
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ClassicGroupMember:
+    """A member; `supported_protocols` are in its order of preference."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    supported_protocols: tuple[SupportedProtocol, ...]
+    assignment: bytes = b""
+    awaiting_join: JoinPromise | None = None
+    awaiting_sync: SyncPromise | None = None
+    is_new: bool = False
+    """Whether it has not been in a generation yet: such a member may expire while it waits."""
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the member has an instance id (KIP-345)."""
+        return self.group_instance_id is not None
+
+    @property
+    def has_satisfied_heartbeat(self) -> bool:
+        """Whether the member is alive without heartbeats, because it waits for an answer."""
+        if self.is_new:
+            return False
+        return self.awaiting_join is not None or self.awaiting_sync is not None
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """Return the metadata for a protocol; refuses one that the member does not support."""
+        for supported in self.supported_protocols:
+            if supported.name == protocol:
+                return supported.metadata
+        raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def vote(self, candidates: Collection[str]) -> str:
+        """Return the first of the member's protocols that is among the candidates."""
+        for supported in self.supported_protocols:
+            if supported.name in candidates:
+                return supported.name
+        raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    def describe(self, protocol: str | None) -> DescribeGroupsResponse.DescribedGroupMember:
+        """Return the member for DescribeGroups; without a protocol, its metadata is left out."""
+        return DescribeGroupsResponse.DescribedGroupMember(
+            member_id=self.member_id,
+            group_instance_id=self.group_instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            member_metadata=b"" if protocol is None else self.metadata(protocol),
+            member_assignment=self.assignment,
+        )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 
-from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.classic_group.member import ClassicGroupMember, SupportedProtocol
-from kvorum.groups.classic_group.state import ClassicGroupState
+from kvorum.groups.classic_group.group import (
+    ClassicGroup,
+    ClassicGroupMember,
+    ClassicGroupState,
+    SupportedProtocol,
+)
 from kvorum.groups.records import CoordinatorRecord, group_metadata_record
 from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
 

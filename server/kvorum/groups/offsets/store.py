@@ -1,11 +1,18 @@
 """All offsets of a shard, as its records say (the state of Kafka's OffsetMetadataManager)."""
 
-from typing import Final
+from __future__ import annotations
 
-from kvorum.groups.offsets.offset_and_metadata import OffsetAndMetadata
-from kvorum.groups.offsets.offset_table import OffsetTable, TopicPartition
-from kvorum.groups.records import CoordinatorRecord, offset_commit_tombstone
-from kvorum.groups.shard_state import ShardState
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
+
+from kvorum.groups.records import (
+    EXPIRING_OFFSET_COMMIT_VALUE_VERSION,
+    OFFSET_COMMIT_VALUE_VERSION,
+    CoordinatorRecord,
+    offset_commit_tombstone,
+)
+from kvorum.groups.results import ShardState
 from kvorum.groups.timeline import Timeline, TimelineMap
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
@@ -14,7 +21,136 @@ from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
 from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 from kvorum.wire.uuid_text import ZERO_UUID
 
+NO_EXPIRE_TIMESTAMP: Final = -1
+NO_LEADER_EPOCH: Final = -1
+Value = TypeVar("Value")
+
+PartitionMap: TypeAlias = TimelineMap[int, Value]
+TopicMap: TypeAlias = TimelineMap[str, PartitionMap[Value]]
 NO_PRODUCER_ID: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetAndMetadata:
+    """An offset with what was committed beside it; times in milliseconds.
+
+    `leader_epoch` and `expire_timestamp` are -1, and `topic_id` is zero, where they are not known.
+    `record_offset` is where the record is in the log.
+    """
+
+    committed_offset: int
+    leader_epoch: int = NO_LEADER_EPOCH
+    metadata: str = ""
+    commit_timestamp: int
+    expire_timestamp: int = NO_EXPIRE_TIMESTAMP
+    topic_id: bytes = ZERO_UUID
+    record_offset: int = -1
+
+    @classmethod
+    def from_record(cls, record_offset: int, value: OffsetCommitValue) -> OffsetAndMetadata:
+        """Return the offset of a record."""
+        return cls(
+            committed_offset=value.offset,
+            leader_epoch=value.leader_epoch,
+            metadata=value.metadata,
+            commit_timestamp=value.commit_timestamp,
+            expire_timestamp=value.expire_timestamp,
+            topic_id=value.topic_id,
+            record_offset=record_offset,
+        )
+
+    def to_record(self, group_id: str, topic: str, partition: int) -> CoordinatorRecord:
+        """Return the record; one that expires by itself keeps neither leader epoch nor topic id."""
+        expires = self.expire_timestamp != NO_EXPIRE_TIMESTAMP
+        value = OffsetCommitValue(
+            offset=self.committed_offset,
+            leader_epoch=self.leader_epoch,
+            metadata=self.metadata,
+            commit_timestamp=self.commit_timestamp,
+            expire_timestamp=self.expire_timestamp,
+            topic_id=self.topic_id,
+        )
+        version = EXPIRING_OFFSET_COMMIT_VALUE_VERSION if expires else OFFSET_COMMIT_VALUE_VERSION
+        return CoordinatorRecord(OffsetCommitKey(group_id, topic, partition), value, version)
+
+    def has_other_topic_id(self, topic_id: bytes) -> bool:
+        """Return whether the offset is of another topic that had the same name."""
+        return ZERO_UUID not in {self.topic_id, topic_id} and self.topic_id != topic_id
+
+    def is_expired(self, base_timestamp: int, now_ms: int, retention_ms: int) -> bool:
+        """Return whether its time is over; its own expire timestamp counts first."""
+        if self.expire_timestamp != NO_EXPIRE_TIMESTAMP:
+            return now_ms >= self.expire_timestamp
+        return now_ms - base_timestamp >= retention_ms
+
+
+class TopicPartition(NamedTuple):
+    """A partition by the name of its topic."""
+
+    topic: str
+    partition: int
+
+
+class OffsetTable(Generic[Value]):
+    """A table of three floors; an empty floor is removed. `epoch` None reads the newest state."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._groups = TimelineMap[str, TopicMap[Value]](timeline)
+
+    def topics(self, group_id: str, epoch: int | None = None) -> TopicMap[Value] | None:
+        """Return what a group has; None if it has nothing."""
+        return self._groups.get(group_id, epoch)
+
+    @property
+    def count(self) -> int:
+        """The number of values of all groups."""
+        return sum(len(self.entries(group_id)) for group_id in self.groups())
+
+    def groups(self) -> Iterator[str]:
+        """Yield the groups that have something."""
+        return (group_id for group_id, _ in self._groups.items())
+
+    def get(self, group_id: str, where: TopicPartition, epoch: int | None = None) -> Value | None:
+        """Return a value; None without one."""
+        topics = self._groups.get(group_id, epoch)
+        partitions = None if topics is None else topics.get(where.topic, epoch)
+        return None if partitions is None else partitions.get(where.partition, epoch)
+
+    def put(self, group_id: str, where: TopicPartition, value: Value) -> None:
+        """Put a value."""
+        topics = self._groups.get(group_id)
+        if topics is None:
+            topics = TimelineMap[str, PartitionMap[Value]](self._timeline)
+            self._groups.set(group_id, topics)
+        partitions = topics.get(where.topic)
+        if partitions is None:
+            partitions = TimelineMap[int, Value](self._timeline)
+            topics.set(where.topic, partitions)
+        partitions.set(where.partition, value)
+
+    def remove(self, group_id: str, where: TopicPartition) -> None:
+        """Remove a value, if there is one."""
+        topics = self._groups.get(group_id)
+        partitions = None if topics is None else topics.get(where.topic)
+        if topics is None or partitions is None:
+            return
+        partitions.remove(where.partition)
+        if partitions.is_empty():
+            topics.remove(where.topic)
+        if topics.is_empty():
+            self._groups.remove(group_id)
+
+    def entries(self, group_id: str) -> list[tuple[TopicPartition, Value]]:
+        """Return the newest values of a group with where they are."""
+        topics = self._groups.get(group_id)
+        if topics is None:
+            return []
+        return [
+            (TopicPartition(topic, partition), value)
+            for topic, partitions in topics.items()
+            for partition, value in partitions.items()
+        ]
 
 
 class PendingOffsets:

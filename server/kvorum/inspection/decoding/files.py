@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from kvorum.inspection.decoding.small_files import reader_of
-from kvorum.inspection.log_check.listing import directories_below
-from kvorum.inspection.log_check.log_units import read_unit, units_of_file
+from kvorum.inspection.log_check.listing import directories_below, read_unit, units_of_file
 from kvorum.inspection.reading import Tell, lasting_name, no_report
 from kvorum.internal_topics.coordinator_records import (
     CONSUMER_OFFSETS,
@@ -21,8 +20,7 @@ from kvorum.internal_topics.coordinator_records import (
 from kvorum.internal_topics.errors import InternalTopicError
 from kvorum.internal_topics.remote_log_metadata import decode_remote_log_record
 from kvorum.metadata.errors import MetadataError
-from kvorum.metadata.record_frame import decode_record
-from kvorum.metadata.record_types import record_type_name
+from kvorum.metadata.record_frame import decode_record, record_type_name
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.spark.files.damage import Damage
 from kvorum.storage.directory.partition_directory import current_name

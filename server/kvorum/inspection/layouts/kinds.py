@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from construct import Array, Container, GreedyBytes, Int16sb, Int32sb, Int32ub, Int64sb, Peek, this
 
 from kvorum.inspection.layouts import text_files
-from kvorum.inspection.layouts.fields import Layout, named, rule
+from kvorum.inspection.layouts.record_batch import Layout, named, rule
 from kvorum.inspection.layouts.text_files import TextLayout
 from kvorum.inspection.reading import lasting_name
 from kvorum.wire.checksums import crc32c

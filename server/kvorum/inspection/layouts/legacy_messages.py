@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from construct import Bytes, Container, If, Int8ub, Int32sb, Int32ub, Int64sb, Peek, this
 
-from kvorum.inspection.layouts.fields import HERE, named, problem_of_end, rule, sized_bytes
+from kvorum.inspection.layouts.record_batch import HERE, named, problem_of_end, rule, sized_bytes
 
 MAGIC_PLACE: Final = 16
 OVERHEAD_BYTES: Final = 12

@@ -18,7 +18,6 @@ from construct import (
 )
 
 from kvorum.inspection.layouts.field import Field
-from kvorum.inspection.layouts.fields import Layout
 from kvorum.inspection.layouts.legacy_messages import LEGACY_MESSAGE, MAGIC_PLACE
 from kvorum.inspection.layouts.record_batch import (
     COMPRESSION_BITS,
@@ -27,6 +26,7 @@ from kvorum.inspection.layouts.record_batch import (
     CONTROL_VALUES,
     MAGIC,
     RECORD_BATCH,
+    Layout,
     records,
 )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
-from kvorum.inspection.log_check.log_units import add_damage, plan_files, read_unit
+from kvorum.inspection.log_check.listing import add_damage, plan_files, read_unit
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.image import MetadataImage

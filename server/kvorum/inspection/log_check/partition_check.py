@@ -19,11 +19,13 @@ from kvorum.inspection.log_check.index_check import (
 )
 from kvorum.inspection.log_check.listing import (
     PartitionFiles,
+    add_damage,
     list_partition,
+    plan_segments,
     read_text,
+    read_unit,
     read_whole,
 )
-from kvorum.inspection.log_check.log_units import add_damage, plan_segments, read_unit
 from kvorum.inspection.log_check.metadata_check import MetadataCheck, QuorumFacts, load_snapshot
 from kvorum.inspection.log_check.producer_check import ProducerCheck
 from kvorum.metadata.image import MetadataImage

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
-from kvorum.inspection.log_check.log_units import read_directory
+from kvorum.inspection.log_check.listing import read_directory
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX

@@ -1,5 +1,5 @@
 """The metadata shell: an image as a tree of nodes, and commands that walk it.
 
-Its counterpart is Kafka's package org.apache.kafka.shell. All but `loading` and `quorum` is a
-function of its arguments; those two read files and controllers.
+Its counterpart is Kafka's package org.apache.kafka.shell. All but `quorum`, which reads from
+controllers, is a function of its arguments.
 """

@@ -1,9 +1,12 @@
-"""The commands of the shell: what a command line prints, given a tree and a working directory."""
+"""The commands of the shell: what a command line prints, given a tree and a working directory.
+
+The words of a line are completed to names of commands, and to paths in the tree.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from kvorum.inspection.shell.grammar import (
     Count,
@@ -22,12 +25,21 @@ from kvorum.inspection.shell.help_text import (
     titled_lines,
     usage_lines,
 )
+from kvorum.inspection.shell.image_tree import (
+    DanglingNameError,
+    Directory,
+    find_lines,
+    in_java_order,
+    tree_lines,
+)
 from kvorum.inspection.shell.lines import LineHistory
-from kvorum.inspection.shell.node import DanglingNameError, Directory, find_lines, tree_lines
-from kvorum.inspection.shell.paths import Found, effective_paths, find_nodes
-from kvorum.metadata.config_definitions.java_text import parse_java_integer
+from kvorum.inspection.shell.paths import Found, effective_paths, find_nodes, path_components
+from kvorum.metadata.java_text import parse_java_integer
 
 ROOT: Final = "/"
+_WITH_PATHS: Final = ("cat", "find", "ls", "tree")
+_WITH_ONE_PATH: Final = "cd"
+_WITH_ONE_COMMAND: Final = "man"
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,3 +347,43 @@ _ALL: Final = (
 )
 COMMANDS: Final = MappingProxyType({command.name: command for command in _ALL})
 """The commands by name, in the order of their names."""
+
+
+class Candidate(NamedTuple):
+    """A completion of the last word; a directory's path is not complete: it goes on."""
+
+    text: str
+    is_complete: bool
+
+
+def complete(words: Sequence[str], around: Surroundings) -> Iterator[Candidate]:
+    """Yield what the last of `words`, which may be empty, may become."""
+    first, *others = words
+    if not others:
+        yield from _command_names(first)
+    elif first in _WITH_PATHS or (first == _WITH_ONE_PATH and len(others) == 1):
+        yield from _paths(others[-1], around)
+    elif first == _WITH_ONE_COMMAND and len(others) == 1:
+        yield from _command_names(others[0])
+
+
+def _command_names(beginning: str) -> Iterator[Candidate]:
+    return (Candidate(name, True) for name in COMMANDS if name.startswith(beginning))
+
+
+def _paths(beginning: str, around: Surroundings) -> Iterator[Candidate]:
+    """Yield the paths with this beginning; after a slash, what is in that directory."""
+    components = path_components(beginning, around.working_directory)
+    prefix = beginning[: beginning.rfind("/") + 1]
+    start = "" if beginning.endswith("/") or not components else components.pop()
+    directory = around.root
+    for component in components:
+        child = directory.child(component)
+        if not isinstance(child, Directory):
+            return
+        directory = child
+    for name in sorted(set(directory.names()), key=in_java_order):
+        if name.startswith(start):
+            is_directory = isinstance(directory.child(name), Directory)
+            ending = "/" if is_directory else ""
+            yield Candidate(f"{prefix}{name}{ending}", not is_directory)

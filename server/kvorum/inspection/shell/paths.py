@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from kvorum.inspection.shell.node import DanglingNameError, Directory, Node
+from kvorum.inspection.shell.image_tree import DanglingNameError, Directory, Node
 
 # The characters that a dot of Java's regular expressions does not match.
 _ANY_CHARACTER: Final = "[^\n\r\x85\u2028\u2029]"

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kvorum.inspection.metadata_log.files import MetadataSourceError
-from kvorum.inspection.metadata_log.folding import FoldedLog, fold_snapshot
+from kvorum.inspection.metadata_log import FoldedLog, MetadataSourceError, fold_snapshot
 from kvorum.metadata.errors import MetadataError
 from kvorum.spark.errors import OptionError, QuorumError
 from kvorum.spark.streaming.connection import parse_addresses

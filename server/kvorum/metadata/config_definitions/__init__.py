@@ -20,7 +20,12 @@ from kvorum.metadata.config_definitions.rules import (
     validate_topic_configs,
 )
 from kvorum.metadata.config_definitions.settings import Settings, ValueOf, keys_of, read_settings
-from kvorum.metadata.config_definitions.synonyms import (
+from kvorum.metadata.config_definitions.tables import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    DYNAMIC_ONLY_BROKER_CONFIGS,
+    GROUP_CONFIGS,
+    TOPIC_CONFIGS,
     broker_definition,
     broker_synonyms,
     broker_value,
@@ -28,13 +33,6 @@ from kvorum.metadata.config_definitions.synonyms import (
     group_synonym,
     topic_defaults,
     topic_synonym,
-)
-from kvorum.metadata.config_definitions.tables import (
-    BROKER_CONFIGS,
-    CLIENT_METRICS_CONFIGS,
-    DYNAMIC_ONLY_BROKER_CONFIGS,
-    GROUP_CONFIGS,
-    TOPIC_CONFIGS,
 )
 from kvorum.metadata.config_definitions.validators import ConfigValue
 from kvorum.metadata.config_definitions.values import (

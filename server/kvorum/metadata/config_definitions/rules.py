@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from kvorum.metadata.config_definitions.errors import InvalidConfigError, invalid_value
-from kvorum.metadata.config_definitions.synonyms import broker_value, group_defaults
 from kvorum.metadata.config_definitions.tables import (
     BROKER_CONFIGS,
     CLIENT_METRICS_CONFIGS,
     GROUP_CONFIGS,
     TOPIC_CONFIGS,
+    broker_value,
+    group_defaults,
 )
 from kvorum.metadata.config_definitions.validators import ConfigValue
 from kvorum.metadata.config_definitions.values import default_value, parse_all, parse_value

@@ -8,9 +8,9 @@ from typing import Final
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.clock import Clock
 from kvorum.node.config import BrokerSettings
 from kvorum.node.errors import NodeFailedError, NodeStartError
+from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.client_connection import NoCommonVersionError

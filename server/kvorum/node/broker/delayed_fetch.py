@@ -1,27 +1,111 @@
-"""A fetch from several partitions: Kafka's ReplicaManager.fetchMessages, DelayedFetch.
+"""A fetch from several partitions, and requests that wait for partitions to change.
 
-The first partition that has records returns at least one batch, however large; the others return
-what fits into the rest of the response.
+Kafka's ReplicaManager.fetchMessages, DelayedFetch, DelayedOperationPurgatory. The first partition
+that has records returns at least one batch, however large; the others return what fits into the
+rest of the response.
+
+What waits is called by the partitions it waits for; nothing polls. One record may be what thousands
+of consumers wait for: they are woken some at a time, so that others are served in between.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo, Partition
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
-from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
 from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
 
 if TYPE_CHECKING:
+    from kvorum.broker.partition import Partition
     from kvorum.node.broker.metadata_topic import MetadataTopic
 
+WOKEN_AT_ONCE: Final = 32
+"""The number that goes on in one turn of the event loop; each takes some 0.1 ms."""
+_MS_PER_S: Final = 1000
 ReadablePartition: TypeAlias = "Partition | MetadataTopic"
+
+
+class DelayedOperationPurgatory:
+    """The requests of one kind that wait.
+
+    `delayed_count` is how many they are, `watched_count` how many partitions they watch together.
+    """
+
+    def __init__(self) -> None:
+        self.delayed_count = 0
+        self.watched_count = 0
+        # In the order in which they were called, by the partitions or by one of them.
+        self._to_be_woken: dict[asyncio.Event, None] = {}
+        self._is_waking = False
+
+    async def wait_until(
+        self,
+        is_complete: Callable[[], bool],
+        partitions: Collection[Partition | MetadataTopic],
+        *,
+        timeout_ms: float,
+    ) -> bool:
+        """Wait for changes of `partitions` until `is_complete`; return False if time is up first.
+
+        Even without any time the condition is looked at once.
+        """
+        if is_complete():
+            return True
+        if timeout_ms <= 0:
+            return False
+        changed = asyncio.Event()
+        wake = partial(self._wake, changed)
+        for partition in partitions:
+            partition.watch(wake)
+        self.delayed_count += 1
+        self.watched_count += len(partitions)
+        try:
+            async with asyncio.timeout(timeout_ms / _MS_PER_S):
+                while not is_complete():
+                    changed.clear()
+                    await changed.wait()
+        except TimeoutError:
+            return is_complete()
+        finally:
+            self.delayed_count -= 1
+            self.watched_count -= len(partitions)
+            for partition in partitions:
+                partition.unwatch(wake)
+            self._to_be_woken.pop(changed, None)
+        return True
+
+    def _wake(self, changed: asyncio.Event) -> None:
+        """Have one that waits look again; the first one at once."""
+        self._to_be_woken[changed] = None
+        if not self._is_waking:
+            self._wake_some()
+
+    def _wake_some(self) -> None:
+        some = list(islice(self._to_be_woken, WOKEN_AT_ONCE))
+        for changed in some:
+            del self._to_be_woken[changed]
+            changed.set()
+        self._is_waking = bool(some)
+        if some:
+            asyncio.get_running_loop().call_soon(self._wake_some)
+
+
+class Purgatories:
+    """The requests of a broker that wait, by kind."""
+
+    def __init__(self) -> None:
+        self.produce = DelayedOperationPurgatory()
+        self.fetch = DelayedOperationPurgatory()
+        self.delete_records = DelayedOperationPurgatory()
 
 
 class PartitionFetch(NamedTuple):

@@ -3,7 +3,7 @@
 import ipaddress
 from typing import TypeVar
 
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import (

@@ -12,11 +12,11 @@ from contextlib import contextmanager, suppress
 from typing import Final, Self
 
 from kvorum.broker.partition import NO_EPOCH, LogReadInfo
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
-from kvorum.node.clock import Clock
+from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode

@@ -1,10 +1,12 @@
-"""The partitions of this broker: Kafka's ReplicaManager.
+"""The partitions of this broker: Kafka's ReplicaManager, with its LogDirFailureHandler (KIP-112).
 
 It does what a change of the metadata image asks for: partitions come and go, lead and follow. A
-partition whose leader is another broker has a fetcher (`replica_fetcher_manager`); changes of the
-ISRs of those that this broker leads go to the controller (`alter_partition_manager`).
+partition whose leader is another broker has a fetcher (`replica_fetchers`); changes of the ISRs of
+those that this broker leads go to the controller (`controller_reports`).
 """
 
+import logging
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,26 +15,29 @@ from typing import Final
 from kvorum.broker.broker_topic_stats import PartitionStats
 from kvorum.broker.local_replica_changes import LocalReplicaChanges, PartitionInfo, local_changes
 from kvorum.broker.partition import Partition
+from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.broker.partition_leader.outcomes import Answer
-from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.broker.alter_partition_manager import DefaultAlterPartitionManager
-from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.broker_logs import BrokerLogs
-from kvorum.node.broker.replica_alter_log_dirs_manager import ReplicaAlterLogDirsManager
-from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
+from kvorum.node.broker.controller_reports import AssignmentsManager, DefaultAlterPartitionManager
+from kvorum.node.broker.replica_alter_log_dirs import ReplicaAlterLogDirsManager
+from kvorum.node.broker.replica_fetchers import ReplicaFetcherManager
 from kvorum.node.broker.this_broker import ControllerChannel, ThisBroker
-from kvorum.node.coroutines import Lock, Pulse, Task, other_work, sleep
+from kvorum.node.coroutines import Lock, Pulse, Signal, Task, other_work, sleep
+from kvorum.node.errors import NodeFailedError
+from kvorum.node.events.log_event import LogEvent
+from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager
-from kvorum.storage.errors import TooManyOpenFilesError
+from kvorum.storage.errors import DiskError, TooManyOpenFilesError
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 
 HOSTED_AT_ONCE: Final = 16
 """The number of logs that are made in one turn of the thread for disks: others wait meanwhile."""
+_log = logging.getLogger(__name__)
 
 
 class ReplicaManager:
@@ -290,3 +295,69 @@ def _turns(infos: Sequence[PartitionInfo]) -> Iterator[Sequence[PartitionInfo]]:
     """Yield partitions in parts, each for one turn of a busy loop and of the disks' thread."""
     for first in range(0, len(infos), HOSTED_AT_ONCE):
         yield infos[first : first + HOSTED_AT_ONCE]
+
+
+class LogDirFailureHandler:
+    """Goes on without one failed directory after the other, whichever thread met the failure.
+
+    A broker whose last directory has failed ends, as does one without that of the metadata log. Any
+    other is reported to `on_directory_offline`.
+    """
+
+    def __init__(
+        self,
+        broker: ThisBroker,
+        replicas: ReplicaManager,
+        metadata_directory: Path,
+        on_directory_offline: Callable[[Path], None],
+    ) -> None:
+        self._broker = broker
+        self._replicas = replicas
+        self._metadata_directory = metadata_directory
+        self._on_directory_offline = on_directory_offline
+        self._failed: deque[tuple[Path, DiskError]] = deque()
+        self._has_failed = Signal(broker.runtime)
+        self.channel = LogDirFailureChannel(self._note_in_thread)
+        self._task: Task[None] | None = None
+
+    def startup(self) -> None:
+        """Handle what has failed already, and what fails from now on."""
+        self._task = self._broker.run(self._run())
+
+    def close(self) -> None:
+        """Handle nothing more."""
+        if self._task is not None:
+            self._task.close()
+
+    def _note_in_thread(self, directory: Path, error: DiskError) -> None:
+        self._broker.runtime.call_soon_threadsafe(partial(self._note, directory, error))
+
+    def _note(self, directory: Path, error: DiskError) -> None:
+        self._failed.append((directory, error))
+        self._has_failed.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._has_failed.wait()
+            self._has_failed.clear()
+            while self._failed:
+                await self._handle(*self._failed.popleft())
+
+    async def _handle(self, path: Path, error: DiskError) -> None:
+        await self._replicas.handle_log_dir_failure(path)
+        _log.error(
+            LogEvent(
+                "A log directory has failed and is offline",
+                directory=str(path),
+                error=str(error),
+                advice="Mend the disk, or replace it and format the directory; restart the broker",
+            )
+        )
+        if path == self._metadata_directory:
+            text = f"The log directory of the metadata log, {path}, has failed: {error}"
+            self._broker.on_failure(NodeFailedError(text))
+        elif not self._replicas.log_directories:
+            text = f"All log directories have failed; the last one was {path}: {error}"
+            self._broker.on_failure(NodeFailedError(text))
+        else:
+            self._on_directory_offline(path)

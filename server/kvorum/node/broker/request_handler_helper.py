@@ -8,9 +8,9 @@ from typing import Protocol, runtime_checkable
 
 from kvorum.broker.quota.client_quota_manager import UNLIMITED, QuotaClient, QuotaManagers
 from kvorum.node.broker.forwarding_manager import read_response
-from kvorum.node.clock import Clock
-from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
+from kvorum.node.event_loop import Clock
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request_handler import ForwardedResponse, HandlerResponse
 from kvorum.wire.headers import encode_response_frame
 from kvorum.wire.primitives import Message
 

@@ -6,8 +6,7 @@ from itertools import chain
 
 from kvorum.metadata.config_definitions import topic_defaults
 from kvorum.node.config.errors import ConfigError, require
-from kvorum.node.config.listener import Listener, SecurityProtocol, parse_map
-from kvorum.node.config.listeners import Listeners
+from kvorum.node.config.listeners import Listener, Listeners, SecurityProtocol, parse_map
 from kvorum.node.config.security import AUTHORIZER_CLASS, AUTHORIZER_KEY
 from kvorum.node.config.settings import CONNECTIONS_OF_ADDRESSES, QuorumSettings
 from kvorum.node.config.values import NodeValues

@@ -5,8 +5,7 @@ from typing import Annotated, Final
 
 from kvorum.metadata.config_definitions import ConfigDefinition, ConfigType
 from kvorum.metadata.delegation_tokens import TokenSettings
-from kvorum.metadata.principal import Principal
-from kvorum.metadata.standard_authorizer import AuthorizerRules
+from kvorum.metadata.standard_authorizer import AuthorizerRules, Principal
 from kvorum.node.config.errors import ConfigError
 
 AUTHORIZER_CLASS: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

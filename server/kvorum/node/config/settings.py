@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Final
 
-from kvorum.broker.quota.sampled_stat import MetricConfig
+from kvorum.broker.quota.rate import MetricConfig
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import (
@@ -16,10 +16,9 @@ from kvorum.metadata.config_definitions import (
     parse_value,
     read_settings,
 )
-from kvorum.metadata.config_definitions.java_text import parse_java_integer
+from kvorum.metadata.java_text import parse_java_integer
 from kvorum.node.config.errors import ConfigError, config_errors, require
-from kvorum.node.config.listener import parse_map
-from kvorum.node.config.listeners import Listeners
+from kvorum.node.config.listeners import Listeners, parse_map
 from kvorum.node.config.values import NodeValues
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.wire.records import Compression

@@ -11,7 +11,7 @@ from kvorum.controller.periodic_tasks import (
     maybe_fence_stale_broker,
     no_op,
 )
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.errors import NotControllerError

@@ -25,17 +25,16 @@ from kvorum.controller.controller_mutation_quota import MutationQuota, MutationQ
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.controller.requests import handle, handle_in_pieces
 from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.bootstrap import BootstrapMetadata
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_frame import encode_record
-from kvorum.metadata.record_types import RecordAndVersion
-from kvorum.metadata.request_error import RequestError
-from kvorum.node.clock import Clock
-from kvorum.node.controller.quorum_controller_metrics import QuorumControllerMetrics
+from kvorum.metadata.record_frame import RecordAndVersion, encode_record
 from kvorum.node.deferred_event_queue import DeferredEventQueue
 from kvorum.node.errors import NotControllerError
+from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.metrics.sensors import LatestValues, WindowedSensor
 from kvorum.node.raft import ProposalTooLargeError, RaftNode, RaftStoppedError
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.tasks import settle
@@ -51,6 +50,35 @@ Task = Callable[[MetadataImage, ControllerRequestContext], Decided[Response]]
 APPENDED_PER_PIECE = 2000
 """The number of records that are applied and encoded in one turn: some 20 ms."""
 _log = logging.getLogger(__name__)
+
+
+class QuorumControllerMetrics:
+    """The QuorumController's measurements; `last_append_ms` is wall-clock time, None at first."""
+
+    def __init__(self, now_ms: float) -> None:
+        self.operation_count = 0
+        self.late_count = 0
+        self.failure_count = 0
+        self.new_leader_count = 0
+        self.waiting_ms = LatestValues()
+        self.processing_ms = LatestValues()
+        self.busy_ms = WindowedSensor(now_ms)
+        self.last_append_ms: int | None = None
+
+    def waited(self, duration_ms: float) -> None:
+        """Record how long a request or task waited for its turn."""
+        self.waiting_ms.record(duration_ms)
+
+    def processed(self, *, started_ms: float, ended_ms: float) -> None:
+        """Record the time in which the controller worked on one request or task."""
+        self.operation_count += 1
+        duration_ms = ended_ms - started_ms
+        self.processing_ms.record(duration_ms)
+        self.busy_ms.record(duration_ms, ended_ms)
+
+    def idle_ratio(self, now_ms: float) -> float:
+        """Return the share of time in which the controller was idle."""
+        return max(1 - self.busy_ms.rate_per_second(now_ms) / 1000, 0.0)
 
 
 @dataclass(slots=True)

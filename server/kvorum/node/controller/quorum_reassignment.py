@@ -9,10 +9,6 @@ import asyncio
 import logging
 
 from kvorum.controller.api import ControllerResult
-from kvorum.controller.quorum_reassignment.description import (
-    ReassignmentDescription,
-    describe_reassignment,
-)
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
     Blocked,
@@ -20,6 +16,10 @@ from kvorum.controller.quorum_reassignment.next_step import (
     Reached,
     RemoveVoter,
     Step,
+)
+from kvorum.controller.quorum_reassignment.plan import (
+    ReassignmentDescription,
+    describe_reassignment,
 )
 from kvorum.controller.quorum_reassignment.pursuit import Pursuit, pause_ms
 from kvorum.controller.quorum_reassignment.quorum_targets import clear_reached_targets
@@ -31,8 +31,8 @@ from kvorum.controller.quorum_reassignment.requests import (
 )
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.clock import Clock
 from kvorum.node.controller.quorum_controller import QuorumController
+from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode

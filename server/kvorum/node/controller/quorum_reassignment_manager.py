@@ -11,19 +11,19 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.target_voters import recorded_target_voters
-from kvorum.node.clock import Clock
+from kvorum.metadata.api import RequestError
+from kvorum.metadata.voters import recorded_target_voters
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.errors import NotControllerError
+from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
 from kvorum.node.tasks import cancel_and_wait
 
 if TYPE_CHECKING:
-    from kvorum.controller.quorum_reassignment.description import ReassignmentDescription
+    from kvorum.controller.quorum_reassignment.plan import ReassignmentDescription
     from kvorum.node.controller.quorum_reassignment import QuorumReassignment
     from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy
 

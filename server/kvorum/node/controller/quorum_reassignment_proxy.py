@@ -24,10 +24,6 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 from kvorum.controller.quorum_description import QuorumDescription
-from kvorum.controller.quorum_reassignment.description import (
-    ReassignmentDescription,
-    describe_reassignment,
-)
 from kvorum.controller.quorum_reassignment.next_step import (
     AddVoter,
     Blocked,
@@ -37,30 +33,32 @@ from kvorum.controller.quorum_reassignment.next_step import (
     RemoveVoter,
     Step,
 )
-from kvorum.controller.quorum_reassignment.pursuit import Pursuit
+from kvorum.controller.quorum_reassignment.plan import (
+    ReassignmentDescription,
+    describe_reassignment,
+)
+from kvorum.controller.quorum_reassignment.pursuit import (
+    Pursuit,
+    Situation,
+    Turn,
+    live_controllers,
+    quorum_described_by,
+)
 from kvorum.controller.quorum_reassignment.requests import (
     configuration_request,
     refusal_of,
     refusal_to_clear,
     request_of,
 )
-from kvorum.controller.quorum_reassignment.turn import (
-    Situation,
-    Turn,
-    live_controllers,
-    quorum_described_by,
-)
 from kvorum.metadata.address import Address
-from kvorum.metadata.target_voters import recorded_target_voters
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
-from kvorum.metadata.voter_key import VoterKey
-from kvorum.node.clock import Clock
+from kvorum.metadata.voters import VoterKey, recorded_target_voters
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment import ReassignmentStatus
+from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
-from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError, Outgoing
 from kvorum.node.raft import RaftNode
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError

@@ -6,8 +6,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from kvorum.metadata.address import Address
-from kvorum.node.embedded.free_ports import LOOPBACK
 from kvorum.node.embedded.node import (
+    LOOPBACK,
     ClusterSize,
     EmbeddedNode,
     Place,

@@ -7,7 +7,7 @@ cluster's folder. In any other cluster each node has one role and a folder of it
 import random
 import socket
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,22 +16,27 @@ from typing import Final
 
 from kvorum.metadata.address import Address
 from kvorum.node.config import NodeConfig, load_properties
-from kvorum.node.embedded.free_ports import LOOPBACK, bind_anywhere
-from kvorum.node.embedded.identity import (
-    ClusterIdentity,
-    load_identity,
-    new_identity,
-    store_identity,
-)
 from kvorum.node.endpoints import port_of
+from kvorum.node.errors import NodeStartError
 from kvorum.node.format import FormatRequest, format_directories
+from kvorum.node.format.dynamic_voters import DynamicVoter, parse_dynamic_voters, voters_by_id
 from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.node.serving.socket_server import bind
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem, RealFileSystem, disk_errors, replace_durably
 from kvorum.storage.small_files.java_properties import store_java_properties
 from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
+from kvorum.wire.uuid_text import random_uuid, uuid_to_text
 
+IDENTITY_FILE = "cluster.properties"
+_CLUSTER_ID = "cluster.id"
+_CONTROLLERS = "initial.controllers"
+_BROKERS = "brokers"
+_COMMENT = "A cluster of embedded nodes of kvorum; each node's own settings are in its folder."
+LOOPBACK: Final = "127.0.0.1"
+LISTENING_PORTS: Final = range(20_000, 32_000)
+"""They lie below the ports that systems give to connections: a stopped node finds its port free."""
+ATTEMPTS: Final = 50
 BROKER_LISTENER: Final = "PLAINTEXT"
 CONTROLLER_LISTENER: Final = "CONTROLLER"
 PROPERTIES_FILE: Final = "server.properties"
@@ -43,6 +48,74 @@ FIRST_BROKER_ID: Final = 101
 ELECTION_STEP_MS: Final = 100
 """The time that each controller waits longer than the one before: the first election is quick."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterIdentity:
+    """A cluster's id, its first voters, and its number of brokers.
+
+    An interrupted first start is repeated with the same identity: no two controllers may be
+    formatted with different voters.
+    """
+
+    cluster_id: str
+    voters: Mapping[int, DynamicVoter]
+    broker_count: int
+
+
+def new_identity(controllers: Mapping[int, Address], *, broker_count: int) -> ClusterIdentity:
+    """Return an identity with random ids for a cluster whose controllers have these addresses."""
+    source = random.SystemRandom()
+    voters = voters_by_id(
+        DynamicVoter(node_id, address.host, address.port, random_uuid(source))
+        for node_id, address in controllers.items()
+    )
+    cluster_id = uuid_to_text(random_uuid(source))
+    return ClusterIdentity(cluster_id=cluster_id, voters=voters, broker_count=broker_count)
+
+
+def load_identity(folder: Path) -> ClusterIdentity | None:
+    """Return the identity of the cluster in a folder, None without one yet.
+
+    Raises NodeStartError if the file is damaged.
+    """
+    file = folder / IDENTITY_FILE
+    if not file.exists():
+        return None
+    properties = load_properties(file)
+    try:
+        return ClusterIdentity(
+            cluster_id=properties[_CLUSTER_ID],
+            voters=parse_dynamic_voters(properties[_CONTROLLERS]),
+            broker_count=int(properties[_BROKERS]),
+        )
+    except (KeyError, ValueError) as error:
+        raise NodeStartError(f"{file} does not describe a cluster: {error}") from error
+
+
+def store_identity(folder: Path, identity: ClusterIdentity) -> None:
+    """Write the identity durably. Raises StorageError."""
+    properties = {
+        _CLUSTER_ID: identity.cluster_id,
+        _CONTROLLERS: ",".join(str(voter) for voter in identity.voters.values()),
+        _BROKERS: str(identity.broker_count),
+    }
+    files = RealFileSystem()
+    with disk_errors(folder, "creating"):
+        files.make_directory(folder)
+    text = store_java_properties(properties.items(), comments=[_COMMENT])
+    replace_durably(files, folder / IDENTITY_FILE, text.encode("latin-1"))
+
+
+def bind_anywhere(name: str) -> socket.socket:
+    """Return a socket for the listener called `name`, bound to a free port of the loopback address.
+
+    The port is one of `LISTENING_PORTS`, or one of the system's choice where those are taken.
+    """
+    for port in random.SystemRandom().sample(LISTENING_PORTS, ATTEMPTS):
+        with suppress(NodeStartError):
+            return bind(name, LOOPBACK, port)
+    return bind(name, LOOPBACK, 0)
 
 
 class WrongSizeError(ValueError):

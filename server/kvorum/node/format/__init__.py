@@ -3,6 +3,7 @@
 `format_directories` takes a `FormatRequest`. Refusals are `FormatError` with Kafka's message.
 """
 
+from kvorum.node.errors import FormatError
 from kvorum.node.format.directories import DirectoryType, FormatRequest, format_directories
 from kvorum.node.format.dynamic_voters import (
     DynamicVoter,
@@ -11,7 +12,6 @@ from kvorum.node.format.dynamic_voters import (
     standalone_voters,
     voters_by_id,
 )
-from kvorum.node.format.errors import FormatError
 
 __all__ = [
     "DirectoryType",

@@ -2,7 +2,7 @@
 
 from kvorum.broker.view_api import ViewApi
 from kvorum.controller.api import ControllerApi
-from kvorum.metadata.permission import BY_CONTROLLER
+from kvorum.metadata.api import BY_CONTROLLER
 from kvorum.node.broker.forwarding_manager import read_response
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.requesters import requester_of, view_of, view_of_controller
@@ -14,8 +14,8 @@ from kvorum.node.services import (
     ControllerListenerApi,
     ControllerServices,
 )
-from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request_handler import ForwardedResponse, HandlerResponse
 from kvorum.wire.primitives import Message
 
 

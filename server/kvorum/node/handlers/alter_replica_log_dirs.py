@@ -3,10 +3,10 @@
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.request_error import RequestError
-from kvorum.node.asyncio_bridge import run
+from kvorum.metadata.api import RequestError
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.tasks import run
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,

@@ -4,11 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from kvorum.metadata.api import NONE, refused_by_code
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange, supported_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE, MINIMUM_METADATA_VERSION
-from kvorum.metadata.permission import NONE
-from kvorum.metadata.request_error import refused_by_code
 from kvorum.node.services import (
     BrokerApi,
     BrokerServices,

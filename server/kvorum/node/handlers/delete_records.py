@@ -5,15 +5,13 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kvorum.broker.partition import Partition
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.handlers.merged_topics import last_requested
-from kvorum.node.services import BrokerApi, BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices, Hosting, TopicChoice
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode

@@ -3,8 +3,7 @@
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode

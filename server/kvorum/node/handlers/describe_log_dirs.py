@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.request_error import refused_by_code
+from kvorum.metadata.api import refused_by_code
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest

@@ -3,11 +3,9 @@
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.topic_names import check_topic_name
-from kvorum.node.broker.hosting import Hosting, TopicChoice
-from kvorum.node.services import BrokerApi, BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices, Hosting, TopicChoice
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.log.producer_state import ProducerEntry
 from kvorum.wire.error_codes import ErrorCode

@@ -4,15 +4,19 @@ import ipaddress
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.request_error import RequestError, refused_by_code
+from kvorum.metadata.api import RequestError, refused_by_code
 from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.handlers.registry import controller_apis, forwardable_keys
 from kvorum.node.principal_serde import decode_principal
 from kvorum.node.services import ControllerListenerApi, ControllerServices
-from kvorum.node.serving.answer_frame import encode_answer
-from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.node.serving.request_handler import Origin, RequestHandler
+from kvorum.node.serving.request_handler import (
+    ForwardedResponse,
+    HandlerResponse,
+    Origin,
+    RequestHandler,
+    encode_answer,
+)
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.headers import decode_request_header

@@ -27,14 +27,15 @@ version     brings
 """
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Final, cast
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
-from kvorum.broker.partition import NO_EPOCH, IsolationLevel
+from kvorum.broker.partition import NO_EPOCH, IsolationLevel, Partition
+from kvorum.broker.replica_selector import PartitionView, ReplicaView
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.delayed_fetch import (
@@ -42,22 +43,23 @@ from kvorum.node.broker.delayed_fetch import (
     FetchParams,
     FetchResult,
     PartitionFetch,
+    PreferredReadReplica,
     ReadablePartition,
     fetch_messages,
 )
-from kvorum.node.broker.hosting import Hosting, TopicChoice
 from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.handlers.current_leader import CurrentLeaders
-from kvorum.node.handlers.leader_throttle import record_throttled, throttle
-from kvorum.node.handlers.preferred_read_replica import preferred_read_replica
 from kvorum.node.raft.translation.fetch import refuse_fetch
-from kvorum.node.services import BrokerApi, BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices, Hosting, TopicChoice
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import METADATA_TOPIC_ID
 
+SIZE_BYTES: Final = 4
+"""The size before a response, which counts against a quota too."""
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 FIRST_VERSION_WITH_STORAGE_ERROR: Final = 6
@@ -66,6 +68,87 @@ FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 FIRST_VERSION_WITH_LEADERS: Final = 16
 _NOT_LED_HERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 _DEFAULT_ISOLATION: Final = IsolationLevel.READ_UNCOMMITTED
+
+
+def throttle(
+    replica: FetchingReplica, broker: BrokerServices
+) -> Callable[[ReadablePartition], bool]:
+    """Return what says of a partition whether its records are held back from a follower."""
+    quota, clock = broker.replication_quotas.leader, broker.clock
+    return lambda partition: (
+        isinstance(partition, Partition)
+        and quota.should_leader_throttle(partition, replica.broker_id, clock.monotonic_ms())
+    )
+
+
+def record_throttled(response: FetchResponse, version: int, broker: BrokerServices) -> None:
+    """Count the throttled part of a follower's response, as long as it is on the wire."""
+    quota = broker.replication_quotas.leader
+    by_id = broker.loader.published.topics.by_id
+    records_size = 0
+    throttled: list[FetchResponse.FetchableTopicResponse] = []
+    for topic in response.responses:
+        known = by_id.get(topic.topic_id)
+        name = topic.topic or ("" if known is None else known.name)
+        partitions = [
+            one
+            for one in topic.partitions
+            if quota.is_throttled(TopicPartition(name, one.partition_index))
+        ]
+        records_size += sum(len(one.records or b"") for one in partitions)
+        if partitions:
+            throttled.append(
+                FetchResponse.FetchableTopicResponse(
+                    topic=topic.topic,
+                    topic_id=topic.topic_id,
+                    partitions=[_without_records(one) for one in partitions],
+                )
+            )
+    if throttled:
+        rest = FetchResponse(responses=throttled).encode(version)
+        quota.record(SIZE_BYTES + len(rest) + records_size, broker.clock.monotonic_ms())
+
+
+def _without_records(data: FetchResponse.PartitionData) -> FetchResponse.PartitionData:
+    bare = copy(data)
+    bare.records = b""
+    return bare
+
+
+def preferred_read_replica(
+    request: IncomingRequest[FetchRequest], broker: BrokerServices
+) -> PreferredReadReplica | None:
+    """Return what finds the follower for the consumer that a request is from; None without one."""
+    selector = broker.replica_selector
+    if selector is None:
+        return None
+    cluster, now_ms = broker.loader.published.cluster, broker.clock.monotonic_ms()
+
+    def rack_of(broker_id: int) -> str | None:
+        found = cluster.brokers.get(broker_id)
+        return None if found is None or found.endpoint(request.listener) is None else found.rack
+
+    def find(partition: ReadablePartition, offset: int) -> int | None:
+        if not isinstance(partition, Partition) or partition.leader_id_if_local is None:
+            return None
+        leader_id = partition.leader_id_if_local
+        end_offset = partition.log.local_log.log_end_offset
+        leader = ReplicaView(leader_id, rack_of(leader_id), end_offset, 0.0)
+        followers = [
+            ReplicaView(
+                follower,
+                rack_of(follower),
+                progress.log_end_offset,
+                now_ms - progress.last_caught_up_ms,
+            )
+            for follower, progress in partition.in_sync_followers()
+            if progress.log_start_offset <= offset <= progress.log_end_offset
+        ]
+        view = PartitionView((*followers, leader), leader)
+        selected = selector.select(request.body.rack_id, view)
+        return None if selected == leader else selected.broker_id
+
+    return find
 
 
 async def answer(request: IncomingRequest[FetchRequest], broker: BrokerServices) -> Message:

@@ -15,11 +15,10 @@ from kvorum.broker.coordinators import (
 )
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
-from kvorum.node.asyncio_bridge import run
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.tasks import run
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.primitives import Message

@@ -7,7 +7,7 @@ from typing import TypeVar, TypeVarTuple, Unpack
 
 from kvorum.groups.settings import RequestContext
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.standard_authorizer import host_text
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.tasks import settle

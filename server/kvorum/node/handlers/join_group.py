@@ -23,8 +23,7 @@ from typing import Final
 
 from kvorum.groups.effects import FIRST_VERSION_WITH_NULL_PROTOCOL_NAME
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.node.handlers.group_requests import asked, context_of, require_on_group
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest

@@ -31,10 +31,9 @@ from types import MappingProxyType
 from typing import Final
 
 from kvorum.broker.partition import IsolationLevel, Partition
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.node.broker.batch_inspector import BatchInspector

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import refused_by_code
+from kvorum.metadata.api import PER_RESOURCE, refused_by_code
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse

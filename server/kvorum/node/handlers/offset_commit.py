@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.node.handlers.committed_topics import AnsweredTopic, CommittedTopics, refused_topics
 from kvorum.node.handlers.group_requests import asked, context_of, require_on_group
 from kvorum.node.services import BrokerApi, BrokerServices

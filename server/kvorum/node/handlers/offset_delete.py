@@ -3,8 +3,7 @@
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import refused_by_code
+from kvorum.metadata.api import PER_RESOURCE, refused_by_code
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.handlers.group_requests import asked, require_on_group
 from kvorum.node.services import BrokerApi, BrokerServices

@@ -2,13 +2,11 @@
 
 from typing import Final
 
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.node.broker.hosting import Hosting, TopicChoice
-from kvorum.node.services import BrokerApi, BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices, Hosting, TopicChoice
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.offset_for_leader_epoch import (

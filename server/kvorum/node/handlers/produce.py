@@ -32,20 +32,18 @@ from typing import Final, NamedTuple
 from kvorum.broker.add_partitions_to_txn import operation_of_produce, refusal_of_producer
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import ALL_IN_SYNC, Partition
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.produced_batch import first_batch, produced_batch
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
-from kvorum.node.broker.hosting import TopicChoice
+from kvorum.node.broker.delayed_fetch import DelayedOperationPurgatory
 from kvorum.node.broker.transaction_verification import TransactionalProducer, VerifiedPartitions
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.merged_topics import last_requested
-from kvorum.node.services import BrokerApi, BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices, TopicChoice
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.producer_state import ProducerError

@@ -29,7 +29,7 @@ from typing import Final, TypeAlias, TypeVar
 from kvorum.broker import views
 from kvorum.broker.view_api import ViewApi
 from kvorum.controller.requests import controller_apis as decided_apis
-from kvorum.metadata.api_modules import find_apis
+from kvorum.metadata.api import find_apis
 from kvorum.node import handlers
 from kvorum.node.handlers import adapters, forwarded
 from kvorum.node.raft import translation
@@ -40,7 +40,7 @@ from kvorum.node.services import (
     ControllerListenerApi,
     ControllerServices,
 )
-from kvorum.node.serving.listener_api import ListenerApi, ServedApi, ServedApis, Services
+from kvorum.node.serving.request_handler import ListenerApi, ServedApi, ServedApis, Services
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.primitives import Message

@@ -4,7 +4,7 @@ from random import Random
 
 from kvorum.broker.view_api import BrokerView
 from kvorum.controller.api import Requester
-from kvorum.metadata.principal import ANONYMOUS
+from kvorum.metadata.standard_authorizer import ANONYMOUS
 from kvorum.node.config import NodeConfig, SecurityProtocol
 from kvorum.node.services import BrokerServices, ControllerServices
 from kvorum.node.serving.request import IncomingRequest

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from kvorum.metadata.permission import NONE
-from kvorum.metadata.request_error import refused_by_code
+from kvorum.metadata.api import NONE, refused_by_code
 from kvorum.node.services import BrokerApi, ControllerListenerApi
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from kvorum.broker.add_partitions_to_txn import operation_of_txn_offset_commit
-from kvorum.groups.append_errors import append_error_to_transactional_error
 from kvorum.groups.record_batches import TransactionProducer
+from kvorum.groups.results import append_error_to_transactional_error
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite
 from kvorum.node.broker.transaction_verification import TransactionalProducer
 from kvorum.node.handlers.committed_topics import AnsweredTopic, CommittedTopics, refused_topics

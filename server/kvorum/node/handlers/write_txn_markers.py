@@ -6,15 +6,13 @@ from collections.abc import Awaitable, Iterator
 from typing import Final
 
 from kvorum.broker.partition import ALL_IN_SYNC, Partition
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.permission import BY_HANDLER
-from kvorum.metadata.request_error import RequestError
-from kvorum.node.broker.hosting import TopicChoice
+from kvorum.metadata.api import BY_HANDLER, RequestError
 from kvorum.node.handlers.group_requests import asked
-from kvorum.node.services import BrokerApi, BrokerServices
+from kvorum.node.services import BrokerApi, BrokerServices, TopicChoice
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.append_origin import AppendOrigin

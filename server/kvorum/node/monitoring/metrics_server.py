@@ -11,20 +11,18 @@ from kvorum.node.errors import NodeStartError
 from kvorum.node.metrics import catalogue
 from kvorum.node.metrics.http_server import Answerer, HttpAnswer, HttpRequest, HttpServer
 from kvorum.node.metrics.names import Reading
-from kvorum.node.monitoring.broker_readings import record_readings
 from kvorum.node.monitoring.health import facts, reasons_not_alive, reasons_not_ready
 from kvorum.node.monitoring.readings import (
     batch_readings,
-    loader_readings,
-    raft_readings,
-    request_readings,
-    stall_readings,
-    supported_readings,
-)
-from kvorum.node.monitoring.role_readings import (
     broker_readings,
     controller_readings,
+    loader_readings,
+    raft_readings,
+    record_readings,
+    request_readings,
     snapshot_readings,
+    stall_readings,
+    supported_readings,
 )
 from kvorum.node.serving.socket_server import let_port_be_reused
 from kvorum.node.started_roles import StartedRoles

@@ -1,15 +1,30 @@
-"""The current values of the metrics of every node: its log, its metadata, its requests."""
+"""The current values of the metrics of a node: of every node, of a controller, of a broker."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
+from kvorum.broker.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStats
+from kvorum.broker.fetch_session.session import FetchSessionCache
+from kvorum.broker.partition import Partition
+from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange
-from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.metrics import broker_catalogue, catalogue
+from kvorum.metadata.topics_image import TopicsImage
+from kvorum.node.broker.delayed_fetch import Purgatories
+from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
+from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker_server import BrokerServer
+from kvorum.node.controller.quorum_controller import QuorumController
+from kvorum.node.controller_server import ControllerServer
+from kvorum.node.metadata_loader import MetadataLoader, SnapshotGenerator
+from kvorum.node.metrics import catalogue
 from kvorum.node.metrics.names import Reading
 from kvorum.node.raft import RaftNode
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestMetrics
+from kvorum.node.shared_server import SharedServer
 from kvorum.raft.metrics import RaftMetrics
 from kvorum.wire.error_codes import ErrorCode
 
@@ -20,6 +35,20 @@ _RAFT_TEXTS = frozenset(metric.name for metric in catalogue.RAFT_TEXTS.metrics)
 _RAFT_NUMBERS = frozenset(metric.name for metric in catalogue.RAFT.metrics)
 _OF_KIP_853 = frozenset(metric.name for metric in catalogue.KIP_853.metrics)
 _ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
+REPLICA: Final = "Replica"
+"""The client id by which Kafka tells its fetchers from those that move logs."""
+CLASSIC: Final = "classic"
+_STATES: Final = MappingProxyType(
+    {
+        "NumGroupsPreparingRebalance": "PreparingRebalance",
+        "NumGroupsCompletingRebalance": "CompletingRebalance",
+        "NumGroupsStable": "Stable",
+        "NumGroupsDead": "Dead",
+        "NumGroupsEmpty": "Empty",
+    }
+)
+FENCED, IN_CONTROLLED_SHUTDOWN, ACTIVE = 10, 20, 30
+NO_TIMESTAMP = -1
 
 
 def raft_readings(raft: RaftNode, now_ms: float) -> Iterator[Reading]:
@@ -98,11 +127,11 @@ def request_readings(metrics: RequestChannelMetrics) -> Iterator[Reading]:
 
 def _readings_of_kind(name: str, requests: RequestMetrics) -> Iterator[Reading]:
     for version, count in requests.by_version.items():
-        yield broker_catalogue.REQUESTS.reading("RequestsPerSec", count, name, version)
+        yield catalogue.REQUESTS.reading("RequestsPerSec", count, name, version)
     for code, count in requests.errors.items():
         error = _ERROR_NAMES.get(code, str(code))
-        yield broker_catalogue.REQUEST_ERRORS.reading("ErrorsPerSec", count, name, error)
-    group, times = broker_catalogue.REQUEST_TIMES, requests.times
+        yield catalogue.REQUEST_ERRORS.reading("ErrorsPerSec", count, name, error)
+    group, times = catalogue.REQUEST_TIMES, requests.times
     yield group.reading("TotalTimeMs", times.total_time, name)
     yield group.reading("LocalTimeMs", times.local_time, name)
     yield group.reading("RemoteTimeMs", times.remote_time, name)
@@ -115,3 +144,246 @@ def in_camel_case(feature: str) -> str:
     """Return the name of a feature in camel case, which Kafka uses only in this metric."""
     first, *others = feature.split(".")
     return first + "".join(word[:1].upper() + word[1:].lower() for word in others)
+
+
+def record_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Reading]:
+    """Yield the values of the records that a broker has, gets and sends."""
+    services = server.services
+    replicas = services.replicas
+    yield from _topics(replicas.stats.topics)
+    yield from _replica_manager(replicas, shared.loader.published.topics)
+    yield from _logs(replicas.partitions)
+    yield from _log_directories(replicas, shared.directories.log_directories)
+    yield from _purgatories(services.purgatories)
+    yield from _fetch_sessions(services.fetch_sessions.cache)
+    yield from _groups(services.group_coordination)
+
+
+def _topics(stats: BrokerTopicStats) -> Iterator[Reading]:
+    group = catalogue.BROKER_TOPICS
+    for name, count in _named(stats.all_topics):
+        yield group.reading(name, count)
+    yield group.reading("FailedFetchRequestsPerSec", stats.failed_fetch_requests)
+    yield group.reading("ReplicationBytesInPerSec", stats.replication_bytes_in)
+    yield group.reading("ReplicationBytesOutPerSec", stats.replication_bytes_out)
+    for topic, metrics in stats.topics.items():
+        for name, count in _named(metrics):
+            if count:
+                yield catalogue.BROKER_TOPIC.reading(name, count, topic)
+
+
+def _named(metrics: BrokerTopicMetrics) -> Iterator[tuple[str, int]]:
+    yield "MessagesInPerSec", metrics.messages_in
+    yield "BytesInPerSec", metrics.bytes_in
+    yield "BytesOutPerSec", metrics.bytes_out
+    yield "BytesRejectedPerSec", metrics.bytes_rejected
+    yield "FailedProduceRequestsPerSec", metrics.failed_produce_requests
+    yield "TotalProduceRequestsPerSec", metrics.total_produce_requests
+    yield "TotalFetchRequestsPerSec", metrics.total_fetch_requests
+
+
+def _replica_manager(replicas: ReplicaManager, topics: TopicsImage) -> Iterator[Reading]:
+    group, partitions = catalogue.REPLICA_MANAGER, replicas.partitions
+    led = [one for one in partitions if one.is_leader]
+    leaders = [one.demand_leader() for one in led]
+    behind = sum(one.is_under_replicated for one in leaders)
+    yield group.reading("LeaderCount", len(led))
+    yield group.reading("PartitionCount", len(partitions))
+    yield group.reading("OfflineReplicaCount", sum(one.is_offline for one in partitions))
+    yield group.reading("UnderReplicatedPartitions", behind)
+    yield group.reading("UnderMinIsrPartitionCount", sum(one.is_under_min_isr for one in leaders))
+    yield group.reading("AtMinIsrPartitionCount", sum(one.is_at_min_isr for one in leaders))
+    yield group.reading("ReassigningPartitions", sum(_is_reassigning(one, topics) for one in led))
+    rates, stats = catalogue.REPLICA_MANAGER_RATES, replicas.stats
+    yield rates.reading("IsrShrinksPerSec", stats.isr_shrinks)
+    yield rates.reading("IsrExpandsPerSec", stats.isr_expands)
+    yield rates.reading("FailedIsrUpdatesPerSec", stats.failed_isr_updates)
+    fetchers, failed = catalogue.REPLICA_FETCHERS, replicas.fetchers.failed_partition_count
+    yield fetchers.reading("MaxLag", replicas.fetchers.max_lag, REPLICA)
+    yield fetchers.reading("FailedPartitionsCount", failed, REPLICA)
+
+
+def _is_reassigning(partition: Partition, topics: TopicsImage) -> bool:
+    found = topics.partition(*partition.key)
+    return found is not None and found.is_reassigning
+
+
+def _logs(partitions: tuple[Partition, ...]) -> Iterator[Reading]:
+    for partition in partitions:
+        if partition.is_offline:
+            continue
+        (topic, index), log = partition.topic_partition, partition.log.local_log
+        values = {
+            "Size": log.size_bytes,
+            "NumLogSegments": len(log.segments),
+            "LogStartOffset": log.log_start_offset,
+            "LogEndOffset": log.log_end_offset,
+        }
+        for name, value in values.items():
+            yield catalogue.LOG.reading(name, value, topic, index)
+
+
+def _log_directories(replicas: ReplicaManager, paths: tuple[Path, ...]) -> Iterator[Reading]:
+    online = {one.path for one in replicas.log_directories}
+    offline_count = sum(path not in online for path in paths)
+    yield catalogue.LOG_MANAGER.reading("OfflineLogDirectoryCount", offline_count)
+    for path in paths:
+        name, is_offline = str(path.absolute()), int(path not in online)
+        yield catalogue.LOG_DIRECTORIES.reading("LogDirectoryOffline", is_offline, name)
+
+
+def _purgatories(purgatories: Purgatories) -> Iterator[Reading]:
+    group = catalogue.PURGATORIES
+    for name, purgatory in (
+        ("Produce", purgatories.produce),
+        ("Fetch", purgatories.fetch),
+        ("DeleteRecords", purgatories.delete_records),
+    ):
+        yield group.reading("NumDelayedOperations", purgatory.delayed_count, name)
+        yield group.reading("PurgatorySize", purgatory.watched_count, name)
+
+
+def _fetch_sessions(cache: FetchSessionCache) -> Iterator[Reading]:
+    group, rates = catalogue.FETCH_SESSIONS, catalogue.FETCH_SESSION_RATES
+    yield group.reading("NumIncrementalFetchSessions", len(cache))
+    yield group.reading("NumIncrementalFetchPartitionsCached", cache.partition_count)
+    yield rates.reading("IncrementalFetchSessionEvictionsPerSec", cache.eviction_count)
+
+
+def _groups(coordination: GroupCoordination) -> Iterator[Reading]:
+    offset_count, states = 0, Counter[str]()
+    for shard in coordination.active_shards():
+        offset_count += shard.offsets.committed.count
+        states.update(group.state.value for group in shard.state.groups.values())
+    group = catalogue.GROUP_METADATA
+    yield group.reading("NumOffsets", offset_count)
+    yield group.reading("NumGroups", states.total())
+    for name, state in _STATES.items():
+        yield group.reading(name, states[state])
+    yield catalogue.GROUP_COUNT.reading("group-count", states.total(), CLASSIC)
+
+
+def controller_readings(shared: SharedServer, server: ControllerServer) -> Iterator[Reading]:
+    """Yield the values of a controller; an inactive one has most of them too."""
+    image = shared.loader.published
+    counts, group = image.topics.counts, catalogue.KAFKA_CONTROLLER
+    yield group.reading("ActiveControllerCount", int(server.controller.is_active))
+    yield group.reading("GlobalTopicCount", len(image.topics.by_id))
+    yield group.reading("GlobalPartitionCount", counts.all)
+    yield group.reading("OfflinePartitionsCount", counts.leaderless)
+    yield group.reading("PreferredReplicaImbalanceCount", counts.not_preferred)
+    yield group.reading("IgnoredStaticVoters", _ignored_static_voters(shared))
+    yield from _broker_counts(image.cluster)
+    yield from _offsets(shared, server.controller)
+    yield from _work(shared, server.controller)
+    yield from _heartbeats(shared, server.controller)
+    yield from _reassignment(server)
+    yield catalogue.CONTROLLER_SERVER_TEXTS.reading("ClusterId", shared.directories.cluster_id)
+    yield from connection_readings(server.connection_counts())
+
+
+def broker_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Reading]:
+    """Yield the values of a broker."""
+    group, loader = catalogue.BROKER_METADATA, shared.loader
+    timestamp_ms = loader.last_timestamp_ms
+    yield group.reading("last-applied-record-offset", loader.published_offset)
+    yield group.reading("last-applied-record-timestamp", timestamp_ms)
+    yield group.reading("last-applied-record-lag-ms", shared.clock.wall_ms() - timestamp_ms)
+    yield group.reading("ignored-static-voters", _ignored_static_voters(shared))
+    yield catalogue.KAFKA_SERVER.reading("BrokerState", int(server.lifecycle_manager.state))
+    yield catalogue.KAFKA_SERVER_TEXTS.reading("ClusterId", shared.directories.cluster_id)
+    yield from connection_readings(server.connection_counts())
+
+
+def snapshot_readings(shared: SharedServer, keeper: SnapshotGenerator) -> Iterator[Reading]:
+    """Yield the values of the latest snapshot that this process wrote."""
+    group = catalogue.SNAPSHOT_EMITTER
+    age_ms = shared.clock.monotonic_ms() - keeper.written_at_ms
+    yield group.reading("LatestSnapshotGeneratedBytes", shared.raft.snapshot_bytes)
+    yield group.reading("LatestSnapshotGeneratedAgeMs", age_ms)
+
+
+def _broker_counts(cluster: ClusterImage) -> Iterator[Reading]:
+    brokers = cluster.brokers.values()
+    fenced_count = sum(broker.is_fenced for broker in brokers)
+    stopping_count = sum(broker.is_in_controlled_shutdown for broker in brokers)
+    group = catalogue.KAFKA_CONTROLLER
+    yield group.reading("FencedBrokerCount", fenced_count)
+    yield group.reading("ActiveBrokerCount", len(cluster.brokers) - fenced_count)
+    yield group.reading("ControlledShutdownBrokerCount", stopping_count)
+    for broker in cluster.sorted_brokers():
+        yield catalogue.KAFKA_CONTROLLER_BROKERS.reading(
+            "BrokerRegistrationState", _registration_state(broker), broker.id
+        )
+
+
+def _registration_state(broker: BrokerRegistration) -> int:
+    if broker.is_fenced:
+        return FENCED
+    return IN_CONTROLLED_SHUTDOWN if broker.is_in_controlled_shutdown else ACTIVE
+
+
+def _offsets(shared: SharedServer, controller: QuorumController) -> Iterator[Reading]:
+    group = catalogue.KAFKA_CONTROLLER
+    timestamp_ms = shared.loader.last_timestamp_ms
+    if controller.is_active and controller.measures.last_append_ms is not None:
+        timestamp_ms = max(timestamp_ms, controller.measures.last_append_ms)
+    yield group.reading("LastCommittedRecordOffset", shared.loader.last_offset)
+    yield group.reading("LastAppliedRecordOffset", controller.applied_offset)
+    yield group.reading("LastAppliedRecordTimestamp", timestamp_ms)
+    yield group.reading("LastAppliedRecordLagMs", shared.clock.wall_ms() - timestamp_ms)
+
+
+def _work(shared: SharedServer, controller: QuorumController) -> Iterator[Reading]:
+    measures, elections = controller.measures, shared.loader.measures.elections
+    group, stats = catalogue.KAFKA_CONTROLLER, catalogue.CONTROLLER_STATS
+    yield group.reading("EventQueueOperationsStartedCount", measures.operation_count)
+    yield group.reading("EventQueueOperationsTimedOutCount", measures.late_count)
+    yield group.reading("MetadataErrorCount", measures.failure_count)
+    yield group.reading("NewActiveControllersCount", measures.new_leader_count)
+    yield stats.reading("UncleanLeaderElectionsPerSec", elections.unclean)
+    yield stats.reading("ElectionFromEligibleLeaderReplicasPerSec", elections.from_elr)
+    times = catalogue.CONTROLLER_EVENT_TIMES
+    yield times.reading("EventQueueTimeMs", measures.waiting_ms.distribution())
+    yield times.reading("EventQueueProcessingTimeMs", measures.processing_ms.distribution())
+    idle_ratio = measures.idle_ratio(shared.clock.monotonic_ms())
+    yield catalogue.CONTROLLER_EVENTS.reading("AvgIdleRatio", idle_ratio)
+
+
+def _heartbeats(shared: SharedServer, controller: QuorumController) -> Iterator[Reading]:
+    """Yield the time since each broker's last heartbeat, which only the active controller knows."""
+    contacts_ms = controller.last_contacts_ms()
+    if contacts_ms is None:
+        return
+    now_ms, most_ms = shared.clock.monotonic_ms(), controller.settings.session_timeout_ms
+    for broker in shared.loader.published.cluster.sorted_brokers():
+        contact_ms = contacts_ms.get((broker.id, broker.epoch))
+        silent_ms = most_ms if contact_ms is None else min(now_ms - contact_ms, most_ms)
+        yield catalogue.KAFKA_CONTROLLER_BROKERS.reading(
+            "TimeSinceLastHeartbeatReceivedMs", silent_ms, broker.id
+        )
+
+
+def _reassignment(server: ControllerServer) -> Iterator[Reading]:
+    """Yield how far the quorum is from its target voters.
+
+    The active controller knows, and each of ours while the leader does not act on the target
+    voters.
+    """
+    found, group = server.reassignment.describe(), catalogue.OWN_REASSIGNMENT
+    if not server.controller.is_active:
+        found = server.reassignment.describe_as_proxy()
+        if found is None:
+            return
+    adding, removing, reason = (
+        (0, 0, 0)
+        if found is None
+        else (found.adding_count, found.removing_count, found.reason_code)
+    )
+    yield group.reading("quorum_reassignment_adding_voters", adding)
+    yield group.reading("quorum_reassignment_removing_voters", removing)
+    yield group.reading("quorum_reassignment_blocked_reason", reason)
+
+
+def _ignored_static_voters(shared: SharedServer) -> int:
+    return int(shared.raft.metrics.is_static_set_ignored)

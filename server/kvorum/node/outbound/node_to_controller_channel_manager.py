@@ -8,15 +8,15 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from kvorum.metadata.address import Address
-from kvorum.node.asyncio_bridge import awaiting
-from kvorum.node.clock import Clock
 from kvorum.node.coroutines import Wait
+from kvorum.node.event_loop import Clock
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ClientConnectionError,
     NoCommonVersionError,
+    Outgoing,
 )
-from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.tasks import awaiting
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
 

@@ -6,11 +6,16 @@ from typing import NamedTuple
 from kvorum.node.raft.control_records import quorum_controls
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.translation.common import replica_key
-from kvorum.raft.basics import ElectionRecord, Endpoint, ReplicaKey
 from kvorum.raft.effects import WriteElection
 from kvorum.raft.log_view import LogView
-from kvorum.raft.voter_set import Voter, VoterSet
-from kvorum.raft.voter_set_history import VoterSetHistory
+from kvorum.raft.voter_set import (
+    ElectionRecord,
+    Endpoint,
+    ReplicaKey,
+    Voter,
+    VoterSet,
+    VoterSetHistory,
+)
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.metadata_log.metadata_log import MetadataLog

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 
 from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.raft.applier import Applier, SnapshotReady
 from kvorum.node.raft.control_records import control_batch
 from kvorum.node.raft.directory import OpenedDirectory, snapshot_controls, write_election
 from kvorum.node.raft.errors import RaftStoppedError
@@ -22,7 +21,7 @@ from kvorum.node.raft.inbound_requests import InboundRequests
 from kvorum.node.raft.listener import CommittedBatch, RaftListener
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.raft.peer_exchange import Connect, PeerResult
-from kvorum.node.raft.snapshot_files import check_and_freeze
+from kvorum.node.raft.snapshot_files import Applier, SnapshotReady, check_and_freeze
 from kvorum.raft import RaftCore
 from kvorum.raft.effects import (
     AppendDownload,

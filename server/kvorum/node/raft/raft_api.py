@@ -9,13 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from kvorum.metadata.api_modules import Api
+from kvorum.metadata.api import Api, Refuse
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.request_error import Refuse
 from kvorum.wire.primitives import Message
 
 if TYPE_CHECKING:
-    from kvorum.controller.quorum_reassignment.description import ReassignmentDescription
+    from kvorum.controller.quorum_reassignment.plan import ReassignmentDescription
 
 Request_co = TypeVar("Request_co", bound=Message, covariant=True)
 

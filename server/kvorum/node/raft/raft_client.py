@@ -10,12 +10,11 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from kvorum.controller.quorum_description import QuorumDescription
+from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription, ReplicaState
 from kvorum.metadata.address import Address
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import VoterKey
 from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.raft.described_quorum import describe_quorum
 from kvorum.node.raft.directory import OpenedDirectory, SnapshotControls
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import ProposalTooLargeError, RaftStoppedError
@@ -25,10 +24,11 @@ from kvorum.node.raft.peer_exchange import Connect
 from kvorum.node.raft.settings import RaftSettings, identity_of
 from kvorum.node.raft.snapshot_files import write_snapshot
 from kvorum.raft import KRaftVersionUpgradeError, OffsetAndEpoch, RaftCore
-from kvorum.raft.basics import endpoint_named
+from kvorum.raft.leader_contact import LeaderContact
+from kvorum.raft.messages import Error, ReplicaProgress
 from kvorum.raft.metrics import RaftMetrics
-from kvorum.raft.roles import Follower, Leader, LeaderContact
-from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.roles import Follower, Leader
+from kvorum.raft.voter_set import VoterSet, endpoint_named
 from kvorum.storage.metadata_log.retention import clean
 from kvorum.wire.primitives import Message
 
@@ -38,6 +38,30 @@ BATCH_BYTES_MAX = 8 * 1024 * 1024
 CLEANING_INTERVAL_MS = 60_000
 WhenDone = Callable[[Exception | None], None]
 """Takes the error with which a piece of work ended, or None."""
+
+
+def describe_quorum(core: RaftCore, now_ms: float) -> QuorumDescription:
+    """Return what a replica knows of the quorum as its leader; without replicas elsewhere."""
+    known = core.describe_quorum(now_ms)
+    leader_id = core.role.leader_id
+    if known.error is not Error.NONE or leader_id is None:
+        return NO_QUORUM
+    return QuorumDescription(
+        leader_id=leader_id,
+        kraft_version=core.history.kraft_version,
+        may_change=core.may_change_voters,
+        log_end_offset=core.log.end_offset,
+        voters=tuple(map(_replica_state, known.voters)),
+        observers=tuple(map(_replica_state, known.observers)),
+    )
+
+
+def _replica_state(progress: ReplicaProgress) -> ReplicaState:
+    return ReplicaState(
+        key=VoterKey(progress.key.id, progress.key.directory_id),
+        log_end_offset=progress.log_end_offset,
+        last_fetch_age_ms=progress.last_fetch_age_ms,
+    )
 
 
 class RaftClient:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
 
-from kvorum.node.clock import Clock
-from kvorum.node.event_loop import AsyncioRuntime
+from kvorum.node.event_loop import AsyncioRuntime, Clock
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft.directory import OpenedDirectory, open_directory
 from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.network_channel import NetworkChannel

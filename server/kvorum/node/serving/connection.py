@@ -6,11 +6,10 @@ import struct
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, cast
 
-from kvorum.node.clock import Clock
 from kvorum.node.errors import CloseConnectionError
+from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent, RareEvents
-from kvorum.node.serving.connection_quotas import ConnectionQuotas
-from kvorum.node.serving.connection_rates import AT_ONCE
+from kvorum.node.serving.connection_quotas import AT_ONCE, ConnectionQuotas
 from kvorum.node.serving.frame_writer import FramePart, FrameWriter
 
 READ_AHEAD_BYTES = 64 * 1024

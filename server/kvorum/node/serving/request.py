@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from types import coroutine
 from typing import Any, Generic, TypeVar
 
-from kvorum.metadata.principal import ANONYMOUS, Principal
-from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
-from kvorum.node.clock import Clock
+from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Access, Principal
+from kvorum.node.event_loop import Clock
 from kvorum.node.serving.request_metrics import RequestTimes
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message

@@ -1,41 +1,121 @@
-"""The way of a request from its frame to the handler of its API, and back."""
+"""The APIs of a listener, and the way of a request from its frame to the handler and back.
+
+All facts of one API on one kind of listener are one value. It is created in the module that answers
+the API, or from the value of the package that decides on it (`kvorum.node.handlers.adapters`). The
+dispatcher has no other knowledge of an API.
+"""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Generic, NamedTuple, TypeAlias
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.principal import ANONYMOUS, Principal
-from kvorum.metadata.request_error import RequestError
-from kvorum.metadata.standard_authorizer import Access
-from kvorum.node.clock import Clock
+from kvorum.metadata.api import Api, RequestError
+from kvorum.metadata.standard_authorizer import ANONYMOUS, Access, Principal
 from kvorum.node.errors import CloseConnectionError, NotControllerError
-from kvorum.node.serving.answer_frame import encode_answer_parts
+from kvorum.node.event_loop import Clock
 from kvorum.node.serving.connection import Peer, ResponseFrame
-from kvorum.node.serving.listener_api import (
-    ForwardedResponse,
-    HandlerResponse,
-    ListenerApi,
-    ServedApis,
-    Services,
-)
 from kvorum.node.serving.request import IncomingRequest, RequestProgress
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError, WireError
-from kvorum.wire.headers import decode_request_header, encode_response_frame
+from kvorum.wire.headers import decode_request_header, encode_response_frame, encode_response_parts
+from kvorum.wire.json_form import fields_of
 from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.messages.request_header import RequestHeader
-from kvorum.wire.primitives import Message
+from kvorum.wire.primitives import STRING_BYTES_MAX, Message, Struct
 
+Services = TypeVar("Services")
+Request = TypeVar("Request", bound=Message)
+ERROR_MESSAGE: Final = "error_message"
 GiveAccess: TypeAlias = Callable[[Principal, str], Access]
 """Returns the access of a principal at a host."""
+_log = logging.getLogger(__name__)
+
+
+class ForwardedResponse(NamedTuple):
+    """A whole response frame of another node, and its throttle time."""
+
+    frame: bytes
+    throttle_time_ms: int = 0
+
+
+HandlerResponse: TypeAlias = Message | ForwardedResponse | None
+"""The result of an API: a response, the response of another node, or no response."""
 Throttle: TypeAlias = Callable[[IncomingRequest[Message], HandlerResponse], HandlerResponse]
 """Decides about the client's quotas: returns the response, with the time to wait set."""
-_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerApi(Api[Request], Generic[Services, Request]):
+    """One API on one kind of listener. Every field without a default must be given.
+
+    - `answer`: answers a request, with the services of the node. It may raise RequestError.
+    - `refuse`: returns the response that refuses the whole request, in a version.
+    - `form_problem`: returns why a request that fits its schema is invalid all the same, else None;
+      an invalid request is handled as an unreadable one.
+    - `throttle_time_ms`: returns the throttle time of a response. The connection is not read for as
+      long, because not every client obeys the throttle time.
+    """
+
+    answer: Callable[[IncomingRequest[Request], Services], Awaitable[HandlerResponse]]
+    refuse: Callable[[Request, RequestError, int], Message]
+    form_problem: Callable[[Request], str | None] | None = None
+    throttle_time_ms: Callable[[Message], int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedApi(Generic[Services]):
+    """An API of a listener: its versions, and the function that loads its value.
+
+    `min_listed` is the lowest version that ApiVersions lists.
+    """
+
+    key: ApiKey
+    min_version: int
+    max_version: int
+    min_listed: int
+    load: Callable[[], ListenerApi[Services, Message]]
+
+
+ServedApis: TypeAlias = Mapping[int, ServedApi[Services]]
+"""The APIs of a listener, by key."""
+
+
+def encode_answer(response: Message, *, version: int, correlation_id: int) -> bytes:
+    """Return the frame of `response`, with all records in memory; see `encode_answer_parts`."""
+    return b"".join(encode_answer_parts(response, version=version, correlation_id=correlation_id))
+
+
+def encode_answer_parts(
+    response: Message, *, version: int, correlation_id: int
+) -> Sequence[bytes | memoryview]:
+    """Return the frame of `response` in parts; records are parts of their own.
+
+    An error message that quotes a name of maximum length is itself longer than a string can be.
+    Such a message is cut; Kafka answers such requests with UNKNOWN_SERVER_ERROR.
+    """
+    try:
+        return encode_response_parts(response, version=version, correlation_id=correlation_id)
+    except EncodeError:
+        cut_error_messages(response)
+        return encode_response_parts(response, version=version, correlation_id=correlation_id)
+
+
+def cut_error_messages(value: Struct) -> None:
+    """Cut every error message inside `value` to the maximum length of a string."""
+    for field in fields_of(type(value)):
+        own: str | Struct | list[object] | None = getattr(value, field.attribute)
+        if field.attribute == ERROR_MESSAGE and isinstance(own, str):
+            cut = own.encode()[:STRING_BYTES_MAX].decode(errors="ignore")
+            setattr(value, field.attribute, cut)
+        for inner in own if isinstance(own, list) else [own]:
+            if isinstance(inner, Struct):
+                cut_error_messages(inner)
 
 
 class Origin(NamedTuple):

@@ -10,23 +10,19 @@ from typing import Final
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
+from kvorum.broker.quota.rate import MetricConfig
 from kvorum.broker.quota.replication_quota_manager import new_replication_quota_managers
-from kvorum.broker.quota.sampled_stat import MetricConfig
 from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import supported_features
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.broker.assignments_manager import AssignmentsManager
 from kvorum.node.broker.broker_logs import BrokerLogs
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
+from kvorum.node.broker.controller_reports import AssignmentsManager
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
-from kvorum.node.broker.log_dir_failure_handler import LogDirFailureHandler
-from kvorum.node.broker.replica_alter_log_dirs_manager import (
-    MoveSettings,
-    ReplicaAlterLogDirsManager,
-)
-from kvorum.node.broker.replica_fetcher_manager import ReplicaFetcherManager
-from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.replica_alter_log_dirs import MoveSettings, ReplicaAlterLogDirsManager
+from kvorum.node.broker.replica_fetchers import ReplicaFetcherManager
+from kvorum.node.broker.replica_manager import LogDirFailureHandler, ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import Task

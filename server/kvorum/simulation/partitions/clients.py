@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from kvorum.broker.fetcher.out_of_range import EARLIEST
+from kvorum.broker.fetcher.replica_fetcher import EARLIEST
 from kvorum.broker.partition import ALL_IN_SYNC, NO_EPOCH, IsolationLevel
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.simulation.partitions.network import CLIENTS

@@ -7,13 +7,13 @@ from typing import Final, TypeVar, cast
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import NO_EPOCH, IsolationLevel
 from kvorum.node.broker.delayed_fetch import (
+    DelayedOperationPurgatory,
     FetchingReplica,
     FetchParams,
     FetchResult,
     PartitionFetch,
     fetch_messages,
 )
-from kvorum.node.broker.delayed_operation import DelayedOperationPurgatory
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.simulation.partitions import promises

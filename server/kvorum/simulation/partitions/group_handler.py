@@ -7,7 +7,7 @@ from typing import Any, Final
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.record_batches import TransactionProducer
 from kvorum.groups.settings import RequestContext
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager

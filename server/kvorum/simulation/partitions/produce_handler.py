@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kvorum.broker.partition import ALL_IN_SYNC, Partition
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.produced_batch import produced_batch
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.node.broker.replica_manager import ReplicaManager

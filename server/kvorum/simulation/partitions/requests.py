@@ -1,8 +1,8 @@
 """The requests that a simulated broker answers, by the real partitions."""
 
-from kvorum.broker.fetcher.out_of_range import EARLIEST
+from kvorum.broker.fetcher.replica_fetcher import EARLIEST
 from kvorum.broker.partition import Partition
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService

@@ -14,7 +14,7 @@ from kvorum.metadata.features import (
 )
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.simulation.partitions.quorum import PeriodicTask
 from kvorum.simulation.partitions.settings import (
     OFFSETS_ID,

@@ -14,8 +14,7 @@ after the target counts, and a download that always begins again soon reaches no
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kvorum.raft.roles import Follower, Leader
-from kvorum.raft.roles.follower import Download
+from kvorum.raft.roles import Download, Follower, Leader
 from kvorum.simulation.properties.callbacks import Ledger
 from kvorum.simulation.properties.catalogue import L1, L2, L3, L5, L8, Checks
 from kvorum.simulation.properties.elections import Elections

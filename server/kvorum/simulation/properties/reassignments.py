@@ -13,13 +13,13 @@ from typing import TypeAlias
 from kvorum.controller.quorum_reassignment.next_step import AddVoter, HandOver, Reached, RemoveVoter
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE
 from kvorum.metadata.record_frame import decode_record
-from kvorum.metadata.target_voters import (
+from kvorum.metadata.voters import (
     TARGET_VOTERS,
     TargetVoters,
+    VoterKey,
     parse_target_voters,
     target_voters_text,
 )
-from kvorum.metadata.voter_key import VoterKey
 from kvorum.node.raft.listener import CommittedBatch
 from kvorum.raft import ReplicaKey
 from kvorum.raft.roles import Leader

@@ -4,8 +4,7 @@ from random import Random
 from typing import NamedTuple
 
 from kvorum.node.raft.directory import open_directory
-from kvorum.raft.basics import ElectionRecord
-from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set import ElectionRecord, VoterSet
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.properties.catalogue import P8, P20, P21, P27, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory

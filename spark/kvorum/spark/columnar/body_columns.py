@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record
-from kvorum.metadata.record_types import record_type
+from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record, record_type
 from kvorum.spark.columnar.arrow_values import Array, gather, masked, numbers
 from kvorum.spark.columnar.field_places import ABSENT, Places, UnknownPlaceError, find_fields
 from kvorum.spark.columnar.record_run import RecordRun

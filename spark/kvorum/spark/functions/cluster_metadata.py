@@ -4,8 +4,7 @@ from typing import Final
 
 from kvorum.metadata.errors import MetadataParseError
 from kvorum.metadata.json_text import json_text
-from kvorum.metadata.record_frame import decode_record
-from kvorum.metadata.record_types import record_type_name
+from kvorum.metadata.record_frame import decode_record, record_type_name
 from kvorum.spark.arrow_types import INT, TEXT
 from kvorum.spark.functions.record_function import Column, RecordFunction, Row
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS as TABLE_COLUMNS

@@ -19,8 +19,7 @@ from typing import Any, Final
 from immutables import Map
 
 from kvorum.metadata.errors import MetadataError
-from kvorum.metadata.features import ELR_VERSION_FEATURE
-from kvorum.metadata.features_image import FeaturesImage
+from kvorum.metadata.features import ELR_VERSION_FEATURE, FeaturesImage
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION, MetadataVersion

@@ -10,14 +10,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from kvorum.metadata.acls_image import AclsImage
-from kvorum.metadata.client_quotas_image import ClientQuotasImage, QuotaEntity
 from kvorum.metadata.cluster_image import ClusterImage
-from kvorum.metadata.configs_image import ConfigResource, ConfigsImage, ResourceType
-from kvorum.metadata.delegation_tokens_image import DelegationTokensImage
-from kvorum.metadata.features_image import FeaturesImage
-from kvorum.metadata.image_parts import ImageParts
-from kvorum.metadata.replay import ImageEditor
-from kvorum.metadata.scram_image import ScramImage, ScramMechanism
+from kvorum.metadata.configs_image import (
+    ClientQuotasImage,
+    ConfigResource,
+    ConfigsImage,
+    QuotaEntity,
+    ResourceType,
+)
+from kvorum.metadata.credentials_image import DelegationTokensImage, ScramImage, ScramMechanism
+from kvorum.metadata.features import FeaturesImage
+from kvorum.metadata.replay import ImageEditor, ImageParts
 from kvorum.spark.history.intervals import Position
 from kvorum.spark.history.tables import (
     AclChangeRow,

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acls_image import AccessControlEntry
-from kvorum.metadata.client_quotas_image import QuotaEntity
 from kvorum.metadata.cluster_image import BrokerRegistration, Endpoint
 from kvorum.metadata.config_definitions import (
     CLIENT_METRICS_CONFIGS,
@@ -13,7 +12,7 @@ from kvorum.metadata.config_definitions import (
     ConfigDefinition,
     broker_definition,
 )
-from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.configs_image import QuotaEntity, ResourceType
 from kvorum.metadata.features import VersionRange
 from kvorum.spark.history.columns import EndpointColumn, FeatureRangeColumn, QuotaEntityColumn
 from kvorum.spark.history.tables import AclRow, BrokerState

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 from kvorum.metadata.errors import MetadataError, MetadataParseError
 from kvorum.metadata.json_text import json_text
-from kvorum.metadata.record_frame import decode_record
-from kvorum.metadata.record_types import record_type_name
+from kvorum.metadata.record_frame import decode_record, record_type_name
 from kvorum.spark.arrow_types import timestamp_us
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.metadata_source.columns import COLUMNS, JSON, Origin

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.json_text import json_text
-from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record
-from kvorum.metadata.record_types import record_type
+from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record, record_type
 from kvorum.spark.arrow_types import arrow_schema
 from kvorum.spark.columnar.arrow_values import timestamps
 from kvorum.spark.columnar.batch_block import BatchBlock

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.metadata.record_types import record_type, record_type_name
+from kvorum.metadata.record_frame import record_type, record_type_name
 from kvorum.wire.apis import METADATA_RECORDS
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import ControlRecordType

@@ -8,7 +8,7 @@ from tests.support.partitions.space import World
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.end_transaction_record import EndTransactionRecord

@@ -9,17 +9,22 @@ from tests.model.properties.partitions.folding import differing_folds
 from tests.support.partitions.explore import explore
 from tests.support.partitions.space import Space
 
-from kvorum.controller import broker_changes, cluster_rules, election
+from kvorum.controller import broker_changes, cluster_rules
 from kvorum.controller import partition_change_builder as partition_change
 from kvorum.controller import partition_reassignment as reassignment
 from kvorum.controller.apis import alter_partition, broker_registration
-from kvorum.controller.election import Candidates, Elected, Election
-from kvorum.controller.partition_change_builder import PartitionChangeBuilder
+from kvorum.controller.partition_change_builder import (
+    Candidates,
+    Elected,
+    Election,
+    PartitionChangeBuilder,
+    elect_leader,
+)
 from kvorum.metadata import image_records, replay, topics_image
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import NO_LEADER, PartitionRegistration, merge_partition_change
-from kvorum.metadata.record_types import RecordAndVersion
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.metadata.replay import FOLDS, ImageEditor
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
@@ -56,7 +61,7 @@ def is_unfenced(cluster: ClusterImage, broker_id: int) -> bool:
 
 
 def elected_uncleanly(candidates: Candidates, _: Election) -> Elected:
-    return election.elect_leader(candidates, Election.UNCLEAN)
+    return elect_leader(candidates, Election.UNCLEAN)
 
 
 def completed_at_once(

@@ -33,8 +33,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
     RemoveVoter,
     Step,
 )
-from kvorum.metadata.target_voters import TargetVoters
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import TargetVoters, VoterKey
 
 
 class Target(Enum):

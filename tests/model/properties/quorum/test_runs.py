@@ -24,7 +24,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
     RemoveVoter,
     Step,
 )
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import VoterKey
 
 NODES = frozenset(old(node_id) for node_id in range(1, 8))
 

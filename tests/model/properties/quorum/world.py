@@ -20,8 +20,7 @@ from kvorum.controller.quorum_reassignment.next_step import (
     next_step,
 )
 from kvorum.metadata.cluster_image import ControllerRegistration
-from kvorum.metadata.target_voters import TargetVoters
-from kvorum.metadata.voter_key import VoterKey
+from kvorum.metadata.voters import TargetVoters, VoterKey
 
 FETCH_TIMEOUT_MS = 2_000
 RECENT_MS, LONG_AGO_MS = FETCH_TIMEOUT_MS - 1, FETCH_TIMEOUT_MS

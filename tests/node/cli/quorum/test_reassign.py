@@ -16,7 +16,7 @@ from kvorum.cli.quorum_tool.reassign import (
     print_reassignment,
     start_reassignment,
 )
-from kvorum.metadata.target_voters import parse_target_voters
+from kvorum.metadata.voters import parse_target_voters
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -27,8 +27,13 @@ from tests.support.lost_quorum import (
 )
 
 from kvorum.cli import main
-from kvorum.inspection.recovery.forecast import Forecast, Loss
-from kvorum.inspection.recovery.plan import RecoveryOptions, RecoveryPlan, plan_recovery
+from kvorum.inspection.recovery.plan import (
+    Forecast,
+    Loss,
+    RecoveryOptions,
+    RecoveryPlan,
+    plan_recovery,
+)
 from kvorum.metadata.address import Address
 from kvorum.raft import Destination
 from kvorum.simulation.node import SimulatedNode

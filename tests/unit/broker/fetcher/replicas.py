@@ -10,11 +10,10 @@ from tests.unit.storage.topic_logs import PARTITION, TOPIC_ID, flush, managed, s
 
 from kvorum.broker.broker_topic_stats import PartitionStats
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
-from kvorum.broker.fetcher.out_of_range import EARLIEST, OffsetSearch
-from kvorum.broker.fetcher.replica_fetcher import Fetch, ReplicaFetcher
+from kvorum.broker.fetcher.replica_fetcher import EARLIEST, Fetch, OffsetSearch, ReplicaFetcher
 from kvorum.broker.partition import Partition
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
-from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.partition_leader.leader import IsrProposal
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.metadata.partition import PartitionRegistration

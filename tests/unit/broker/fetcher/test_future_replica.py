@@ -20,7 +20,7 @@ from tests.unit.storage.topic_logs import (
 from kvorum.broker.broker_topic_stats import PartitionStats
 from kvorum.broker.fetcher.future_replica import FutureReplica
 from kvorum.broker.partition import Partition
-from kvorum.broker.partition_leader.partition_state import IsrProposal
+from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.topic_log.unified_log import UnifiedLog

@@ -8,8 +8,7 @@ from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, Repl
 from tests.unit.broker.partition_leader.leader_under_test import accepted
 from tests.unit.storage.topic_logs import NOW_MS, batch_of, sent
 
-from kvorum.broker.fetcher.out_of_range import OffsetSearch
-from kvorum.broker.fetcher.replica_fetcher import Fetch
+from kvorum.broker.fetcher.replica_fetcher import Fetch, OffsetSearch
 from kvorum.broker.partition_leader.outcomes import Refused
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError

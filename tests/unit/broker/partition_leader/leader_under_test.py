@@ -8,9 +8,8 @@ from tests.support.controller_under_test import (
     started_cluster,
 )
 
-from kvorum.broker.partition_leader.leader import PartitionLeader
+from kvorum.broker.partition_leader.leader import IsrProposal, PartitionLeader
 from kvorum.broker.partition_leader.outcomes import Accepted, Answer
-from kvorum.broker.partition_leader.partition_state import IsrProposal
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.metadata.partition import PartitionRegistration
 

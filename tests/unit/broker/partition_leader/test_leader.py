@@ -4,9 +4,8 @@ import pytest
 from tests.unit.broker.partition_leader.leader_under_test import PARTITION, Leading, accepted
 
 from kvorum.broker.partition_leader.alter_partition_manager import AlterPartitionManager
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
-from kvorum.broker.partition_leader.outcomes import Accepted, Refused
-from kvorum.broker.partition_leader.partition_state import CommittedPartitionState, IsrProposal
+from kvorum.broker.partition_leader.leader import CommittedPartitionState, IsrProposal
+from kvorum.broker.partition_leader.outcomes import Accepted, LeaderRefusesError, Refused
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 

@@ -1,7 +1,8 @@
 """A partition of ``__consumer_offsets`` that this broker leads, and its shard.
 
-Kafka calls it a CoordinatorContext. It is LOADING until the log is replayed, then ACTIVE; FAILED if
-that did not work, until there is a new leader epoch; CLOSED when the partition is led elsewhere.
+Kafka calls it a CoordinatorContext. It is LOADING until the log is replayed (CoordinatorLoader),
+then ACTIVE; FAILED if that did not work, until there is a new leader epoch; CLOSED when the
+partition is led elsewhere.
 """
 
 import logging
@@ -9,40 +10,176 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
-from kvorum.groups.effects import Effects, Timeout
-from kvorum.groups.records import GroupRecordError
+from kvorum.groups.effects import CancelTimer, Effects, SetTimer, Timeout
+from kvorum.groups.records import DamagedGroupRecordError, GroupRecordError, decode_record
 from kvorum.groups.results import Append, CoordinatorResult
 from kvorum.groups.shard import GroupCoordinatorShard
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.node.broker.group_coordinator.coordinator_loader import (
-    CoordinatorLoader,
-    LoadEndedError,
-)
 from kvorum.node.broker.group_coordinator.coordinator_partition_writer import (
     OUTSIDE,
     CoordinatorPartitionWriter,
     ForeignRecordsError,
     TransactionWrite,
 )
-from kvorum.node.broker.group_coordinator.coordinator_timer import CoordinatorTimer
 from kvorum.node.deferred_event_queue import DeferredEventQueue
 from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError, WireError
+from kvorum.wire.records import ControlRecordType, RecordBatch, decode_control_record
+from kvorum.wire.records.compacted_batch import converted
+from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
+from kvorum.wire.records.legacy import LegacyMessage, read_entries
 
+LOAD_BYTES: Final = 64 * 1024
+"""The part that is read and replayed before others in the event loop have their turn."""
 Response = TypeVar("Response")
 WriteOperation: TypeAlias = Callable[[GroupCoordinatorShard, int], CoordinatorResult[Response]]
 """Decides on a request or a timeout at a time of day."""
 Then: TypeAlias = Callable[[Response | RequestError], None]
 """Takes the response of an operation, or its error. It must not call the coordinator."""
 _log = logging.getLogger(__name__)
+
+
+def replay_batch(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) -> None:
+    """Replay the records of a batch, or the marker that ends a transaction.
+
+    Compaction may have taken records, or all of them, out of a batch. Raises `GroupRecordError`.
+    """
+    try:
+        if batch.is_control:
+            _replay_control(shard, batch)
+        else:
+            _replay_data(shard, batch, now_ms)
+    except WireError as error:
+        raise DamagedGroupRecordError(str(error)) from error
+    shard.written(batch.next_offset)
+
+
+def _replay_data(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) -> None:
+    for record in batch.records(STORED_UNPACKED_BYTES_MAX):
+        if record.key is None:
+            raise DamagedGroupRecordError(f"no key at offset {record.offset}")
+        decoded = decode_record(record.key, record.value)
+        if decoded is not None:
+            shard.replay(record.offset, batch.producer_id, decoded, now_ms)
+
+
+def _replay_control(shard: GroupCoordinatorShard, batch: RecordBatch) -> None:
+    for record in batch.records():
+        kind = decode_control_record(record).type
+        if kind in {ControlRecordType.COMMIT, ControlRecordType.ABORT}:
+            is_commit = kind is ControlRecordType.COMMIT
+            shard.replay_end_transaction_marker(batch.producer_id, is_commit=is_commit)
+
+
+class LoadEndedError(Exception):
+    """The partition is not led here any more: the shard is of no use."""
+
+
+class CoordinatorLoader:
+    """Replays the whole log of a partition, also what is not committed yet; part by part.
+
+    Compaction may have left gaps, at the end as well. `then` is called once, with None or with the
+    error: LoadEndedError, GroupRecordError, WireError, StorageError, or what a record causes.
+    """
+
+    def __init__(
+        self,
+        shard: GroupCoordinatorShard,
+        partition: Partition,
+        runtime: Runtime,
+        then: Callable[[Exception | None], None],
+    ) -> None:
+        self._shard = shard
+        self._partition = partition
+        self._runtime = runtime
+        self._then = then
+        self._offset = partition.log.local_log.log_start_offset
+        self._is_cancelled = False
+        shard.written(self._offset)
+        runtime.call_soon(self._turn)
+
+    def cancel(self) -> None:
+        """Read no further, and do not call `then`."""
+        self._is_cancelled = True
+
+    def _turn(self) -> None:
+        if self._is_cancelled:
+            return
+        try:
+            is_over = self._load_part()
+        except Exception as error:  # noqa: BLE001 - handed to the caller
+            self._then(error)
+            return
+        if is_over:
+            self._then(None)
+        else:
+            self._runtime.call_soon(self._turn)
+
+    def _load_part(self) -> bool:
+        """Replay some batches; return whether the end of the log is reached."""
+        if not self._partition.is_leader:
+            raise LoadEndedError
+        # The replica may have moved to another directory since the last part.
+        shard, log = self._shard, self._partition.log.local_log
+        end_offset = log.log_end_offset
+        is_at_end = self._offset >= end_offset
+        data = None if is_at_end else log.read(self._offset, LOAD_BYTES, end_offset=end_offset)
+        if not data:
+            shard.written(end_offset)
+            shard.committed(min(end_offset, self._partition.log.high_watermark))
+            return True
+        for entry in read_entries(data):
+            batch = (
+                converted(entry, STORED_UNPACKED_BYTES_MAX)
+                if isinstance(entry, LegacyMessage)
+                else entry
+            )
+            replay_batch(shard, batch, self._runtime.wall_ms())
+            self._offset = batch.next_offset
+            shard.committed(min(self._offset, self._partition.log.high_watermark))
+        return False
+
+
+class CoordinatorTimer:
+    """Calls `fire` with a timeout when its time has come; a key has one timer at most."""
+
+    def __init__(self, runtime: Runtime, fire: Callable[[Timeout], None]) -> None:
+        self._runtime = runtime
+        self._fire = fire
+        self._timers: dict[str, Timer] = {}
+
+    def apply(self, change: SetTimer | CancelTimer) -> None:
+        """Set, replace or cancel a timer."""
+        if isinstance(change, CancelTimer):
+            self._cancel(change.key)
+            return
+        self._cancel(change.timeout.key)
+        self._timers[change.timeout.key] = self._runtime.call_at(
+            self._runtime.monotonic_ms() + change.delay_ms, partial(self._fired, change.timeout)
+        )
+
+    def cancel_all(self) -> None:
+        """Cancel every timer."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _cancel(self, key: str) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _fired(self, timeout: Timeout) -> None:
+        del self._timers[timeout.key]
+        self._fire(timeout)
 
 
 class CoordinatorState(Enum):

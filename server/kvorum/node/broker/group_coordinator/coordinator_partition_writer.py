@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kvorum.broker.partition import Partition
-from kvorum.broker.partition_leader.errors import LeaderRefusesError
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.groups.record_batches import NO_TRANSACTION, TransactionProducer, record_batches
 from kvorum.groups.records import CoordinatorRecord
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.node.event_loop import Runtime
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.append_origin import AppendOrigin

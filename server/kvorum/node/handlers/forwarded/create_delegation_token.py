@@ -3,12 +3,12 @@
 from typing import Final
 
 from kvorum.controller.apis import create_delegation_token as decided
-from kvorum.metadata.permission import PER_RESOURCE
-from kvorum.metadata.principal import USER_TYPE
+from kvorum.metadata.api import PER_RESOURCE
+from kvorum.metadata.standard_authorizer import USER_TYPE
 from kvorum.node.handlers.requesters import requester_of
 from kvorum.node.services import BrokerApi, BrokerServices
-from kvorum.node.serving.listener_api import ForwardedResponse, HandlerResponse
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request_handler import ForwardedResponse, HandlerResponse
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 

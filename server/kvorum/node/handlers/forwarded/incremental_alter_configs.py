@@ -4,7 +4,7 @@ from typing import Final
 
 from kvorum.broker.views.alter_configs import reassemble, screen
 from kvorum.controller.apis import incremental_alter_configs as decided
-from kvorum.metadata.permission import PER_RESOURCE
+from kvorum.metadata.api import PER_RESOURCE
 from kvorum.node.handlers.requesters import view_of
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.request_error import refused_by_default_message
+from kvorum.metadata.api import refused_by_default_message
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.node.raft.translation.admission import admit

@@ -7,8 +7,12 @@ by hand. No step is taken towards a value that cannot be read, so nothing has to
 """
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.target_voters import TargetVoters, readable_target_voters, target_voters_text
-from kvorum.metadata.voter_key import voter_key
+from kvorum.metadata.voters import (
+    TargetVoters,
+    readable_target_voters,
+    target_voters_text,
+    voter_key,
+)
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.request_error import refused_by_code
+from kvorum.metadata.api import refused_by_code
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from kvorum.controller.quorum_description import ReplicaState
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.request_error import refused_by_default_message
+from kvorum.metadata.api import refused_by_default_message
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
@@ -19,7 +19,7 @@ from kvorum.wire.quorum_reassignment_tag import add_reassignment
 from kvorum.wire.uuid_text import ZERO_UUID
 
 if TYPE_CHECKING:
-    from kvorum.controller.quorum_reassignment.description import ReassignmentDescription
+    from kvorum.controller.quorum_reassignment.plan import ReassignmentDescription
 
 _NODES_VERSION = 2
 _UNKNOWN = -1

@@ -3,12 +3,12 @@
 from typing import Final
 
 from kvorum.metadata.acl_codes import AclOperation
-from kvorum.metadata.request_error import RequestError
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
-from kvorum.raft.basics import ReplicaKey
+from kvorum.raft.voter_set import ReplicaKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

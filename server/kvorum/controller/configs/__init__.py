@@ -1,1 +1,0 @@
-"""Changes of dynamic configuration."""

@@ -1,0 +1,224 @@
+"""The fetchers of a broker: Kafka's ReplicaFetcherManager, ReplicaFetcherThread."""
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from kvorum.broker.fetcher.fetch_requests import FetcherSettings
+from kvorum.broker.fetcher.replica_fetcher import Key, OffsetSearch, ReplicaFetcher
+from kvorum.broker.partition import Partition
+from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
+from kvorum.metadata.java_hash import string_hash
+from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.coroutines import Signal, Wait
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.outbound.client_connection import ClientConnectionError
+from kvorum.storage.topic_partition import TopicPartition
+from kvorum.wire.errors import WireError
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+_log = logging.getLogger(__name__)
+
+
+class LeaderEndpoint(Protocol):
+    """The way to the leader that a fetcher asks (Kafka's LeaderEndPoint).
+
+    Every wait raises ClientConnectionError if the leader does not answer.
+    """
+
+    @property
+    def fetch_version(self) -> int:
+        """The version of Fetch to use."""
+        ...
+
+    def connect(self) -> Wait[None]:
+        """Return the wait for a connection."""
+        ...
+
+    def fetch(self, request: FetchRequest, version: int) -> Wait[FetchResponse]:
+        """Return the wait for the response to a fetch."""
+        ...
+
+    def list_offsets(self, request: ListOffsetsRequest) -> Wait[ListOffsetsResponse]:
+        """Return the wait for offsets of the leader."""
+        ...
+
+    def abort(self) -> None:
+        """Close the connection; a request that is under way fails."""
+        ...
+
+    def close(self) -> Wait[None]:
+        """Return the wait for the connection to be closed."""
+        ...
+
+
+class ReplicaFetcherThread:
+    """The partitions of one leader that one connection fetches; it runs until `close`."""
+
+    def __init__(
+        self,
+        broker: ThisBroker,
+        leader: LeaderEndpoint,
+        settings: FetcherSettings,
+        quota: ReplicationQuotaManager,
+    ) -> None:
+        self._broker = broker
+        self._leader = leader
+        self._settings = settings
+        self.fetcher = ReplicaFetcher(settings, _report, broker.runtime.wall_ms, quota)
+        self._added = Signal(broker.runtime)
+        self._complaint = ""
+        self._task = broker.run(self._run())
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no partition is left to fetch or waits for another leader epoch."""
+        return not self.fetcher.keys and not self.fetcher.failed
+
+    def add(self, partition: Partition, leader_epoch: int) -> None:
+        """Fetch a partition from the next request on."""
+        self.fetcher.add(partition, leader_epoch)
+        self._added.set()
+
+    async def close(self) -> None:
+        """End, wherever the task is."""
+        self._task.close()
+        await self._leader.close()
+
+    async def _run(self) -> None:
+        while True:
+            await self._do_work()
+
+    async def _do_work(self) -> None:
+        """Fetch once, or wait until there is something to fetch."""
+        if not self.fetcher.keys:
+            await self._wait()
+            return
+        try:
+            await self._leader.connect()
+            await self._fetch()
+        except (ClientConnectionError, WireError) as error:
+            self._complain(str(error))
+            self._leader.abort()
+            self.fetcher.on_failure(self._now_ms())
+            await self._wait()
+
+    async def _fetch(self) -> None:
+        version = self._leader.fetch_version
+        fetch = self.fetcher.fetch(
+            self._now_ms(), version=version, broker_epoch=self._broker.epoch()
+        )
+        if fetch is None:
+            await self._wait()
+            return
+        response = await self._leader.fetch(fetch.request, version)
+        self._complaint = ""
+        states = self.fetcher.on_response(fetch, response, self._now_ms())
+        search = OffsetSearch(states) if states else None
+        while search is not None:
+            offsets = await self._leader.list_offsets(search.request(self._settings.broker_id))
+            search = search.on_response(self.fetcher, offsets, self._now_ms())
+
+    async def _wait(self) -> None:
+        """Wait until a delay is over, or a partition is added."""
+        now_ms = self._now_ms()
+        delay_ms = max(self.fetcher.next_due_ms(now_ms) - now_ms, 0)
+        self._added.clear()
+        await self._added.wait(delay_ms)
+
+    def _now_ms(self) -> float:
+        return self._broker.runtime.monotonic_ms()
+
+    def _complain(self, error: str) -> None:
+        """Log a problem once, until the leader answers again or the problem is another one."""
+        if self._complaint != error:
+            self._complaint = error
+            _log.warning(LogEvent("A leader cannot be fetched from", error=error))
+
+
+def _report(partition: Partition, problem: str) -> None:
+    _log.warning(
+        LogEvent(
+            "A replica has a problem",
+            topic=partition.topic_partition.topic,
+            partition=partition.topic_partition.partition,
+            problem=problem,
+        )
+    )
+
+
+class ReplicaFetcherManager:
+    """The fetchers of a broker, by leader and number."""
+
+    def __init__(
+        self,
+        broker: ThisBroker,
+        settings: FetcherSettings,
+        leader_endpoint: Callable[[int, int], LeaderEndpoint],
+        quota: ReplicationQuotaManager,
+        *,
+        fetcher_count: int,
+    ) -> None:
+        """`leader_endpoint` returns the way to a leader, by its id, for the fetcher of a number.
+
+        `fetcher_count` is how many fetchers there are for each leader (``num.replica.fetchers``).
+        """
+        self._broker = broker
+        self._settings = settings
+        self._leader_endpoint = leader_endpoint
+        self._quota = quota
+        self._fetcher_count = fetcher_count
+        self._threads: dict[tuple[int, int], ReplicaFetcherThread] = {}
+        self._of_partition: dict[Key, tuple[int, int]] = {}
+
+    @property
+    def max_lag(self) -> int:
+        """The records by which the slowest partition is behind its leader."""
+        return max((thread.fetcher.max_lag for thread in self._threads.values()), default=0)
+
+    @property
+    def failed_partition_count(self) -> int:
+        """The number of partitions that wait for another leader epoch after an error."""
+        return sum(len(thread.fetcher.failed) for thread in self._threads.values())
+
+    def add_fetcher_for_partition(self, partition: Partition, leader_id: int) -> None:
+        """Fetch a partition from its leader, in the leader epoch that the partition has."""
+        topic_partition = partition.topic_partition
+        fetcher_id = fetcher_id_of(topic_partition, self._fetcher_count)
+        place = leader_id, fetcher_id
+        thread = self._threads.get(place)
+        if thread is None:
+            thread = ReplicaFetcherThread(
+                self._broker, self._leader_endpoint(*place), self._settings, self._quota
+            )
+            self._threads[place] = thread
+        self._of_partition[partition.key] = place
+        thread.add(partition, partition.leader_epoch)
+
+    def remove_fetcher_for_partition(self, key: Key) -> None:
+        """Fetch a partition no longer, if it is fetched."""
+        place = self._of_partition.pop(key, None)
+        if place is not None:
+            self._threads[place].fetcher.remove(key)
+
+    async def shutdown_idle_fetcher_threads(self) -> None:
+        """End the fetchers that have no partition."""
+        idle = [place for place, thread in self._threads.items() if thread.is_idle]
+        for thread in [self._threads.pop(place) for place in idle]:
+            await thread.close()
+
+    async def shutdown(self) -> None:
+        """End all fetchers."""
+        threads, self._threads = list(self._threads.values()), {}
+        self._of_partition = {}
+        for thread in threads:
+            await thread.close()
+
+
+def fetcher_id_of(topic_partition: TopicPartition, count: int) -> int:
+    """Return the number of the fetcher that Kafka gives a partition."""
+    number = (31 * string_hash(topic_partition.topic) + topic_partition.partition) & 0xFFFFFFFF
+    # Kafka takes the absolute value of a signed number of 32 bits, 0 for the smallest one.
+    signed = number - (1 << 32) if number >> 31 else number
+    return (abs(signed) & 0x7FFFFFFF) % count
