@@ -16,8 +16,8 @@ from tests.support.waiting import Threads
 
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.errors import class_of, is_retriable
+from kvorum.cli.admin.nodes import CONTROLLERS, admin_settings
 from kvorum.cli.admin.reassignment_calls import fetch_timeout_call
-from kvorum.cli.admin.settings import CONTROLLERS, admin_settings
 from kvorum.storage.small_files.java_properties import load_java_properties
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterResponse

@@ -9,7 +9,7 @@ from typing import Final, Self
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli.admin.client import AdminClient
-from kvorum.cli.admin.settings import AdminSettings
+from kvorum.cli.admin.nodes import AdminSettings
 from kvorum.metadata.address import Address
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS, message_class, request_class

@@ -10,7 +10,7 @@ from kvorum.cli.admin.cluster_calls import NodeEndpoint, describe_cluster, unreg
 from kvorum.cli.admin.command import client_properties, exit_code, print_warning
 from kvorum.cli.admin.errors import ERRORS_PACKAGE, AdminError, CallFailedError
 from kvorum.cli.admin.feature_calls import describe_apis_call
-from kvorum.cli.admin.settings import AdminSettings, admin_settings
+from kvorum.cli.admin.nodes import AdminSettings, admin_settings
 from kvorum.cli.kafka_arguments import (
     KafkaStyleParser,
     ToolParser,

@@ -10,7 +10,7 @@ from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.command import client_properties, exit_code, print_warning
 from kvorum.cli.admin.errors import AdminError, CallFailedError, Failure
 from kvorum.cli.admin.feature_calls import describe_features_call, update_features_call
-from kvorum.cli.admin.settings import AdminSettings, admin_settings
+from kvorum.cli.admin.nodes import AdminSettings, admin_settings
 from kvorum.cli.feature_mappings import dependency_lines, split_feature, version_mapping_lines
 from kvorum.cli.kafka_arguments import (
     KafkaStyleParser,

@@ -11,7 +11,7 @@ from pathlib import Path
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.command import client_properties, exit_code, print_warning
 from kvorum.cli.admin.errors import AdminError
-from kvorum.cli.admin.settings import AdminSettings, admin_settings
+from kvorum.cli.admin.nodes import AdminSettings, admin_settings
 from kvorum.cli.quorum_tool.arguments import (
     REASSIGN,
     RECOVER,

@@ -6,8 +6,16 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from kvorum.cli.shell_tool.arguments import WrongUsageError, read_arguments
-from kvorum.cli.shell_tool.session import BANNER, Root, Session, opened_source, run_lines, run_once
+from kvorum.cli.shell_tool.session import (
+    BANNER,
+    Root,
+    Session,
+    WrongUsageError,
+    opened_source,
+    read_arguments,
+    run_lines,
+    run_once,
+)
 from kvorum.cli.unparsed import accept_unparsed
 from kvorum.inspection.metadata_log import MetadataSourceError
 from kvorum.inspection.shell.image_tree import DanglingNameError

@@ -7,7 +7,7 @@ from typing import Protocol
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.voters import recorded_target_voters
 from kvorum.node.outbound.client_connection import ConnectionLostError
-from kvorum.node.raft.directory import open_directory
+from kvorum.node.raft.control_records import open_directory
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import Respond
 from kvorum.node.raft.peer_exchange import PeerResult

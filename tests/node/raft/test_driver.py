@@ -9,8 +9,7 @@ from random import Random
 import pytest
 from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, static_settings
 
-from kvorum.node.raft.control_records import read_fetched
-from kvorum.node.raft.directory import batches_of, open_directory
+from kvorum.node.raft.control_records import batches_of, open_directory, read_fetched
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import read_request

@@ -16,11 +16,11 @@ from tests.support.golden_data import metadata_directories
 from kvorum.node.raft import ProposalTooLargeError, RaftStoppedError
 from kvorum.node.raft.control_records import (
     control_batch,
+    open_directory,
     quorum_controls,
     voter_set_of,
     voters_record_of,
 )
-from kvorum.node.raft.directory import open_directory
 from kvorum.raft import NotLeaderError
 from kvorum.raft.effects import AppendEpochStart
 from kvorum.storage.errors import StorageError

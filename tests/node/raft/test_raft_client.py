@@ -11,7 +11,7 @@ import pytest
 from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, static_settings
 from tests.support.waiting import let_others_run
 
-from kvorum.node.raft.directory import open_directory
+from kvorum.node.raft.control_records import open_directory
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import CLEANING_INTERVAL_MS, RaftClient

@@ -11,7 +11,7 @@ import pytest
 from tests.support.golden_data import METADATA_NODES, TOPICS, golden_records
 
 from kvorum.cli import main
-from kvorum.cli.log_tool.progress import FIRST_S, PAUSE_S, Progress, progress
+from kvorum.cli.log_tool.moments import FIRST_S, PAUSE_S, Progress, progress
 from kvorum.inspection.decoding.files import file_objects, files_below
 from kvorum.inspection.image_entries import image_changes, image_entries
 from kvorum.inspection.log_check.check import check_paths

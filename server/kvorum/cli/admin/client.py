@@ -14,8 +14,7 @@ from kvorum.cli.admin.errors import (
     failed,
     refusal,
 )
-from kvorum.cli.admin.nodes import AdminClock, Backoff, ClusterNode, Connections
-from kvorum.cli.admin.settings import AdminSettings
+from kvorum.cli.admin.nodes import AdminClock, AdminSettings, Backoff, ClusterNode, Connections
 from kvorum.metadata.address import Address
 from kvorum.node.outbound.client_connection import (
     ClientConnection,

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kvorum.cli.admin.errors import AdminError
-from kvorum.cli.admin.settings import CONTROLLERS, SERVERS
+from kvorum.cli.admin.nodes import CONTROLLERS, SERVERS
 from kvorum.cli.kafka_arguments import UsageError
 from kvorum.storage.errors import PropertiesFormatError
 from kvorum.storage.small_files.java_properties import load_java_properties

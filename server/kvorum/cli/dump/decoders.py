@@ -13,8 +13,7 @@ from typing import Final, cast
 
 from kvorum.cli.dump.arguments import WrongUsageError
 from kvorum.cli.dump.errors import DecoderFailedError, MissingKeyError
-from kvorum.cli.dump.framed_records import UnreadableRecordError
-from kvorum.cli.dump.metadata_texts import MetadataTexts
+from kvorum.cli.dump.metadata_texts import MetadataTexts, UnreadableRecordError
 from kvorum.internal_topics.coordinator_records import TRANSACTION_STATE, CoordinatorTopic
 from kvorum.internal_topics.errors import DamagedRecordError, UnknownRecordTypeError
 from kvorum.internal_topics.states import TRANSACTION_STATES

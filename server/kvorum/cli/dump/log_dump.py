@@ -8,7 +8,6 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from kvorum.cli.dump.decoders import Decoder, MetadataDecoder
-from kvorum.cli.dump.framed_records import UnreadableRecordError
 from kvorum.cli.dump.log_text import (
     INDENT,
     UNLIMITED_BYTES,
@@ -18,6 +17,7 @@ from kvorum.cli.dump.log_text import (
     plain_batches,
     records_with_texts,
 )
+from kvorum.cli.dump.metadata_texts import UnreadableRecordError
 from kvorum.inspection.reading import MappedFile
 from kvorum.wire.records.batch import LENGTH_FIELD_END
 from kvorum.wire.records.legacy import Entry, read_entries

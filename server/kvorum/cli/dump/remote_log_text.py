@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from kvorum.cli.dump.decoders import Payload
-from kvorum.cli.dump.framed_records import UnreadableRecordError, read_framed
+from kvorum.cli.dump.metadata_texts import UnreadableRecordError, read_framed
 from kvorum.internal_topics.remote_log_metadata import REMOTE_LOG_RECORDS
 from kvorum.internal_topics.states import REMOTE_PARTITION_DELETE_STATES, REMOTE_SEGMENT_STATES
 from kvorum.wire.apis import message_class

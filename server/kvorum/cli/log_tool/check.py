@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from kvorum.cli import FAILED, OK, UsageError
-from kvorum.cli.log_tool.progress import progress
+from kvorum.cli.log_tool.moments import progress
 from kvorum.inspection.log_check.check import NothingToCheckError, Report, check_paths
 from kvorum.inspection.log_check.findings import Finding, Severity, Verdict
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from kvorum.cli import FAILED, OK, UsageError
-from kvorum.cli.log_tool.progress import progress
+from kvorum.cli.log_tool.moments import progress
 from kvorum.inspection.decoding.files import UnknownFileError, file_objects, files_below
 from kvorum.inspection.reading import Tell, no_report
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kvorum.cli import FAILED, OK, UsageError
-from kvorum.cli.log_tool.moments import offset, warn
-from kvorum.cli.log_tool.progress import progress
+from kvorum.cli.log_tool.moments import offset, progress, warn
 from kvorum.cli.shared_arguments import time_ms
 from kvorum.inspection.image_entries import (
     Change,

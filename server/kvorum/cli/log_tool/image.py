@@ -5,8 +5,7 @@ import json
 from pathlib import Path
 
 from kvorum.cli import OK
-from kvorum.cli.log_tool.moments import add_moment, moment_of, warn
-from kvorum.cli.log_tool.progress import progress
+from kvorum.cli.log_tool.moments import add_moment, moment_of, progress, warn
 from kvorum.inspection.image_entries import image_entries
 from kvorum.inspection.metadata_log import fold_until, utc_text
 

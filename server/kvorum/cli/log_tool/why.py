@@ -5,8 +5,7 @@ import json
 from pathlib import Path
 
 from kvorum.cli import OK
-from kvorum.cli.log_tool.moments import add_moment, moment_of, offset, warn
-from kvorum.cli.log_tool.progress import progress
+from kvorum.cli.log_tool.moments import add_moment, moment_of, offset, progress, warn
 from kvorum.inspection.metadata_log import demand_offset, end_offset_of, history_source, utc_text
 from kvorum.inspection.partition_story.change import PartitionChange
 from kvorum.inspection.partition_story.story import partition_story, reasons_text, story_lines

@@ -1,16 +1,36 @@
-"""A session of the shell: where its metadata comes from, and its command lines one by one."""
+"""A session of the shell: its command line, where its metadata comes from, its lines one by one.
+
+The command line is kafka-metadata-shell's, with the sources that are ours.
+"""
 
 import errno
+import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path, PurePath
-from typing import Final
+from typing import Final, NamedTuple
 
-from kvorum.cli.shell_tool.arguments import CONTROLLERS, DIRECTORY, Arguments, help_width
 from kvorum.inspection.metadata_log import FoldedLog, MetadataSourceError, fold_directory, fold_file
 from kvorum.inspection.shell.commands import ROOT, Surroundings, read_step
+from kvorum.inspection.shell.grammar import (
+    HELP,
+    Count,
+    Grammar,
+    GrammarError,
+    HelpAskedError,
+    Option,
+    Positional,
+    parse,
+)
+from kvorum.inspection.shell.help_text import (
+    WIDTH_DEFAULT,
+    grammar_lines,
+    grammar_usage,
+    usage_lines,
+    wrapped_lines,
+)
 from kvorum.inspection.shell.image_tree import Directory, Software, shell_tree
 from kvorum.inspection.shell.lines import LineHistory, split_line
 from kvorum.inspection.shell.quorum import LiveQuorum
@@ -20,6 +40,32 @@ from kvorum.storage.files import RealFileSystem
 from kvorum.storage.small_files.directory_lock import LOCK_FILE
 from kvorum.storage.small_files.java_properties import load_java_properties
 
+PROGRAM: Final = "kvorum shell"
+DESCRIPTION: Final = "The metadata shell: a cluster's metadata as a tree."
+SNAPSHOT: Final = Option(
+    ("--snapshot", "-s"), "The metadata snapshot file to read.", metavar="SNAPSHOT"
+)
+DIRECTORY: Final = Option(
+    ("--directory", "-d"),
+    "The metadata log directory to read: its latest snapshot and its log.",
+    metavar="DIRECTORY",
+)
+CONTROLLERS: Final = Option(
+    ("--bootstrap-controller", "-b"),
+    "The controllers of a running quorum, as host:port,host:port.",
+    metavar="CONTROLLERS",
+)
+CONFIG: Final = Option(
+    ("--command-config",),
+    "The properties file with the security settings for the connection to the controllers.",
+    metavar="FILE",
+)
+SOURCES: Final = (SNAPSHOT, DIRECTORY, CONTROLLERS)
+GRAMMAR: Final = Grammar(
+    Positional("command", Count.ANY, "The command to run; none for reading commands."),
+    (HELP, *SOURCES, CONFIG),
+)
+_MARGIN: Final = 5
 SOFTWARE: Final = Software(VERSION, "unknown")
 """The content of ``/local`` about this program; its commit is not recorded."""
 PAUSE_S: Final = 1.0
@@ -32,6 +78,65 @@ Warn = Callable[[str], None]
 Root = Callable[[], Directory]
 PROMPT = ">> "
 BANNER = "[ Kafka Metadata Shell ]"
+
+
+class WrongUsageError(Exception):
+    """A command line that cannot be run, or that asks for help; what to say is printed."""
+
+
+class Arguments(NamedTuple):
+    """The place of the metadata, and the command to run; no command for reading commands."""
+
+    source: Option
+    place: str
+    config: str | None
+    command: tuple[str, ...]
+
+
+def read_arguments(words: Sequence[str]) -> Arguments:
+    """Return what a command line says; `WrongUsageError` after its message is printed."""
+    try:
+        parsed = parse(GRAMMAR, words)
+        given = [source for source in SOURCES if source.name in parsed.values]
+        names = " ".join("/".join(source.flags) for source in SOURCES)
+        if not given:
+            raise GrammarError(f"one of the arguments {names} is required")
+        if len(given) > 1:
+            first, second = ("/".join(source.flags) for source in given[:2])
+            raise GrammarError(f"argument {second}: not allowed with argument {first}")
+        if CONFIG.name in parsed.values and given != [CONTROLLERS]:
+            raise GrammarError("argument --command-config: only with --bootstrap-controller")
+    except HelpAskedError:
+        width = help_width()
+        description = ["", *wrapped_lines(DESCRIPTION, width)]
+        print("\n".join([*_usage(width), *description, *grammar_lines(GRAMMAR, width)]))
+        raise WrongUsageError from None
+    except GrammarError as error:
+        width = help_width()
+        for line in [*_usage(width), *wrapped_lines(f"{PROGRAM}: error: {error}", width)]:
+            print(line, file=sys.stderr)
+        raise WrongUsageError from None
+    (source,) = given
+    config = parsed.values.get(CONFIG.name)
+    return Arguments(source, parsed.values[source.name], config, parsed.words)
+
+
+def help_width() -> int:
+    """Return how wide help screens may be: a little less than the terminal."""
+    columns = os.environ.get("COLUMNS")
+    try:
+        if columns is not None:
+            width = int(columns)
+        else:
+            with Path("/dev/tty").open("rb") as terminal:
+                width = os.get_terminal_size(terminal.fileno()).columns
+    except (OSError, ValueError):
+        return WIDTH_DEFAULT
+    return width - _MARGIN if width > _MARGIN else WIDTH_DEFAULT
+
+
+def _usage(width: int) -> Iterator[str]:
+    return usage_lines(PROGRAM, grammar_usage(GRAMMAR), width)
 
 
 @contextmanager

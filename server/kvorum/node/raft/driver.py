@@ -14,8 +14,12 @@ from collections.abc import Callable, Sequence
 
 from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.raft.control_records import control_batch
-from kvorum.node.raft.directory import OpenedDirectory, snapshot_controls, write_election
+from kvorum.node.raft.control_records import (
+    OpenedDirectory,
+    control_batch,
+    snapshot_controls,
+    write_election,
+)
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import InboundRequests
 from kvorum.node.raft.listener import CommittedBatch, RaftListener

@@ -15,7 +15,7 @@ from kvorum.metadata.address import Address
 from kvorum.metadata.voters import VoterKey
 from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.raft.directory import OpenedDirectory, SnapshotControls
+from kvorum.node.raft.control_records import OpenedDirectory, SnapshotControls
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import ProposalTooLargeError, RaftStoppedError
 from kvorum.node.raft.inbound_requests import Respond, read_request

@@ -14,7 +14,7 @@ from random import Random
 from kvorum.node.event_loop import AsyncioRuntime, Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import Outgoing
-from kvorum.node.raft.directory import OpenedDirectory, open_directory
+from kvorum.node.raft.control_records import OpenedDirectory, open_directory
 from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.peer_exchange import PeerResult

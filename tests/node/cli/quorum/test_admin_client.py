@@ -11,6 +11,7 @@ from tests.support.fake_node import Answer, FakeNode, client_of
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.cluster_calls import describe_cluster
 from kvorum.cli.admin.errors import CallFailedError
+from kvorum.cli.admin.nodes import AdminSettings
 from kvorum.cli.admin.quorum_calls import (
     DESCRIBE_QUORUM,
     QuorumInfo,
@@ -18,7 +19,6 @@ from kvorum.cli.admin.quorum_calls import (
     add_voter_call,
     remove_voter_call,
 )
-from kvorum.cli.admin.settings import AdminSettings
 from kvorum.metadata.address import Address
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
