@@ -196,13 +196,9 @@ def killed(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Killing:
     report(
         f"{ROUNDS} rounds in {time.monotonic() - started:.1f} s: {ledger.requests_answered} "
         f"requests answered, {len(ledger.acknowledged)} topics acknowledged, "
-        f"{len(killing.seen)} there, {_snapshot_count(node)} snapshots"
+        f"{len(killing.seen)} there, {len(list(node.metadata_log.glob('*.checkpoint')))} snapshots"
     )
     return killing
-
-
-def _snapshot_count(node: Node) -> int:
-    return len(list(node.metadata_log.glob("*.checkpoint")))
 
 
 def test_every_acknowledged_topic_outlives_every_kill(killed: Killing) -> None:

@@ -235,7 +235,7 @@ def explore(space: Space, *, states_max: int | None = None, visit: Visit | None 
         found.states += 1
         for step in steps(space, node.world):
             found.transitions += 1
-            found.kinds[_kind(step.told)] += 1
+            found.kinds[" ".join(word for word in step.told.split() if word[0].isalpha())] += 1
             after, claims = taken(node.world, step)
             claims += list(visit(node.world, step, after)) if visit else []
             following = Node(after, step.told, node)
@@ -263,7 +263,3 @@ def taken(before: World, step: Step) -> tuple[World, list[str]]:
         world = after
     claims += broken_after_step(step, before, world)
     return world, claims
-
-
-def _kind(told: str) -> str:
-    return " ".join(word for word in told.split() if word[0].isalpha())

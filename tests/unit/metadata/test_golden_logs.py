@@ -144,7 +144,10 @@ def test_topics_are_those_that_the_tools_reported(golden_sets: Path) -> None:
         (tool_output,) = (golden_sets / name / "tools").glob("*-topics-list.txt")
         (described,) = (golden_sets / name / "tools").glob("*-topics-describe.txt")
         listed = topics_listed_by(tool_output.read_text(encoding="utf-8"))
-        rows = partitions_described_by(described.read_text(encoding="utf-8"))
+        rows = [
+            (match[1], int(match[2]), int(match[3]), match[4], match[5])
+            for match in PARTITION_LINE.finditer(described.read_text(encoding="utf-8"))
+        ]
         assert len(listed) > 20
         assert len(rows) == 3
         directory = golden_sets / name / "metadata" / "controller-1" / "__cluster_metadata-0"
@@ -172,13 +175,6 @@ def topics_listed_by(text: str) -> frozenset[str]:
     _, _, rest = text.partition("--- stdout\n")
     lines = rest.partition("--- stderr")[0].splitlines()
     return frozenset(line for line in lines if re.fullmatch(r"[a-zA-Z0-9._-]+", line))
-
-
-def partitions_described_by(text: str) -> list[PartitionRow]:
-    return [
-        (match[1], int(match[2]), int(match[3]), match[4], match[5])
-        for match in PARTITION_LINE.finditer(text)
-    ]
 
 
 def partition_rows(image: MetadataImage, name: str) -> list[PartitionRow]:
