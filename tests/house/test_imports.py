@@ -7,7 +7,7 @@ from pathlib import Path
 
 import grimp
 import pytest
-from tests.support.programs import run_python
+from tests.support.node_process import run_python
 from tests.support.source_tree import ROOT, SOURCE_ROOTS, SourceFile, python_files
 from tools.unused_code import (
     ALLOWED,

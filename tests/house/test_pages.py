@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
-from tests.support.programs import run_python
+from tests.support.node_process import run_python
 from tests.support.source_tree import ROOT
 from tests.support.waiting import PATIENCE_S
 

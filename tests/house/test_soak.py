@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.support.programs import run_python
+from tests.support.node_process import run_python
 from tools import soak
 from tools.soak import (
     PARTS,

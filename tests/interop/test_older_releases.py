@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 from tests.support.golden_data import read_json_lines
 from tests.support.kafka.fetch_jars import OLDEST_NODE
-from tests.support.programs import run_python
+from tests.support.node_process import run_python
 from tests.support.random_messages import random_message
 from tests.support.waiting import PATIENCE_S
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
-from tests.support.programs import run_python
+from tests.support.node_process import run_python
 
 from kvorum.spark.log_source.options import parse_options as log_options
 from kvorum.spark.log_source.source import KvorumLogReader, KvorumLogSource

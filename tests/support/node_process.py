@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Final, Self, TypeVar
 
+from tests.support.source_tree import ROOT
 from tests.support.waiting import PATIENCE_S, Errors, wait_for
 
 KVORUM: Final = (sys.executable, "-m", "kvorum.cli")
@@ -37,6 +38,24 @@ for pid in running:
         pass
 """
 _Found = TypeVar("_Found")
+
+
+def run_python(
+    *arguments: str,
+    folder: Path = ROOT,
+    environment: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run this Python with arguments, and return how it ended and what it printed."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
 
 
 class StartedAgainWarning(UserWarning):

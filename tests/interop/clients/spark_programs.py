@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from tests.support.programs import run_python
+from tests.support.node_process import run_python
 
 from kvorum.spark.session import build_session
 

@@ -74,7 +74,7 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "node",
         (
-            *("tests/node/test_compaction.py", "tests/unit/node/test_lifecycle.py"),
+            *("tests/node/test_broker_files.py", "tests/unit/node/test_lifecycle.py"),
             *("tests/node/test_protocol.py", "tests/node/test_cluster.py"),
         ),
     ),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.model.mutation.mutant import Mutant
 from tests.model.mutation.sources import Sources
-from tests.support.programs import run_python
+from tests.support.node_process import run_python
 from tests.support.source_tree import ROOT, SOURCE_ROOTS
 
 COPIED = (*SOURCE_ROOTS, "tests", "json-schemas", "pyproject.toml")

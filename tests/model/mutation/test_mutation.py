@@ -14,7 +14,7 @@ from tests.model.mutation.ledger import read_ledger
 from tests.model.mutation.mutant import Kind, Mutant
 from tests.model.mutation.scratch import Scratch
 from tests.model.mutation.sources import Sources
-from tests.support.programs import run_python
+from tests.support.node_process import run_python
 from tests.support.source_tree import ROOT, SOURCE_ROOTS
 
 BUGS_MIN = 60

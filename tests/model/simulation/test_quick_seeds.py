@@ -5,7 +5,7 @@ import secrets
 from collections import Counter
 
 import pytest
-from tests.support.programs import run_python
+from tests.support.node_process import run_python
 
 from kvorum.raft.messages import Error
 from kvorum.raft.replica import Replica

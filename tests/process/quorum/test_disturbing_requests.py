@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.process.quorum.peer_requests import Setting, now_in
+from tests.process.quorum.peers import Setting, now_in
 from tests.process.quorum.unharmed_quorum import assert_no_bugs, assert_unharmed, commit_topic
 from tests.support.fake_node import QUORUM_KEYS
 from tests.support.played_broker import register_broker

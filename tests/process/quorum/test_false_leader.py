@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
-from tests.process.quorum.fake_peer import QUORUM_KEYS, FakePeer, Spoil
-from tests.process.quorum.peer_requests import (
+from tests.process.quorum.peers import (
+    QUORUM_KEYS,
     TOPIC,
     TOPIC_ID,
+    FakePeer,
     Setting,
+    Spoil,
     Spoilt,
     name_of,
     now_in,

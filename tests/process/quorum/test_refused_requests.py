@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pytest
-from tests.process.quorum.peer_requests import Setting, Spoilt, name_of, now_in, spoil
+from tests.process.quorum.peers import Setting, Spoilt, name_of, now_in, spoil
 from tests.process.quorum.unharmed_quorum import assert_unharmed
 from tests.support.node import OTHER_CLUSTER_ID, Node
 from tests.support.played_broker import register_broker

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.dataset
 import pytest
-from tests.support.programs import run_python
+from tests.support.node_process import run_python
 
 pytestmark = pytest.mark.usefixtures("spark_java")
 NODE = "standalone-4.3.1/metadata/broker-11"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.spark.report.made_up_cluster import troubled_cluster
 from tests.spark.report.written_tables import write_log
-from tests.support.programs import run_python
+from tests.support.node_process import run_python
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli import FAILED, OK, WRONG_USAGE, main
