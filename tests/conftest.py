@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies
 
 GOLDEN = Path(__file__).parent / "golden"
 
-pytest_plugins = ["tests.support.tiers", "tests.support.fixtures", "tests.support.small_disk"]
+pytest_plugins = ["tests.support.tiers", "tests.support.fixtures"]
 
 # The time of an example says how busy the machine is, and nothing of what is tested.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -23,11 +23,11 @@ def test_each_segment_and_snapshot_has_the_text_real_kafka_printed(golden_sets: 
         file
         for directory in directories
         for file in [*directory.glob("*.log"), *directory.glob("*.checkpoint")]
-        if dump_text(file, decoded=True).exists()
+        if dump_text(file).exists()
     ]
     assert len(dumped) >= 20
     for file in dumped:
-        assert dump_text(file, decoded=True).read_text().startswith(f"Dumping {file.name}\n")
+        assert dump_text(file).read_text().startswith(f"Dumping {file.name}\n")
 
 
 def test_corpus_holds_every_pair_of_message_and_version(golden: Path) -> None:

@@ -59,8 +59,7 @@ def tool(table: Path, text: str, *arguments: str) -> subprocess.Popen[str]:
 
 def program(text: str) -> Callable[[int], list[Command]]:
     """Return a part whose one command runs a line of Python."""
-    command = Command(words=[sys.executable, "-c", text], figures=r"^\d+ worlds.*", seed=7)
-    return lambda _: [command]
+    return lambda _: [Command(words=[sys.executable, "-c", text], figures=r"^\d+ worlds.*", seed=7)]
 
 
 def cells_of(line: str) -> list[str]:

@@ -150,9 +150,8 @@ def test_places_that_later_versions_know(reading: Reading, place: int, first_ver
     assert before.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert since.error_code == ErrorCode.NONE
     *_, last = read_batches(reading.log)
-    expected = {MAX_TIMESTAMP: last.base_offset, EARLIEST_LOCAL: 0}
     # Nothing of this log is in tiered storage.
-    assert since.offset == expected.get(place, -1)
+    assert since.offset == {MAX_TIMESTAMP: last.base_offset, EARLIEST_LOCAL: 0}.get(place, -1)
 
 
 def test_each_timestamp_leads_to_the_first_record_that_is_as_late(reading: Reading) -> None:
@@ -215,8 +214,7 @@ def test_a_response_is_of_bounded_size(reading: Reading) -> None:
 
 
 def test_places_outside_of_the_log(reading: Reading) -> None:
-    end = offset_for(reading.broker, LATEST)[0]
-    for offset in (-1, end + 1, 2**62):
+    for offset in (-1, offset_for(reading.broker, LATEST)[0] + 1, 2**62):
         got = fetch(reading.broker, fetch_request(offset, min_bytes=1, max_wait_ms=60_000))
         assert got.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
         assert (got.high_watermark, got.records) == (-1, b"")

@@ -172,8 +172,7 @@ def test_a_throttled_replica_waits_and_its_consumers_do_not(
             assert produce(client, topic, data).error_code == ErrorCode.NONE
         cluster.restart(follower)
         # The replica in sync has everything; the other one at most what exceeded the quota.
-        folder = Path(cluster.node(CONTROLLER).shared_server.config.log_directories[0])
-        base = folder.parents[1]
+        base = Path(cluster.node(CONTROLLER).shared_server.config.log_directories[0]).parents[1]
         # The follower fetches this from the same leader, again and again, in the same requests.
         free = f"{topic}-free"
         create_replicated(cluster, free, [leader, follower])

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from tests.process.bystander import WORK_MAX_S, Bystander
 from tests.process.failed_nodes import LONG, assert_one_line, assert_stopped_loudly, refused
-from tests.support.fixtures import Report
+from tests.support.fixtures import DISK_BYTES, Report, mount
 from tests.support.lost_log_dir import (
     TOPICS,
     described,
@@ -27,7 +27,6 @@ from tests.support.node_process import kvorum_server
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch
 from tests.support.resources import Memory, wait_until_quiet
-from tests.support.small_disk import DISK_BYTES, mount
 from tests.support.topics import create, read_topics, wait_until_written
 
 from kvorum.wire.error_codes import ErrorCode

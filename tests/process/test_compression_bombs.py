@@ -104,10 +104,8 @@ def large_value(compression: Compression, mib: int) -> bytes:
 
 def claims(compression: Compression) -> Iterator[bytes]:
     """Yield batches that say that they hold more than they do."""
-    some = compress(TINY_RECORD * 10, compression)
-    yield packed_batch(some, compression, record_count=2**31 - 1)
-    long_record = _zigzag(2**31 - 1) + b"\x00\x00\x00\x00"
-    yield packed_batch(compress(long_record, compression), compression)
+    yield packed_batch(compress(TINY_RECORD * 10, compression), compression, record_count=2**31 - 1)
+    yield packed_batch(compress(_zigzag(2**31 - 1) + b"\x00\x00\x00\x00", compression), compression)
     long_value = _zigzag(20) + b"\x00\x00\x00" + _NULL + _zigzag(2**30) + bytes(20)
     yield packed_batch(compress(long_value, compression), compression)
 

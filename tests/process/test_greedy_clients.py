@@ -71,8 +71,7 @@ def _fill(address: str, records: int, record_bytes: int) -> None:
 def test_consumers_that_never_read(
     report: Report, node: Node, running: NodeProcess, max_bytes: int
 ) -> None:
-    record_bytes = RECORD_BYTES if max_bytes > RECORD_BYTES else SMALL_BYTES // 3
-    _fill(node.broker, RECORD_COUNT, record_bytes)
+    _fill(node.broker, RECORD_COUNT, RECORD_BYTES if max_bytes > RECORD_BYTES else SMALL_BYTES // 3)
     memory = Memory(running.pid)
     before = memory.resident_bytes()
     with Bystander(node.broker, running.pid) as bystander:

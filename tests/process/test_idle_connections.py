@@ -116,9 +116,8 @@ def _answers(consumers: list[socket]) -> Iterator[FetchResponse]:
     """Yield what each is answered; a response is small and comes at once."""
     for consumer in consumers:
         consumer.settimeout(PATIENCE_S)
-        frame = consumer.recv(4096)
         _, response = decode_response_frame(
-            frame[4:], response_class=FetchResponse, version=FETCH_VERSION
+            consumer.recv(4096)[4:], response_class=FetchResponse, version=FETCH_VERSION
         )
         yield response
 

@@ -89,8 +89,7 @@ def check_agreement(quorum: ProxiedQuorum, leader: Node) -> dict[int, Page]:
             assert (f"{RAFT}{change}" in page.names) is is_leader
         assert page.value(f"{CONTROLLER}ActiveBrokerCount") == 1
         assert page.value(f"{CONTROLLER}BrokerRegistrationState", broker=str(BROKER_ID)) == 30
-        heartbeats = f"{CONTROLLER}TimeSinceLastHeartbeatReceivedMs"
-        assert (heartbeats in page.names) is is_leader
+        assert (f"{CONTROLLER}TimeSinceLastHeartbeatReceivedMs" in page.names) is is_leader
         assert page.value("kvorum_is_ready") == page.value("kvorum_is_alive") == 1
     assert len({page.value(f"{RAFT}current_epoch") for page in found.values()}) == 1
     assert len({page.value(f"{RAFT}log_end_offset") for page in found.values()}) == 1

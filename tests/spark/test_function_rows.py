@@ -132,7 +132,7 @@ def test_every_golden_metadata_record_is_what_kafka_dump_log_printed(golden_sets
     for segment in sorted((golden_sets / METADATA_LOG).glob("*.log")):
         dumped = [
             (record.type, record.version, record.json)
-            for record in read_dump(dump_text(segment, decoded=True))
+            for record in read_dump(dump_text(segment))
             if record.record_kind == "metadata"
         ]
         values = [

@@ -60,7 +60,7 @@ def logs(golden_sets: Path) -> list[Path]:
     return [
         folder
         for folder in metadata_directories(golden_sets)
-        if any(dump_text(file, decoded=True).exists() for file in folder.glob("*.log"))
+        if any(dump_text(file).exists() for file in folder.glob("*.log"))
     ]
 
 
@@ -88,8 +88,7 @@ def test_the_records_are_those_that_kafka_dump_log_lists(
     for row in records.selectExpr("path", *columns, "json").collect():
         found[row["path"]].append(DumpRecord(*row[1:]))
     dumped = {
-        file.path: read_dump(dump_text(Path(file.path), decoded=True))
-        for file in read_files(tables.source)
+        file.path: read_dump(dump_text(Path(file.path))) for file in read_files(tables.source)
     }
     assert set(found) == set(dumped)
     for file, expected in dumped.items():

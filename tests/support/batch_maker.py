@@ -41,9 +41,8 @@ def make_batch(
         attributes, len(values) - 1, timestamp, timestamp, -1, -1, -1, len(values)
     )
     covered += records
-    length = 9 + len(covered)
     return (
-        _BEFORE_CRC.pack(base_offset, length, epoch, 2)
+        _BEFORE_CRC.pack(base_offset, 9 + len(covered), epoch, 2)
         + struct.pack(">I", crc32c(covered))
         + covered
     )

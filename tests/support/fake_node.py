@@ -89,10 +89,9 @@ class FrameServer:
 
 def all_versions(keys: Iterable[int]) -> list[ApiVersionsResponse.ApiVersion]:
     """Return what a server says that serves these APIs in all versions."""
-    specs = [API_SPECS[key] for key in keys]
     return [
         ApiVersionsResponse.ApiVersion(spec.key, spec.min_version, spec.max_version)
-        for spec in specs
+        for spec in map(API_SPECS.__getitem__, keys)
     ]
 
 

@@ -1,9 +1,14 @@
-"""The partners that tests share: Kafka's jars, a Java for them, its tools, a real node, and ours.
+"""The partners that tests share (Kafka's jars, Java, tools, nodes), and a small file system.
 
-Each lives as long as the session of a test process. Use topics and groups of your own on them.
+Each partner lives as long as the session of a test process. Use topics and groups of your own on
+them.
 """
 
 import gc
+import os
+import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +24,7 @@ Report = Callable[[str], None]
 REFUSED_CONNECTION: Final = "laddr=('0.0.0.0', "
 """The address in the text of a socket whose connection was refused."""
 _MEASURED = pytest.StashKey[list[str]]()
+DISK_BYTES = 1_000_000
 
 
 def _jars_or_skip(release: str) -> Path:
@@ -98,3 +104,25 @@ def _forgotten_sockets(request: pytest.FixtureRequest) -> Iterator[None]:
             if REFUSED_CONNECTION in str(one.message):
                 continue
             warnings.warn(f"left by {request.path.name}: {one.message}", one.category, stacklevel=1)
+
+
+def mount(target: Path, *options: str) -> None:
+    """Mount, or skip the test where that is not allowed."""
+    if shutil.which("mount") is None:
+        pytest.skip("this machine has no mount command")
+    done = subprocess.run(
+        ["mount", *options, str(target)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    if sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip("mounting a small file system takes root on Linux")
+    target = tmp_path / "disk"
+    target.mkdir()
+    mount(target, "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs")
+    yield target
+    subprocess.run(["umount", "--lazy", str(target)], check=True)

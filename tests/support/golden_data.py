@@ -41,10 +41,9 @@ def metadata_directories(golden_sets: Path) -> list[Path]:
     return sorted({segment.parent for segment in golden_sets.glob("*/metadata/*/*/*.log")})
 
 
-def dump_text(file: Path, *, decoded: bool) -> Path:
-    """Return where the text that kafka-dump-log printed for a golden file is."""
-    ending = ".decoded.txt" if decoded else ".txt"
-    return file.parent / "dumps" / (file.name + ending)
+def dump_text(file: Path) -> Path:
+    """Return where the text that kafka-dump-log printed for a golden file, decoded, is."""
+    return file.parent / "dumps" / f"{file.name}.decoded.txt"
 
 
 Offset = int
@@ -117,7 +116,7 @@ def golden_records(golden_sets: Path, topic: str) -> Iterator[GoldenRecord]:
 
 
 def _records(segment: Path) -> Iterator[GoldenRecord]:
-    text = dump_text(segment, decoded=True).read_text(encoding="utf-8")
+    text = dump_text(segment).read_text(encoding="utf-8")
     texts = {
         int(match[1]): (match[2], match[3])
         for match in map(RECORD_LINE.fullmatch, text.splitlines())

@@ -238,7 +238,6 @@ def zstd_variants(content: bytes) -> dict[str, bytes]:
     frame = bytes(cramjam.zstd.compress(content))
     first, second = (bytes(cramjam.zstd.compress(part)) for part in (content[:4], content[4:]))
     empty = bytes(cramjam.zstd.compress(b""))
-    checked = ZSTD_MAGIC + b"\x24" + frame[5:]
     return {
         "usual": frame,
         "single segment": zstd_single_segment(content),
@@ -269,7 +268,7 @@ def zstd_variants(content: bytes) -> dict[str, bytes]:
         "cut in the header": frame[:3],
         "nothing": b"",
         "content is longer than said": bytes(cramjam.zstd.compress(content + b"\x00")),
-        "checked flag alone": checked,
+        "checked flag alone": ZSTD_MAGIC + b"\x24" + frame[5:],
     }
 
 

@@ -137,8 +137,7 @@ class PretendedNode:
             voted_directory_id=None if voted is None else directory_id(voted),
         )
         QuorumStateFile(HERE, self.files).write(state, version=1)
-        key = None if voted is None else key_of(voted)
-        return ElectionRecord(epoch, leader_id, key)
+        return ElectionRecord(epoch, leader_id, None if voted is None else key_of(voted))
 
     def lead(self, epoch: int, *, start: int = 0) -> None:
         """Be a leader that everybody has voted for."""

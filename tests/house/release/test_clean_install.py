@@ -221,7 +221,7 @@ def test_the_spark_source_reads_what_real_kafka_wrote(
         pytest.skip(str(error))
     source = golden_sets / "standalone-4.3.1" / "metadata" / "broker-11"
     files = [*source.rglob("*.log"), *source.rglob("*.checkpoint")]
-    dumped = [record for file in files for record in read_dump(dump_text(file, decoded=True))]
+    dumped = [record for file in files for record in read_dump(dump_text(file))]
     printed = installed("spark").run_program("spark_rows.py", str(source))
     found = {name: int(count) for name, count in map(str.split, printed.splitlines())}
     assert found == Counter(record.type for record in dumped)

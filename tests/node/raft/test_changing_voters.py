@@ -5,11 +5,14 @@ import json
 from contextlib import suppress
 
 import pytest
-from tests.node.raft.cluster import CLUSTER_ID, LISTENER, Lab, Replica
-from tests.node.raft.reconfiguring import (
+from tests.node.raft.cluster import (
     CALM,
+    CLUSTER_ID,
     JOINING,
+    LISTENER,
     DynamicQuorum,
+    Lab,
+    Replica,
     eventually,
     key_of,
     keys_in,

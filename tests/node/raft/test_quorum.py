@@ -6,8 +6,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from tests.node.raft.cluster import QUICK, Lab, QuorumServer, Replica, first_to_lead
-from tests.node.raft.reconfiguring import has_value
+from tests.node.raft.cluster import QUICK, Lab, QuorumServer, Replica, first_to_lead, has_value
 from tests.support.waiting import PATIENCE_S, StandingClock, wait_for_async
 
 from kvorum.metadata.address import Address

@@ -15,13 +15,13 @@ from tests.process.quorum.unharmed_quorum import (
     create_at_leader,
     wait_until_it_is_a_voter,
 )
+from tests.support.fixtures import DISK_BYTES, mount
 from tests.support.kafka.java import ToolRunner
 from tests.support.node import Node
 from tests.support.node_process import KVORUM, Ended
 from tests.support.played_broker import register_broker
 from tests.support.quorum.proxied_quorum import ProxiedQuorum
 from tests.support.quorum.topic_writers import Writers
-from tests.support.small_disk import DISK_BYTES, mount
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.wire.uuid_text import uuid_to_text

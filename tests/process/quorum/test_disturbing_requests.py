@@ -49,8 +49,7 @@ def tell(setting: Setting, request: Message) -> Any:
     """Send a request to the asked node; return the partition of the response."""
     assert request.API_KEY is not None
     with RawClient(setting.asked.address) as client:
-        kind = response_class(request.API_KEY)
-        response: Any = client.ask(request, kind, request.MAX_VERSION)
+        response: Any = client.ask(request, response_class(request.API_KEY), request.MAX_VERSION)
     return response.topics[0].partitions[0]
 
 

@@ -439,8 +439,7 @@ def has_fetched(heard: Sequence[Message], _connection_count: int) -> bool:
 
 
 def _asking_id(request: Any) -> int:
-    state = getattr(request, "replica_state", request)
-    return int(state.replica_id)
+    return int(getattr(request, "replica_state", request).replica_id)
 
 
 @pytest.mark.parametrize("spoilt", OF_FETCHES, ids=lambda one: name_of(one, without=FETCHED))

@@ -83,8 +83,7 @@ def first_world(space: Space) -> World:
     controller.activate(space.version)
     level = int(space.is_elr_enabled)
     if controller.image.features.level(ELR_VERSION_FEATURE) != level:
-        feature = FeatureLevelRecord(name=ELR_VERSION_FEATURE, feature_level=level)
-        controller.commit(((feature, 0),))
+        controller.commit(((FeatureLevelRecord(name=ELR_VERSION_FEATURE, feature_level=level), 0),))
     for broker_id in range(1, space.brokers + 1):
         registration = controller.registration(broker_id)
         if space.has_failing_directories:

@@ -243,8 +243,7 @@ def test_what_is_found_is_what_a_full_scan_finds_by_name_and_index(
         ),
     }
     for match, found in matches.items():
-        names = [(one[0].name, one[1]) for one in found if one is not None]
-        assert names == scanned(image, match)
+        assert [(one[0].name, one[1]) for one in found if one is not None] == scanned(image, match)
 
 
 @pytest.mark.parametrize("role", ["removed", "added", "unclean"])

@@ -77,8 +77,7 @@ def test_where_the_last_word_begins(line: str, start: int) -> None:
 @pytest.mark.parametrize("like", ["", "'", '"'])
 @pytest.mark.parametrize("word", ["plain", "a b", "it's", 'say "x"', r"user(a\(b\))", "\\"])
 def test_a_completed_word_is_read_back_as_it_was(word: str, like: str) -> None:
-    text = quoted(word, like=like, is_complete=True)
-    assert split_line(f"cat {text}x") == ["cat", word, "x"]
+    assert split_line(f"cat {quoted(word, like=like, is_complete=True)}x") == ["cat", word, "x"]
     assert split_line(quoted(word, like=like, is_complete=False)) == [word]
 
 

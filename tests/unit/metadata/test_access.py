@@ -183,8 +183,7 @@ def test_before_the_entries_are_known_only_super_users_get_an_answer() -> None:
 def test_operations_are_reported_one_by_one() -> None:
     reads = AccessControlEntry(2, "a", PatternType.LITERAL, "User:alice", "*", 3, 3)
     access = Access(AuthorizerRules(), image_of(reads), ALICE)
-    told = 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE
-    assert access.operations_on_topic("a") == told
+    assert access.operations_on_topic("a") == 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE
     assert access.operations_on_topic("b") == 0
     assert access.operations_on_cluster() == 0
 

@@ -88,8 +88,7 @@ def test_what_the_voter_does_not_answer_itself_changes_nothing(
 def test_a_voter_has_its_answer_before_it_gives_up_its_request_or_its_leader() -> None:
     leader = DrivenLeader()
     token = begun(leader, leader.update_of(key_of(2), ELSEWHERE))
-    patience_ms = min(CONFIG.request_timeout_ms, CONFIG.fetch_timeout_ms)
-    leader.advance(patience_ms / 2)
+    leader.advance(min(CONFIG.request_timeout_ms, CONFIG.fetch_timeout_ms) / 2)
     assert error_at(leader, token) is Error.REQUEST_TIMED_OUT
     leader.answer_probe(CAN_ALL)
     assert not leader.appended, "that was too late"

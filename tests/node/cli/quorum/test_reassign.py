@@ -235,8 +235,7 @@ async def test_the_status_without_a_reassignment(capsys: pytest.CaptureFixture[s
 async def test_a_dry_run_prints_every_step_and_only_has_it_checked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    described = quorum([replica(1), replica(2), replica(3, is_silent=True)], [replica(4)])
-    node = Leader(described)
+    node = Leader(quorum([replica(1), replica(2), replica(3, is_silent=True)], [replica(4)]))
     await plan(node, "2,4")
     asked = [request.NAME for request in node.asked]
     checked = next(one for one in node.asked if isinstance(one, IncrementalAlterConfigsRequest))

@@ -98,8 +98,7 @@ def test_a_log_that_fails_as_it_is_closed_leaves_no_other_one_open(files: Faulty
     with pytest.raises(DiskError):
         manager.directories[0].close(thread_count=2)
     assert all(log.local_log.is_closed for log in logs)
-    finished = [path for path in files.names if path.name == f"{1:020d}.snapshot"]
-    assert len(finished) == 4
+    assert len([path for path in files.names if path.name == f"{1:020d}.snapshot"]) == 4
 
 
 def test_a_log_that_a_disk_made_unusable_is_not_marked_as_clean(files: FaultyFiles) -> None:

@@ -99,8 +99,7 @@ def test_a_file_that_is_used_again_and_again_is_opened_once(files: FaultyFiles) 
 
 
 def test_a_sync_reaches_what_was_written_before_the_file_was_let_go(files: FaultyFiles) -> None:
-    turns = Turns(files, ROOT)
-    for file in turns.write(5):
+    for file in Turns(files, ROOT).write(5):
         file.sync()
     assert [memory.synced for memory in files.names.values()] == [b"0", b"1", b"2", b"3", b"4"]
 
