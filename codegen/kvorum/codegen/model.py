@@ -1,9 +1,14 @@
 """The model of a message schema, as frozen values."""
 
+from __future__ import annotations
+
+import re
 from dataclasses import dataclass
+from kvorum.codegen.errors import CodegenError
+import keyword
 
-from kvorum.codegen.versions import ALL, NONE, Versions
-
+VERSION_MAX = 32_767
+_TEXT = re.compile(r"(\d+)(?:(\+)|-(\d+))?\Z")
 FIXED_WIDTHS = {
     "bool": ("?", 1),
     "int8": ("b", 1),
@@ -18,6 +23,46 @@ FIXED_WIDTHS = {
 """Type to its format character and its bytes on the wire."""
 BLOBS = frozenset({"bytes", "records"})
 Scalar = int | float | bool | str | None
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Every version from `lowest` to `highest`, both included; none if the range is empty."""
+
+    lowest: int
+    highest: int
+
+    @classmethod
+    def parse(cls, text: str) -> Versions:
+        """Read the text form; raises `CodegenError`."""
+        if text == "none":
+            return NONE
+        match = _TEXT.match(text)
+        if match is None:
+            raise CodegenError(f"not a range of versions: {text!r}")
+        lowest = int(match[1])
+        if match[2]:
+            return cls(lowest, VERSION_MAX)
+        return cls(lowest, int(match[3]) if match[3] else lowest)
+
+    def __bool__(self) -> bool:
+        return self.lowest <= self.highest
+
+    def __contains__(self, version: int) -> bool:
+        return self.lowest <= version <= self.highest
+
+    def __and__(self, other: Versions) -> Versions:
+        both = Versions(max(self.lowest, other.lowest), min(self.highest, other.highest))
+        return both or NONE
+
+    def each(self) -> range:
+        """Every version of a closed range."""
+        return range(self.lowest, self.highest + 1)
+
+
+NONE = Versions(0, -1)
+ALL = Versions(0, VERSION_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +131,27 @@ class MessageSpec:
     def struct(self, name: str) -> StructSpec:
         """Return the struct called `name`."""
         return next(struct for struct in self.structs if struct.name == name)
+
+
+def snake_case(name: str) -> str:
+    """Return `leader_epoch` for `LeaderEpoch`."""
+    found = _WORD.sub("_", name).lower()
+    return f"{found}_" if keyword.iskeyword(found) else found
+
+
+def json_name(name: str) -> str:
+    """Return the name in Kafka's JSON form and its messages: the first letter in lower case."""
+    return name[:1].lower() + name[1:]
+
+
+def class_name(message: str, struct: str) -> str:
+    """Return the class of a struct: unique, because request and response share a module."""
+    return struct if struct.startswith(message) else message + struct
+
+
+def module_name(spec: MessageSpec) -> str:
+    """Return the name of the module: request and response share one."""
+    name = spec.name
+    if spec.kind in {"request", "response"}:
+        name = name.removesuffix("Request").removesuffix("Response")
+    return snake_case(name)

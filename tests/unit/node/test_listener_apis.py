@@ -212,7 +212,7 @@ def test_no_module_is_named_in_a_string() -> None:
     expected = {
         "cli/__init__.py": "one module for each command, and only that of the command is imported",
         "cli/dump/decoders.py": "the user's decoders, named on the command line",
-        "metadata/api_modules.py": "modules that the listing of a package found",
+        "metadata/api.py": "modules that the listing of a package found",
         "node/controller/policies.py": "the operator's policies, named in the properties file",
         "spark/files/file_systems.py": "fsspec, which is optional and has no type hints",
     }
