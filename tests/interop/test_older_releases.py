@@ -15,8 +15,7 @@ from tests.support.node_process import run_python
 from tests.support.random_messages import random_message
 from tests.support.waiting import PATIENCE_S
 
-from kvorum.codegen.model import MessageSpec
-from kvorum.codegen.naming import module_name
+from kvorum.codegen.model import MessageSpec, module_name
 from kvorum.codegen.parse import read_schemas
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.json_form import to_json

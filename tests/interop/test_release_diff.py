@@ -3,8 +3,7 @@
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.java import Java
 
-from kvorum.codegen.release_diff import differences_of, read_release
-from kvorum.codegen.release_facts import definitions_in
+from kvorum.codegen.release_diff import definitions_in, differences_of, read_release
 
 OLD, NEW = "4.3.1", "4.4.0"
 

@@ -20,8 +20,7 @@ from tests.support.kafka.java import Java
 from tests.support.random_messages import random_message
 from tests.support.source_tree import ROOT
 
-from kvorum.codegen.model import FieldType, MessageSpec, StructSpec
-from kvorum.codegen.naming import json_name
+from kvorum.codegen.model import FieldType, MessageSpec, StructSpec, json_name
 from kvorum.codegen.parse import read_schemas
 from kvorum.codegen.plan import FieldLayout, Layout, layouts
 from kvorum.wire.api_table import MODULES

@@ -1,7 +1,6 @@
 """The defaults of fields as Python source."""
 
-from kvorum.codegen.model import Field, MessageSpec
-from kvorum.codegen.naming import class_name, snake_case
+from kvorum.codegen.model import Field, MessageSpec, class_name, snake_case
 
 _PYTHON_TYPES = {
     "bool": "bool",

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 
 from kvorum.codegen.emit_module import MARK
 from kvorum.codegen.lines import Lines
-from kvorum.codegen.model import MessageSpec
-from kvorum.codegen.naming import module_name
-from kvorum.codegen.versions import VERSION_MAX
+from kvorum.codegen.model import VERSION_MAX, MessageSpec, module_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 from kvorum.codegen.defaults import fresh_default, is_lazy, slot_name
 from kvorum.codegen.lines import Lines
-from kvorum.codegen.model import FIXED_WIDTHS
-from kvorum.codegen.naming import class_name, json_name, snake_case
+from kvorum.codegen.model import FIXED_WIDTHS, class_name, json_name, snake_case
 from kvorum.codegen.plan import SHORT_VALUE_BYTES, UNKNOWN_TAG_BYTES, FieldLayout, Layout
 from kvorum.codegen.runs import Formats, ReadRun
 

@@ -4,11 +4,9 @@ from dataclasses import replace
 
 from kvorum.codegen.defaults import is_default, is_lazy, slot_name
 from kvorum.codegen.lines import Lines
-from kvorum.codegen.model import FIXED_WIDTHS
-from kvorum.codegen.naming import class_name, json_name, snake_case
+from kvorum.codegen.model import FIXED_WIDTHS, NONE, class_name, json_name, snake_case
 from kvorum.codegen.plan import FieldLayout, Layout
 from kvorum.codegen.runs import Formats, WriteRun
-from kvorum.codegen.versions import NONE
 
 
 def writer_name(layout: Layout) -> str:

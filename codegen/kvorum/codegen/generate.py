@@ -7,8 +7,7 @@ from pathlib import Path
 
 from kvorum.codegen.emit_catalog import emit_api_keys, emit_api_table, emit_error_codes
 from kvorum.codegen.emit_module import emit_module
-from kvorum.codegen.model import MessageSpec
-from kvorum.codegen.naming import module_name
+from kvorum.codegen.model import MessageSpec, module_name
 from kvorum.codegen.parse import read_schemas
 from kvorum.codegen.sync import ERROR_CODES_FILE, read_error_codes
 

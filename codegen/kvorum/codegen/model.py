@@ -1,11 +1,15 @@
-"""The model of a message schema, as frozen values."""
+"""The model of a message schema, as frozen values: ranges of versions, fields, names in Python.
+
+Ranges are written `3`, `1-4`, `2+`, `none`.
+"""
 
 from __future__ import annotations
 
+import keyword
 import re
 from dataclasses import dataclass
+
 from kvorum.codegen.errors import CodegenError
-import keyword
 
 VERSION_MAX = 32_767
 _TEXT = re.compile(r"(\d+)(?:(\+)|-(\d+))?\Z")

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from kvorum.codegen.errors import CodegenError
-from kvorum.codegen.model import Field, FieldType, MessageSpec, Scalar, StructSpec
-from kvorum.codegen.versions import ALL, Versions
+from kvorum.codegen.model import ALL, Field, FieldType, MessageSpec, Scalar, StructSpec, Versions
 
 Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
 JsonObject: TypeAlias = Mapping[str, Json]

@@ -8,15 +8,15 @@ import json
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
 from kvorum.codegen.class_file import ClassFile, Constant, StaticField
+from kvorum.codegen.emit_catalog import ErrorCodeFact
 from kvorum.codegen.errors import CodegenError
 from kvorum.codegen.parse import Json, JsonObject, as_list, as_object
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
-from kvorum.codegen.emit_catalog import ErrorCodeFact
 from kvorum.codegen.sync import Protocol, read_protocol
 
 PROGRAM = Path("tests/support/java/ConfigDefinitions.java")

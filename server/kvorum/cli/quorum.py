@@ -5,8 +5,15 @@ are ours alone: they have parsers of their own, and their wrong usage has the ex
 """
 
 import argparse
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
+
+from kvorum.cli.admin.client import AdminClient
+from kvorum.cli.admin.command import client_properties, exit_code, print_warning
+from kvorum.cli.admin.errors import AdminError
+from kvorum.cli.admin.nodes import AdminSettings, admin_settings
 from kvorum.cli.kafka_arguments import (
     KafkaStyleParser,
     check_command_options,
@@ -14,19 +21,6 @@ from kvorum.cli.kafka_arguments import (
     java_integer,
     with_whole_command,
 )
-from kvorum.metadata.config_definitions import (
-    InvalidConfigError,
-    QuorumVoterEntry,
-    parse_quorum_voters,
-)
-from kvorum.metadata.voters import InvalidTargetVotersError, TargetVoters, parse_target_voters
-import asyncio
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from kvorum.cli.admin.client import AdminClient
-from kvorum.cli.admin.command import client_properties, exit_code, print_warning
-from kvorum.cli.admin.errors import AdminError
-from kvorum.cli.admin.nodes import AdminSettings, admin_settings
 from kvorum.cli.quorum_tool.changes import add_controller, remove_controller
 from kvorum.cli.quorum_tool.describe import print_replication, print_status
 from kvorum.cli.quorum_tool.reassign import (
@@ -38,6 +32,12 @@ from kvorum.cli.quorum_tool.reassign import (
     start_reassignment,
 )
 from kvorum.cli.unparsed import accept_unparsed
+from kvorum.metadata.config_definitions import (
+    InvalidConfigError,
+    QuorumVoterEntry,
+    parse_quorum_voters,
+)
+from kvorum.metadata.voters import InvalidTargetVotersError, TargetVoters, parse_target_voters
 from kvorum.storage.files import RealFileSystem
 
 PROGRAM = "kvorum quorum"

@@ -24,7 +24,7 @@ from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.voters import recorded_target_voters
 from kvorum.node.raft.errors import RaftStoppedError
-from kvorum.node.raft.inbound_requests import Respond
+from kvorum.node.raft.peer_exchange import Respond
 from kvorum.simulation.controller import Controller
 from kvorum.simulation.properties.node_facts import ObservedNode
 from kvorum.simulation.surroundings import StepMoment, Surroundings

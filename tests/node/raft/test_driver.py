@@ -12,9 +12,8 @@ from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, sta
 from kvorum.node.raft.control_records import batches_of, open_directory, read_fetched
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import RaftStoppedError
-from kvorum.node.raft.inbound_requests import read_request
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot
-from kvorum.node.raft.peer_exchange import PeerResult
+from kvorum.node.raft.peer_exchange import PeerResult, read_request
 from kvorum.node.raft.settings import identity_of
 from kvorum.node.raft.snapshot_files import Applier, committed_batch
 from kvorum.node.raft.translation import begin_quorum_epoch, vote

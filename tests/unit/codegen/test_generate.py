@@ -15,11 +15,20 @@ from kvorum.codegen.__main__ import generate
 from kvorum.codegen.emit_module import emit_module
 from kvorum.codegen.errors import CodegenError
 from kvorum.codegen.generate import differences, generated_files, write
-from kvorum.codegen.model import FieldType, MessageSpec
-from kvorum.codegen.naming import class_name, json_name, module_name, snake_case
+from kvorum.codegen.model import (
+    ALL,
+    NONE,
+    VERSION_MAX,
+    FieldType,
+    MessageSpec,
+    Versions,
+    class_name,
+    json_name,
+    module_name,
+    snake_case,
+)
 from kvorum.codegen.parse import parse_default, parse_message, parse_type, read_schema
 from kvorum.codegen.plan import layouts
-from kvorum.codegen.versions import ALL, NONE, VERSION_MAX, Versions
 from kvorum.wire.errors import DecodeError, EncodeError, UnsupportedVersionError
 
 # Type, value, bytes in version 0 (old), bytes in version 2 (compact), without the tagged section.

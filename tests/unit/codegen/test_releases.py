@@ -15,8 +15,7 @@ from tests.support.waiting import PATIENCE_S
 from kvorum.codegen.class_file import ClassFile
 from kvorum.codegen.errors import CodegenError
 from kvorum.codegen.parse import read_schemas
-from kvorum.codegen.release_diff import definition_differences, release_diff
-from kvorum.codegen.release_facts import definitions_in
+from kvorum.codegen.release_diff import definition_differences, definitions_in, release_diff
 from kvorum.codegen.sync import error_codes, message_facts, read_error_codes, sync, without_comments
 
 Argument: TypeAlias = str | int | tuple[str, str] | None

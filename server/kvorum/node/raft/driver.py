@@ -21,10 +21,9 @@ from kvorum.node.raft.control_records import (
     write_election,
 )
 from kvorum.node.raft.errors import RaftStoppedError
-from kvorum.node.raft.inbound_requests import InboundRequests
 from kvorum.node.raft.listener import CommittedBatch, RaftListener
 from kvorum.node.raft.measures import RaftMeasures
-from kvorum.node.raft.peer_exchange import Connect, PeerResult
+from kvorum.node.raft.peer_exchange import Connect, InboundRequests, PeerResult
 from kvorum.node.raft.snapshot_files import Applier, SnapshotReady, check_and_freeze
 from kvorum.raft import RaftCore
 from kvorum.raft.effects import (

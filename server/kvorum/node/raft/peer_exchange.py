@@ -4,39 +4,17 @@ An inbound request waits for the core's response.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+
 from kvorum.node.outbound.client_connection import (
     CLIENT_SOFTWARE_NAME,
     CLIENT_SOFTWARE_VERSION,
     NoCommonVersionError,
 )
 from kvorum.node.raft.control_records import FetchedRecords, read_fetched
-from kvorum.node.raft.settings import RaftSettings
-from kvorum.node.raft.translation import (
-    add_raft_voter,
-    begin_quorum_epoch,
-    end_quorum_epoch,
-    fetch,
-    fetch_snapshot,
-    remove_raft_voter,
-    update_raft_voter,
-    vote,
-)
-from kvorum.raft import messages as core
-from kvorum.raft.effects import Send
-from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
-from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochResponse
-from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
-from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
-from kvorum.wire.messages.fetch_snapshot import FetchSnapshotResponse
-from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
-from kvorum.wire.messages.update_raft_voter import UpdateRaftVoterResponse
-from kvorum.wire.messages.vote import VoteRequest, VoteResponse
-from kvorum.wire.primitives import Message
-from dataclasses import dataclass
 from kvorum.node.raft.errors import RaftStoppedError
+from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.translation import (
     add_raft_voter,
     begin_quorum_epoch,
@@ -48,18 +26,25 @@ from kvorum.node.raft.translation import (
     update_raft_voter,
     vote,
 )
-from kvorum.raft.effects import SendResponse
+from kvorum.raft import messages as core
+from kvorum.raft.effects import Send, SendResponse
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
-from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
-from kvorum.wire.messages.begin_quorum_epoch import BeginQuorumEpochRequest
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.messages.begin_quorum_epoch import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+)
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest
-from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest
-from kvorum.wire.messages.fetch import FetchRequest
-from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
-from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
-from kvorum.wire.messages.update_raft_voter import UpdateRaftVoterRequest
-from kvorum.wire.messages.vote import VoteRequest
+from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
+from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from kvorum.wire.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from kvorum.wire.messages.vote import VoteRequest, VoteResponse
+from kvorum.wire.primitives import Message
 
 _KRAFT_VERSION_FEATURE = "kraft.version"
 Response = TypeVar("Response", bound=Message)

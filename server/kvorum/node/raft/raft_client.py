@@ -18,9 +18,8 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.control_records import OpenedDirectory, SnapshotControls
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import ProposalTooLargeError, RaftStoppedError
-from kvorum.node.raft.inbound_requests import Respond, read_request
 from kvorum.node.raft.listener import RaftListener
-from kvorum.node.raft.peer_exchange import Connect
+from kvorum.node.raft.peer_exchange import Connect, Respond, read_request
 from kvorum.node.raft.settings import RaftSettings, identity_of
 from kvorum.node.raft.snapshot_files import write_snapshot
 from kvorum.raft import KRaftVersionUpgradeError, OffsetAndEpoch, RaftCore
