@@ -1,7 +1,7 @@
 """The differences of two releases of Kafka, as tables in Markdown.
 
 Messages, error codes and features are read in the jars; configuration keys take a Java (see
-`config_facts`). Lines are in a fixed order: by number or name, fields as in the message.
+`read_definitions`). Lines are in a fixed order: by number or name, fields as in the message.
 """
 
 import json
