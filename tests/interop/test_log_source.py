@@ -18,9 +18,8 @@ from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Node
 from tests.support.waiting import PATIENCE_S
 
-from kvorum.spark.log_source.options import parse_options
 from kvorum.spark.log_source.range_rows import Reading, range_rows
-from kvorum.spark.log_source.source import planned_segments
+from kvorum.spark.log_source.source import parse_options, planned_segments
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 TRANSACTIONS = "payments"

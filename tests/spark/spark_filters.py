@@ -21,9 +21,8 @@ from kvorum.spark.files.find import find_files
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.log_source.columns import ARROW_TYPES
 from kvorum.spark.log_source.filters import LogFilter
-from kvorum.spark.log_source.options import parse_options
 from kvorum.spark.log_source.range_rows import Reading, range_rows
-from kvorum.spark.log_source.source import PushingReader
+from kvorum.spark.log_source.source import PushingReader, parse_options
 
 # The decision of Spark: null never satisfies a comparison.
 MEANING: dict[type[Filter], Callable[[Any, Any], bool]] = {

@@ -13,8 +13,8 @@ from tests.support.spark.small_logs import LOG_FOLDER, START_MS, control, random
 
 from kvorum.metadata.record_frame import encode_record
 from kvorum.spark.columnar.batch_block import BatchBlock, block_of
+from kvorum.spark.columnar.field_places import Flags
 from kvorum.spark.columnar.record_places import have_one_of
-from kvorum.spark.columnar.varints import Flags
 from kvorum.spark.conditions import Condition
 from kvorum.spark.files.damage import Damage, DamageKind, Mode
 from kvorum.spark.files.find import METADATA_SEARCH, find_files

@@ -16,7 +16,7 @@ from kvorum.metadata.errors import MetadataParseError
 from kvorum.metadata.record_frame import decode_record, encode_record, record_type
 from kvorum.spark.columnar.batch_block import block_of
 from kvorum.spark.columnar.body_columns import BodyColumn, body_columns
-from kvorum.spark.columnar.record_run import RecordRun, read_run
+from kvorum.spark.columnar.record_places import RecordRun, read_run
 from kvorum.wire.apis import METADATA_RECORDS
 from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import fields_of, to_json

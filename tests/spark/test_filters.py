@@ -26,9 +26,8 @@ from kvorum.spark.files.find import METADATA_SEARCH, find_files
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS, columns_named
 from kvorum.spark.metadata_source.filters import NO_FILTER, RowFilter
-from kvorum.spark.metadata_source.options import parse_options
 from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
-from kvorum.spark.metadata_source.source import PushingReader
+from kvorum.spark.metadata_source.source import PushingReader, parse_options
 from kvorum.wire.uuid_text import uuid_to_text
 
 SEEDS, FILTERS = 4, 8

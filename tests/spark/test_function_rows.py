@@ -35,13 +35,14 @@ from kvorum.spark.arrow_types import (
 )
 from kvorum.spark.functions import (
     FUNCTIONS,
+    ArrowArray,
     cluster_metadata,
     consumer_offsets,
+    evaluate,
     remote_log_metadata,
     share_group_state,
     transaction_state,
 )
-from kvorum.spark.functions.arrow_structs import ArrowArray, evaluate
 from kvorum.spark.functions.cluster_metadata import METADATA_RECORD
 from kvorum.spark.functions.consumer_offsets import CONSUMER_OFFSETS_RECORD
 from kvorum.spark.functions.record_function import (

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from kvorum.spark.columnar.record_bounds import Bounds, find_bounds
+from kvorum.spark.columnar.record_places import Bounds, find_bounds
 from kvorum.wire.records import RecordData, build_batch
 from kvorum.wire.records.batch import HEADER_BYTES
 

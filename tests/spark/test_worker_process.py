@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 from tests.support.node_process import run_python
 
-from kvorum.spark.log_source.options import parse_options as log_options
 from kvorum.spark.log_source.source import KvorumLogReader, KvorumLogSource
+from kvorum.spark.log_source.source import parse_options as log_options
 from kvorum.spark.metadata_source.columns import columns_named
-from kvorum.spark.metadata_source.options import parse_options as metadata_options
 from kvorum.spark.metadata_source.source import KvorumMetadataReader, KvorumMetadataSource
+from kvorum.spark.metadata_source.source import parse_options as metadata_options
 from kvorum.spark.worker_process import (
     IS_REUSED,
     YOUNG_OBJECTS_MAX,

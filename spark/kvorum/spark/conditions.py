@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from kvorum.spark.columnar.varints import Flags, Ints
+from kvorum.spark.columnar.field_places import Flags, Ints
 from kvorum.spark.files.ranges import FileRange
 
 

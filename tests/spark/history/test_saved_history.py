@@ -13,7 +13,7 @@ from tests.support.spark.small_logs import begun_history, directory_records, wri
 
 from kvorum.spark.errors import SavedHistoryError
 from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory, StateRow
-from kvorum.spark.history.saved_history import MAGIC
+from kvorum.spark.history.metadata_history import MAGIC
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord

@@ -14,7 +14,7 @@ import pytest
 from tests.spark.pipeline.runs import rows_of
 
 from kvorum.spark.errors import DamagedOutputError, OutputInUseError
-from kvorum.spark.pipeline import day_rows
+from kvorum.spark.pipeline import staged_files
 from kvorum.spark.pipeline.cluster_state import ClusterState, Tail, TailPlace
 from kvorum.spark.pipeline.job import failure_line
 from kvorum.spark.pipeline.journal import Journal, commit, recover
@@ -158,9 +158,9 @@ BOUND = 40 * ROWS_PER_BATCH * 8
 def test_the_largest_collections_become_files_when_too_much_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(day_rows, "HELD_BYTES_MAX", BOUND)
+    monkeypatch.setattr(staged_files, "HELD_BYTES_MAX", BOUND)
     stage = Stage(LocalOutput(), str(tmp_path), "_staging", 1)
-    rows = day_rows.DayRows(stage, "cluster_id=c")
+    rows = staged_files.DayRows(stage, "cluster_id=c")
     for number in range(BATCH_COUNT):
         first = number * ROWS_PER_BATCH
         values = list(range(first, first + ROWS_PER_BATCH))

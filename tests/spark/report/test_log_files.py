@@ -16,11 +16,11 @@ from tests.spark.report.written_tables import facts_of, write_log, write_rows, w
 
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.spark.pipeline.tables import ErrorRow, ReplicaDivergenceRow, RunRow
-from kvorum.spark.report.cluster_page import cluster_page
 from kvorum.spark.report.cluster_report import ClusterReport, cluster_report
 from kvorum.spark.report.log_files import Trouble
 from kvorum.spark.report.tables_directory import TablesDirectory
 from kvorum.spark.report.time_window import DAY_MS
+from kvorum.spark.report.written_report import cluster_page
 
 SEGMENT = "/backup/node-1/__cluster_metadata-0/00000000000000000000.log"
 

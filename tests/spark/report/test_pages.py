@@ -16,14 +16,13 @@ from tests.spark.report.read_page import clusters_in, read_page
 from tests.spark.report.written_tables import cluster_tables, write_log, written_index
 
 from kvorum.metadata.configs_image import ResourceType
-from kvorum.spark.report.cluster_page import cluster_page
 from kvorum.spark.report.cluster_report import cluster_report
 from kvorum.spark.report.markup import Markup, element, escaped
 from kvorum.spark.report.table_files import TablesError
 from kvorum.spark.report.tables_directory import TablesDirectory
 from kvorum.spark.report.texts import count_text, duration_text
 from kvorum.spark.report.time_window import DAY_MS
-from kvorum.spark.report.written_report import page_name, write_report
+from kvorum.spark.report.written_report import cluster_page, page_name, write_report
 
 HOSTILE = """<script>alert("1")</script>'&amp;"""
 

@@ -13,7 +13,7 @@ from tests.support.spark.streaming_reads import MicroBatches, Row
 from kvorum.spark.errors import DamagedFileError, LogFilesError, OptionError
 from kvorum.spark.metadata_source.columns import columns_named
 from kvorum.spark.metadata_source.directory_stream import DirectoryStreamReader
-from kvorum.spark.streaming.directory_offset import from_checkpoint, to_checkpoint
+from kvorum.spark.streaming.directory_planner import from_checkpoint, to_checkpoint
 from kvorum.spark.streaming.options import directory_options, stream_options
 from kvorum.wire.records import read_batches
 

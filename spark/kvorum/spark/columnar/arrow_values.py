@@ -9,8 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kvorum.spark.arrow_types import TIMESTAMP_MS_MAX
-from kvorum.spark.columnar.field_places import ABSENT, FIXED_BYTES, Places
-from kvorum.spark.columnar.varints import Bytes, Flags, Ints
+from kvorum.spark.columnar.field_places import ABSENT, FIXED_BYTES, Bytes, Flags, Ints, Places
 from kvorum.wire.uuid_text import uuid_to_text
 
 Array: TypeAlias = "pa.Array[Any]"

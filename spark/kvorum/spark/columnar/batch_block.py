@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kvorum.spark.columnar.varints import Flags, Ints
+from kvorum.spark.columnar.field_places import Flags, Ints
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import COMPRESSION_MASK, CONTROL, HEADER_BYTES, LENGTH_FIELD_END
 

@@ -15,9 +15,15 @@ import pyarrow.compute as pc
 
 from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record, record_type
 from kvorum.spark.columnar.arrow_values import Array, gather, masked, numbers
-from kvorum.spark.columnar.field_places import ABSENT, Places, UnknownPlaceError, find_fields
-from kvorum.spark.columnar.record_run import RecordRun
-from kvorum.spark.columnar.varints import Bytes, Ints
+from kvorum.spark.columnar.field_places import (
+    ABSENT,
+    Bytes,
+    Ints,
+    Places,
+    UnknownPlaceError,
+    find_fields,
+)
+from kvorum.spark.columnar.record_places import RecordRun
 from kvorum.wire.json_form import FieldFacts, fields_of, to_json
 
 

@@ -2,19 +2,132 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from itertools import repeat
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kvorum.metadata.record_frame import FRAME_VERSION, SHORT_HEADER_BYTES
 from kvorum.spark.columnar.batch_block import BatchBlock
-from kvorum.spark.columnar.field_places import ABSENT, Places
-from kvorum.spark.columnar.record_bounds import find_bounds
-from kvorum.spark.columnar.varints import VARLONG_BYTES_MAX, Bytes, Flags, Ints, signed_varints
+from kvorum.spark.columnar.field_places import (
+    ABSENT,
+    VARINT_BYTES_MAX,
+    VARLONG_BYTES_MAX,
+    Bytes,
+    Flags,
+    Ints,
+    Places,
+    signed_varints,
+)
 from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, RecordBatch
 from kvorum.wire.records.batch import COMPRESSION_MASK, HEADER_BYTES, LOG_APPEND_TIME
 from kvorum.wire.records.compression import decompress
 from kvorum.wire.records.legacy import LegacyMessage
+
+_TOGETHER_MIN: Final = 256
+"""From how many batches on it is quicker to find a record of each together."""
+_NO_STEP: Final = 0
+_BEYOND: Final = 1 << 40
+
+
+def _steps() -> tuple[int, ...]:
+    """Return how far on the next record is, by the first byte of a record's length.
+
+    A length is zigzag, so an odd one is negative. `_NO_STEP` where the byte does not say it alone.
+    """
+    return tuple(_NO_STEP if byte > 0x7F or byte & 1 else 1 + (byte >> 1) for byte in range(256))
+
+
+_STEPS: Final = _steps()
+
+
+class Bounds(NamedTuple):
+    """The begin of records after their length, and their end; in the order of the log."""
+
+    starts: Ints
+    ends: Ints
+
+
+def find_bounds(content: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bounds | None:
+    """Return the bounds of the records of batches; None where lengths do not lead to their ends.
+
+    `content[starts[i]:ends[i]]` are the `counts[i]` records of a batch, and `content` goes on
+    after the last of them for at least as long as a number may be.
+    """
+    # A record takes a byte at least: no memory is set aside for what cannot be there.
+    if (counts > ends - starts).any():
+        return None
+    data = np.frombuffer(content, np.uint8)
+    firsts = np.cumsum(counts) - counts
+    found = Bounds(*(np.empty(int(counts.sum()), np.int64) for _ in Bounds._fields))
+    pos = starts.copy()
+    step = 0
+    rows = np.flatnonzero(counts)
+    while rows.size >= _TOGETHER_MIN:
+        lengths, begins = signed_varints(data, pos[rows])
+        after = begins + lengths
+        if ((lengths < 0) | (after > ends[rows])).any():
+            return None
+        found.starts[firsts[rows] + step] = begins
+        found.ends[firsts[rows] + step] = after
+        pos[rows] = after
+        step += 1
+        rows = rows[counts[rows] > step]
+    left = counts[rows] - step
+    places = _following(content, pos[rows], ends[rows], left)
+    if places is None:
+        return None
+    pos[rows] = ends[rows]
+    indexes = _indexes(firsts[rows] + step, left)
+    lengths, found.starts[indexes] = signed_varints(data, places)
+    found.ends[indexes] = found.starts[indexes] + lengths
+    return found if np.array_equal(pos, ends) else None
+
+
+def _indexes(firsts: Ints, counts: Ints) -> Ints:
+    """Return `counts[i]` numbers that count up from `firsts[i]`, for each i."""
+    before = np.cumsum(counts) - counts
+    found: Ints = np.repeat(firsts - before, counts)
+    return found + np.arange(len(found))
+
+
+def _following(content: bytes, starts: Ints, ends: Ints, counts: Ints) -> Ints | None:
+    """Return where each of `counts` records of each batch begins with its length.
+
+    The first of them begin at `starts`. None where they do not lead to the batches' `ends`.
+    """
+    places = array("q")
+    add = places.append
+    try:
+        for start, end, count in zip(starts.tolist(), ends.tolist(), counts.tolist(), strict=True):
+            pos: int = start
+            # This is done for each record alone, so it is short and calls little.
+            for _ in repeat(None, count):
+                add(pos)
+                pos += _STEPS[content[pos]] or _long_step(content, pos)
+            if pos != end:
+                return None
+    except IndexError:
+        return None
+    return np.frombuffer(places, np.int64)
+
+
+def _long_step(content: bytes, pos: int) -> int:
+    """Return how far on the next record is, by a length of any number of bytes.
+
+    That is `_BEYOND` every end for what is not a length; raises IndexError for one that is cut off.
+    """
+    length = 0
+    for index in range(VARINT_BYTES_MAX):
+        byte = content[pos + index]
+        length |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return _BEYOND if length & 1 else index + 1 + (length >> 1)
+    return _BEYOND
+
 
 PADDING = bytes(16)
 """The end of the data, so that the longest value of fixed size can be read at its last byte."""
@@ -214,3 +327,82 @@ def _occurrences(content: bytes, needle: bytes) -> Iterator[int]:
     while place >= 0:
         yield place
         place = content.find(needle, place + 1)
+
+
+class RecordRun(NamedTuple):
+    """Metadata records in the order of the log; each array has one element for each of them.
+
+    A record's body is `data[starts[i]:ends[i]]`, without the frame that `types` and `versions` are
+    from. `timestamps` are milliseconds. `has_all_offsets` is whether the offset of each record
+    follows from its place in its batch.
+    """
+
+    data: Bytes
+    has_all_offsets: bool
+    offsets: Ints
+    timestamps: Ints
+    epochs: Ints
+    types: Bytes
+    versions: Bytes
+    starts: Ints
+    ends: Ints
+
+    @property
+    def kinds(self) -> NDArray[np.uint16]:
+        """The type and the version of each record in one number, the type in its upper byte."""
+        kinds = self.types.astype(np.uint16) << 8 | self.versions
+        return kinds.astype(np.uint16, copy=False)
+
+    def where(self, is_kept: Flags) -> RecordRun:
+        """Return the records that are kept; the bytes stay the same."""
+        if is_kept.all():
+            return self
+        rows = np.flatnonzero(is_kept)
+        return self._replace(
+            offsets=self.offsets[rows],
+            timestamps=self.timestamps[rows],
+            epochs=self.epochs[rows],
+            types=self.types[rows],
+            versions=self.versions[rows],
+            starts=self.starts[rows],
+            ends=self.ends[rows],
+        )
+
+
+def read_run(block: BatchBlock, needles: Sequence[Collection[bytes]] = ()) -> RecordRun | None:
+    """Return the records of batches that hold metadata records and no control records.
+
+    Of each collection of `needles` a record has one among its bytes; others are left out, and
+    nothing of them but their bounds is looked at. None where a record is not as metadata records
+    are: with a key, headers, without a value, with an unknown frame, or with lengths that do not
+    fit. Checksums are not verified. Raises as `find_records` does.
+    """
+    found = find_records(block)
+    if found is None:
+        return None
+    for collection in needles:
+        found = found.having(collection)
+    placed = place_records(found)
+    if placed is None:
+        return None
+    data, value = placed.data, placed.values.starts
+    frame_version, types, versions = (
+        data.take(value + index, mode="clip") for index in range(SHORT_HEADER_BYTES)
+    )
+    is_usual = (placed.keys.counts < 0) & (placed.values.counts >= SHORT_HEADER_BYTES)
+    is_usual &= data.take(placed.header_starts, mode="clip") == 0
+    is_usual &= (frame_version == FRAME_VERSION) & (types < 0x80) & (versions < 0x80)
+    if not is_usual.all():
+        return None
+    expected = found.of_batches("base_offset") + found.ordinals
+    return RecordRun(
+        data=data,
+        has_all_offsets=np.array_equal(placed.offsets, expected),
+        offsets=placed.offsets,
+        timestamps=placed.timestamps,
+        epochs=found.of_batches("partition_leader_epoch"),
+        types=types,
+        versions=versions,
+        starts=value + SHORT_HEADER_BYTES,
+        ends=placed.header_starts,
+    )

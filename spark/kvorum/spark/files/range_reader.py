@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from kvorum.spark.columnar.batch_block import BatchBlock, block_of, headers_at, joined
-from kvorum.spark.columnar.varints import Flags, Ints
+from kvorum.spark.columnar.field_places import Flags, Ints
 from kvorum.spark.files.batch_places import BASE_OFFSET_MAX
 from kvorum.spark.files.batch_rules import LogTraits
 from kvorum.spark.files.damage import Damage, missing_before, not_read

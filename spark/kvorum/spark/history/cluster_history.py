@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
+from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, ControllerRegistration
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.replay import ImageEditor
-from kvorum.spark.history.intervals import End, Position
-from kvorum.spark.history.node_history import NodeHistory
+from kvorum.spark.history.intervals import Begin, End, IntervalEnd, Position, begin_at, end_at
 from kvorum.spark.history.partition_history import PartitionHistory
-from kvorum.spark.history.tables import HistoryRow
+from kvorum.spark.history.tables import (
+    BrokerSessionRow,
+    BrokerState,
+    BrokerStateRow,
+    ControllerRegistrationRow,
+    HistoryRow,
+)
 from kvorum.spark.history.value_changes import ConfigSubject, Parts, Subject, parts_of, subject_of
+from kvorum.spark.history.value_columns import (
+    endpoint_columns,
+    feature_columns,
+    log_dir_texts,
+    state_of,
+)
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.fence_broker_record import FenceBrokerRecord
@@ -26,6 +39,194 @@ from kvorum.wire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kvorum.wire.messages.unregister_controller_record import UnregisterControllerRecord
 from kvorum.wire.primitives import Message
+from kvorum.wire.uuid_text import uuid_to_text
+
+NodeRow: TypeAlias = BrokerSessionRow | BrokerStateRow | ControllerRegistrationRow
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """An incarnation of a broker, with the begins of its session and of its current state."""
+
+    broker: BrokerRegistration
+    begin: Begin
+    state_begin: Begin
+    first_unfenced: Begin | None = None
+    last_fenced: Begin | None = None
+    fenced_count: int = 0
+    controlled_shutdown: Begin | None = None
+
+
+class NodeHistory:
+    """The history of all brokers and controllers up to the record that was handed in last."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[int, OpenSession] = {}
+        self._controllers: dict[int, tuple[ControllerRegistration, Begin]] = {}
+
+    def broker_changed(
+        self, broker_id: int, after: BrokerRegistration | None, position: Position
+    ) -> Iterator[NodeRow]:
+        """Yield the rows that end with a broker's change to `after`, None for unregistered."""
+        session = self._sessions.get(broker_id)
+        if session is None:
+            if after is not None:
+                self._sessions[broker_id] = _opened(after, position)
+        elif after is None:
+            del self._sessions[broker_id]
+            yield from _session_rows(session, end_at(position, IntervalEnd.UNREGISTERED))
+        elif after.incarnation_id != session.broker.incarnation_id:
+            self._sessions[broker_id] = _opened(after, position)
+            yield from _session_rows(session, end_at(position, IntervalEnd.SUPERSEDED))
+        elif after != session.broker:
+            if state_of(after) != state_of(session.broker):
+                yield _state_row(session, end_at(position, IntervalEnd.CHANGED))
+            self._sessions[broker_id] = _continued(session, after, position)
+
+    def controller_changed(
+        self, controller_id: int, after: ControllerRegistration | None, position: Position
+    ) -> Iterator[NodeRow]:
+        """Yield the registration of a controller that ends with `after`, None for unregistered."""
+        before = self._controllers.pop(controller_id, None)
+        if before is not None and before[0] == after:
+            self._controllers[controller_id] = before
+            return
+        if before is not None:
+            end = IntervalEnd.UNREGISTERED if after is None else IntervalEnd.SUPERSEDED
+            yield _controller_row(*before, end_at(position, end))
+        if after is not None:
+            self._controllers[controller_id] = after, begin_at(position)
+
+    def open_rows(self, end: End) -> Iterator[NodeRow]:
+        """Yield a row for each open session, state and registration."""
+        for session in self._sessions.values():
+            yield from _session_rows(session, end)
+        for registration, begin in self._controllers.values():
+            yield _controller_row(registration, begin, end)
+
+    def to_saved(self) -> dict[str, Any]:
+        """Return the open intervals for `from_saved`, without the registrations."""
+        return {
+            "brokers": [
+                [
+                    broker_id,
+                    session.begin,
+                    session.state_begin,
+                    session.first_unfenced,
+                    session.last_fenced,
+                    session.fenced_count,
+                    session.controlled_shutdown,
+                ]
+                for broker_id, session in self._sessions.items()
+            ],
+            "controllers": [
+                [controller_id, begin] for controller_id, (_, begin) in self._controllers.items()
+            ],
+        }
+
+    @classmethod
+    def from_saved(cls, saved: dict[str, Any], cluster: ClusterImage) -> NodeHistory:
+        """Return the history that `to_saved` wrote, with the registrations of the image."""
+        history = cls()
+        for broker_id, begin, state_begin, unfenced, fenced, count, shutdown in saved["brokers"]:
+            history._sessions[broker_id] = OpenSession(
+                broker=cluster.brokers[broker_id],
+                begin=Begin(*begin),
+                state_begin=Begin(*state_begin),
+                first_unfenced=_begin_or_none(unfenced),
+                last_fenced=_begin_or_none(fenced),
+                fenced_count=count,
+                controlled_shutdown=_begin_or_none(shutdown),
+            )
+        for controller_id, begin in saved["controllers"]:
+            registration = cluster.controllers[controller_id]
+            history._controllers[controller_id] = registration, Begin(*begin)
+        return history
+
+
+def _begin_or_none(saved: list[Any] | None) -> Begin | None:
+    return None if saved is None else Begin(*saved)
+
+
+def _opened(broker: BrokerRegistration, position: Position) -> OpenSession:
+    begin = begin_at(position)
+    session = OpenSession(broker, begin, begin)
+    # The times of events before a snapshot are not known: its state alone gives none.
+    return session if position.is_snapshot else _with_state(session, state_of(broker), begin)
+
+
+def _continued(session: OpenSession, after: BrokerRegistration, position: Position) -> OpenSession:
+    before = state_of(session.broker)
+    session = replace(session, broker=after)
+    state = state_of(after)
+    if state == before:
+        return session
+    begin = begin_at(position)
+    session = _with_state(replace(session, state_begin=begin), state, begin)
+    if state is BrokerState.FENCED:
+        return replace(session, last_fenced=begin, fenced_count=session.fenced_count + 1)
+    return session
+
+
+def _with_state(session: OpenSession, state: BrokerState, begin: Begin) -> OpenSession:
+    """Return `session` with the time of the first record that gave it `state`."""
+    if state is BrokerState.UNFENCED and session.first_unfenced is None:
+        return replace(session, first_unfenced=begin)
+    if state is BrokerState.CONTROLLED_SHUTDOWN and session.controlled_shutdown is None:
+        return replace(session, controlled_shutdown=begin)
+    return session
+
+
+def _session_rows(session: OpenSession, end: End) -> Iterator[NodeRow]:
+    yield _state_row(session, end)
+    broker, begin = session.broker, session.begin
+    unfenced, fenced = session.first_unfenced, session.last_fenced
+    shutdown = session.controlled_shutdown
+    cordoned = broker.cordoned_directories
+    yield BrokerSessionRow(
+        broker_id=broker.id,
+        incarnation_id=uuid_to_text(broker.incarnation_id),
+        broker_epoch=broker.epoch,
+        from_offset=begin.offset,
+        from_time=begin.timestamp_ms,
+        begins_earlier=begin.begins_earlier,
+        first_unfenced_offset=None if unfenced is None else unfenced.offset,
+        first_unfenced_time=None if unfenced is None else unfenced.timestamp_ms,
+        last_fenced_offset=None if fenced is None else fenced.offset,
+        last_fenced_time=None if fenced is None else fenced.timestamp_ms,
+        fenced_count=session.fenced_count,
+        controlled_shutdown_offset=None if shutdown is None else shutdown.offset,
+        controlled_shutdown_time=None if shutdown is None else shutdown.timestamp_ms,
+        to_offset=end.offset,
+        to_time=end.timestamp_ms,
+        end_reason=end.reason,
+        rack=broker.rack,
+        endpoints=endpoint_columns(broker.listeners),
+        log_dirs=log_dir_texts(broker.directories),
+        cordoned_log_dirs=None if cordoned is None else log_dir_texts(cordoned),
+        features=feature_columns(broker.supported_features),
+    )
+
+
+def _state_row(session: OpenSession, end: End) -> BrokerStateRow:
+    broker, begin = session.broker, session.state_begin
+    incarnation_id = uuid_to_text(broker.incarnation_id)
+    return BrokerStateRow(
+        broker.id, incarnation_id, broker.epoch, state_of(broker), *begin, *end[:3]
+    )
+
+
+def _controller_row(
+    controller: ControllerRegistration, begin: Begin, end: End
+) -> ControllerRegistrationRow:
+    return ControllerRegistrationRow(
+        controller.id,
+        uuid_to_text(controller.incarnation_id),
+        *begin,
+        *end[:3],
+        endpoint_columns(controller.listeners),
+        feature_columns(controller.supported_features),
+    )
 
 
 class ClusterHistory:

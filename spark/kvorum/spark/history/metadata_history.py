@@ -13,24 +13,221 @@ intervals that are open: memory depends on the size of the cluster, not on the l
 
 from __future__ import annotations
 
+import base64
+import json
+import struct
+import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
 
+from immutables import Map
+
+from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.errors import MetadataError
+from kvorum.metadata.features import ELR_VERSION_FEATURE, FeaturesImage
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.image_records import image_records
+from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION, MetadataVersion
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.record_frame import decode_record, encode_record
 from kvorum.metadata.replay import ImageEditor, fold_record
-from kvorum.spark.errors import ContradictionError, MissingOffsetsError
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.spark.errors import ContradictionError, MissingOffsetsError, SavedHistoryError
 from kvorum.spark.history.cluster_history import ClusterHistory
-from kvorum.spark.history.end_state import end_state
+from kvorum.spark.history.columns import VoterColumn
 from kvorum.spark.history.intervals import LogRecord, Position, log_end
 from kvorum.spark.history.quorum_history import QuorumHistory
-from kvorum.spark.history.saved_history import SavedHistory
-from kvorum.spark.history.tables import HistoryRow, StateRow
+from kvorum.spark.history.tables import (
+    BrokerRow,
+    ConfigRow,
+    FeatureRow,
+    HistoryRow,
+    PartitionRow,
+    QuotaRow,
+    StateRow,
+    TopicRow,
+)
 from kvorum.spark.history.value_changes import parts_of
+from kvorum.spark.history.value_columns import (
+    acl_row,
+    endpoint_columns,
+    entity_columns,
+    feature_columns,
+    is_sensitive,
+    log_dir_texts,
+    state_of,
+)
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
+from kvorum.wire.uuid_text import uuid_to_text
+
+
+def end_state(image: MetadataImage, voters: tuple[VoterColumn, ...]) -> Iterator[StateRow]:
+    """Yield the rows of all tables of the state, table by table, each in order of its key."""
+    topics = image.topics.sorted_topics()
+    for topic in topics:
+        yield TopicRow(topic.name, uuid_to_text(topic.id), len(topic.partitions))
+    for topic in topics:
+        for index, partition in topic.sorted_partitions():
+            yield _partition_row(topic, index, partition)
+    yield from _brokers(image)
+    yield from _configs(image)
+    for entry_id in sorted(image.acls.entries):
+        yield acl_row(entry_id, image.acls.entries[entry_id])
+    yield from _quotas(image)
+    for name, level in image.features.all_levels().items():
+        yield FeatureRow(name, level)
+    yield from voters
+
+
+def _partition_row(topic: TopicImage, index: int, partition: PartitionRegistration) -> PartitionRow:
+    return PartitionRow(
+        topic_name=topic.name,
+        topic_id=uuid_to_text(topic.id),
+        partition_id=index,
+        replicas=partition.replicas,
+        isr=partition.isr,
+        removing_replicas=partition.removing_replicas,
+        adding_replicas=partition.adding_replicas,
+        leader=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        leader_recovery_state=partition.leader_recovery_state,
+        directories=log_dir_texts(partition.directories),
+        eligible_leader_replicas=partition.elr,
+        last_known_elr=partition.last_known_elr,
+    )
+
+
+def _brokers(image: MetadataImage) -> Iterator[BrokerRow]:
+    for broker in image.cluster.sorted_brokers():
+        cordoned = broker.cordoned_directories
+        yield BrokerRow(
+            broker_id=broker.id,
+            incarnation_id=uuid_to_text(broker.incarnation_id),
+            broker_epoch=broker.epoch,
+            state=state_of(broker),
+            rack=broker.rack,
+            endpoints=endpoint_columns(broker.listeners),
+            log_dirs=log_dir_texts(broker.directories),
+            cordoned_log_dirs=None if cordoned is None else log_dir_texts(cordoned),
+            features=feature_columns(broker.supported_features),
+        )
+
+
+def _configs(image: MetadataImage) -> Iterator[ConfigRow]:
+    for kind, resource_name in sorted(image.configs.resources):
+        for name, value in sorted(image.configs.of(kind, resource_name).items()):
+            yield ConfigRow(
+                resource_type=ResourceType(kind).name,
+                resource_name=resource_name,
+                name=name,
+                value=value,
+                is_sensitive=is_sensitive(kind, name),
+            )
+
+
+def _quotas(image: MetadataImage) -> Iterator[QuotaRow]:
+    rows = [
+        QuotaRow(entity_columns(entity), key, value)
+        for entity, values in image.client_quotas.entities.items()
+        for key, value in values.items()
+    ]
+    # A default has no name; the flag makes None and texts comparable.
+    rows.sort(
+        key=lambda row: (
+            [(kind, name is not None, name or "") for kind, name in row.entity],
+            row.key,
+        )
+    )
+    yield from rows
+
+
+MAGIC: Final = b"kvorum-history-1\n"
+"""The name and the number of the format. Another format has another number."""
+
+_LENGTH: Final = struct.Struct(">I")
+_EVERYTHING: Final = FeaturesImage(
+    LATEST_PRODUCTION_METADATA_VERSION, Map({ELR_VERSION_FEATURE: 1})
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedHistory:
+    """The state of a history: open intervals, the published image, and an open transaction.
+
+    `document` is a JSON object; `in_transaction` are the records of the open transaction so far,
+    its begin included.
+    """
+
+    document: dict[str, Any]
+    image: MetadataImage
+    in_transaction: tuple[LogRecord, ...]
+
+    def encode(self) -> bytes:
+        """Return the state as bytes."""
+        features = self.image.features
+        document = {
+            **self.document,
+            "last_offset": self.image.last_offset,
+            "metadata_version": features.metadata_version,
+            "feature_levels": dict(features.levels),
+            "in_transaction": [_record_to_json(record) for record in self.in_transaction],
+        }
+        parts = [json.dumps(document, separators=(",", ":")).encode(), b"\n"]
+        for message, version in image_records(replace(self.image, features=_EVERYTHING)):
+            encoded = encode_record(message, version)
+            parts += (_LENGTH.pack(len(encoded)), encoded)
+        return MAGIC + zlib.compress(b"".join(parts), zlib.Z_BEST_SPEED)
+
+    @classmethod
+    def decode(cls, data: bytes) -> SavedHistory:
+        """Return the state that `encode` wrote; raises `SavedHistoryError` for other bytes."""
+        if not data.startswith(MAGIC):
+            raise SavedHistoryError("the bytes are not a history that this release saved")
+        try:
+            first_line, _, records = zlib.decompress(data[len(MAGIC) :]).partition(b"\n")
+            document: dict[str, Any] = json.loads(first_line)
+            image = _image(document, records)
+            in_transaction = tuple(map(_record_from_json, document["in_transaction"]))
+        except (zlib.error, ValueError, KeyError, struct.error, MetadataError) as error:
+            raise SavedHistoryError(f"the saved history is damaged: {error}") from error
+        return cls(document, image, in_transaction)
+
+
+def _image(document: dict[str, Any], records: bytes) -> MetadataImage:
+    last_offset: int = document["last_offset"]
+    image = MetadataImage().apply_all(
+        (*decode_record(record), last_offset) for record in _frames(records)
+    )
+    level: int | None = document["metadata_version"]
+    version = None if level is None else MetadataVersion(level)
+    features = FeaturesImage(version, Map(document["feature_levels"]))
+    return replace(image, features=features, last_offset=last_offset)
+
+
+def _frames(records: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(records):
+        (length,) = _LENGTH.unpack_from(records, start)
+        start += _LENGTH.size
+        yield records[start : start + length]
+        start += length
+
+
+def _record_to_json(record: LogRecord) -> list[Any]:
+    encoded = base64.b64encode(encode_record(record.message, record.version))
+    return [record.offset, record.epoch, record.timestamp_ms, encoded.decode("ascii")]
+
+
+def _record_from_json(saved: list[Any]) -> LogRecord:
+    offset, epoch, timestamp_ms, encoded = saved
+    message, version = decode_record(base64.b64decode(encoded))
+    return LogRecord(offset, epoch, timestamp_ms, message, version)
+
 
 RECORDS_PER_IMAGE: Final = 16_384
 """The number of records after which the editor's changes become an image. That bounds what the

@@ -5,8 +5,8 @@ Each method here may return True ("may match") for any reason, and False only wi
 
 from typing import Final, NamedTuple
 
+from kvorum.spark.columnar.field_places import Flags
 from kvorum.spark.columnar.record_places import RecordPlaces
-from kvorum.spark.columnar.varints import Flags
 from kvorum.spark.conditions import (
     ANY,
     ColumnKinds,

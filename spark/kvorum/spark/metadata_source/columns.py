@@ -10,8 +10,12 @@ import pyarrow as pa
 from kvorum.spark.arrow_types import INT, INTS, LONG, TEXT, TIMESTAMP
 from kvorum.spark.columnar.body_columns import BodyColumn
 from kvorum.spark.files.find import LogFile
-from kvorum.spark.metadata_source.record_types import NUMBERS, SUBJECT_FIELDS, message_classes
-from kvorum.spark.metadata_source.struct_types import struct_type
+from kvorum.spark.metadata_source.record_types import (
+    NUMBERS,
+    SUBJECT_FIELDS,
+    message_classes,
+    struct_type,
+)
 from kvorum.spark.source_options import known_names
 
 DAMAGE: Final = "damage"

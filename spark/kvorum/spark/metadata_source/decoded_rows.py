@@ -9,8 +9,12 @@ from kvorum.metadata.record_frame import decode_record, record_type_name
 from kvorum.spark.arrow_types import timestamp_us
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.metadata_source.columns import COLUMNS, JSON, Origin
-from kvorum.spark.metadata_source.record_types import CONTROL, METADATA, SUBJECT_FIELDS
-from kvorum.spark.metadata_source.struct_types import struct_value
+from kvorum.spark.metadata_source.record_types import (
+    CONTROL,
+    METADATA,
+    SUBJECT_FIELDS,
+    struct_value,
+)
 from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import to_json
 from kvorum.wire.primitives import Message

@@ -14,8 +14,13 @@ from kvorum.spark.metadata_source.columns import Column
 from kvorum.spark.metadata_source.filters import NO_FILTER
 from kvorum.spark.metadata_source.range_rows import Query, arrow_rows
 from kvorum.spark.source_options import FileOptions
-from kvorum.spark.streaming.directory_offset import LogPlace, from_checkpoint, to_checkpoint
-from kvorum.spark.streaming.directory_planner import DirectoryPlanner, Unit
+from kvorum.spark.streaming.directory_planner import (
+    DirectoryPlanner,
+    LogPlace,
+    Unit,
+    from_checkpoint,
+    to_checkpoint,
+)
 from kvorum.spark.streaming.options import Starting, StreamOptions
 
 

@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from kvorum.spark.columnar.batch_block import BatchBlock
+from kvorum.spark.columnar.field_places import Flags, Ints
 from kvorum.spark.columnar.record_places import have_one_of
-from kvorum.spark.columnar.varints import Flags, Ints
 from kvorum.spark.conditions import ColumnKinds, Conditions, all_match, offsets_may_match
 from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.metadata_source.columns import file_values

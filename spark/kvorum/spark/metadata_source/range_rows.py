@@ -18,8 +18,8 @@ from kvorum.spark.arrow_types import arrow_schema
 from kvorum.spark.columnar.arrow_values import timestamps
 from kvorum.spark.columnar.batch_block import BatchBlock
 from kvorum.spark.columnar.body_columns import body_columns
-from kvorum.spark.columnar.record_run import RecordRun, read_run
-from kvorum.spark.columnar.varints import Flags, Ints
+from kvorum.spark.columnar.field_places import Flags, Ints
+from kvorum.spark.columnar.record_places import RecordRun, read_run
 from kvorum.spark.conditions import ANY, Condition
 from kvorum.spark.files.damage import Damage, Mode, admit
 from kvorum.spark.files.find import LogFile
@@ -36,8 +36,7 @@ from kvorum.spark.metadata_source.columns import (
 )
 from kvorum.spark.metadata_source.decoded_rows import decoded_rows
 from kvorum.spark.metadata_source.filters import BODY_COLUMNS, BatchFilter, RowFilter
-from kvorum.spark.metadata_source.record_types import METADATA, NAMES, NUMBERS
-from kvorum.spark.metadata_source.struct_types import struct_value
+from kvorum.spark.metadata_source.record_types import METADATA, NAMES, NUMBERS, struct_value
 from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import to_json
 from kvorum.wire.records import RecordBatch

@@ -1,14 +1,18 @@
-"""Types of records: their names and numbers, and the fields that have columns of their own."""
+"""Types of records: their names, numbers, and fields with own columns; messages as structs."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
+
+import pyarrow as pa
 
 from kvorum.metadata.record_frame import record_type, record_type_name
 from kvorum.wire.apis import METADATA_RECORDS
-from kvorum.wire.primitives import Message
+from kvorum.wire.json_form import FieldFacts, element_class, fields_of, is_default
+from kvorum.wire.primitives import Message, Struct
 from kvorum.wire.records import ControlRecordType
 from kvorum.wire.records.control import message_class
+from kvorum.wire.uuid_text import uuid_to_text
 
 METADATA: Final = "metadata"
 CONTROL: Final = "control"
@@ -81,3 +85,72 @@ SUBJECT_FIELDS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "LEADER_CHANGE": {"broker_id": "leaderId"},
     }
 )
+
+
+_LIST: Final = "[]"
+_UUID: Final = "uuid"
+_BYTES: Final = frozenset({"bytes", "records"})
+_TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
+    {
+        "bool": pa.bool_(),
+        "int8": pa.int8(),
+        "int16": pa.int16(),
+        "uint16": pa.int32(),
+        "int32": pa.int32(),
+        "uint32": pa.int64(),
+        "int64": pa.int64(),
+        "float64": pa.float64(),
+        "string": pa.string(),
+        "uuid": pa.string(),
+        "bytes": pa.binary(),
+        "records": pa.binary(),
+    }
+)
+
+
+def struct_type(kind: type[Struct]) -> pa.DataType:
+    """Return the Arrow type of a class of messages."""
+    fields: list[Any] = [
+        pa.field(field.attribute, _field_type(kind, field.kind)) for field in fields_of(kind)
+    ]
+    return pa.struct(fields)
+
+
+def _field_type(kind: type[Struct], name: str) -> Any:
+    if name.startswith(_LIST):
+        return pa.list_(_field_type(kind, name.removeprefix(_LIST)))
+    known = _TYPES.get(name)
+    if known is not None:
+        return known
+    inner = element_class(kind, name)
+    if inner is None:
+        raise TypeError(f"{kind.__name__} has a field of the unknown type {name}")
+    return struct_type(inner)
+
+
+def struct_value(value: Struct, version: int) -> dict[str, Any]:
+    """Return a message as Arrow takes it for a value of its struct."""
+    kind = type(value)
+    return {
+        field.attribute: _field_value(kind, field, getattr(value, field.attribute), version)
+        for field in fields_of(kind)
+        if field.is_in(version)
+    }
+
+
+def _field_value(kind: type[Struct], field: FieldFacts, value: Any, version: int) -> Any:
+    if field.is_tagged_in(version) and is_default(kind, field, value):
+        return None
+    return _plain(field.kind, value, version)
+
+
+def _plain(kind: str, value: Any, version: int) -> Any:
+    if value is None:
+        return None
+    if kind.startswith(_LIST):
+        return [_plain(kind.removeprefix(_LIST), element, version) for element in value]
+    if kind == _UUID:
+        return uuid_to_text(value)
+    if kind in _BYTES:
+        return bytes(value)
+    return struct_value(value, version) if isinstance(value, Struct) else value

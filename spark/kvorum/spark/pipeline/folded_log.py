@@ -26,12 +26,11 @@ from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.history import HISTORY_TABLES, HistoryRow, LogRecord, MetadataHistory
 from kvorum.spark.pipeline.cluster_plan import ClusterPlan, FoldBegin
 from kvorum.spark.pipeline.cluster_state import Tail
-from kvorum.spark.pipeline.day_rows import DayRows
 from kvorum.spark.pipeline.layout import day_of
 from kvorum.spark.pipeline.log_reading import LogReading, Piece, decoded_records
 from kvorum.spark.pipeline.output_files import output_files
 from kvorum.spark.pipeline.replicas import ENDLESS, ReadableReplica, begins_of
-from kvorum.spark.pipeline.staged_files import Stage
+from kvorum.spark.pipeline.staged_files import DayRows, Stage
 from kvorum.spark.pipeline.tables import ErrorRow
 
 

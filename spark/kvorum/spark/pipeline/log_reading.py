@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record
 from kvorum.spark.columnar.batch_block import block_of
-from kvorum.spark.columnar.record_run import RecordRun, read_run
+from kvorum.spark.columnar.record_places import RecordRun, read_run
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.range_reader import read_range

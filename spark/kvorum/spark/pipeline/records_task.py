@@ -13,9 +13,9 @@ from kvorum.spark.metadata_source.columns import DAMAGE, DEFAULT_COLUMNS, JSON_C
 from kvorum.spark.metadata_source.filters import RowFilter
 from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
 from kvorum.spark.pipeline.cluster_plan import FailedTask, PieceOutcome, PiecePlan, RunPlan
-from kvorum.spark.pipeline.day_rows import DayRows
 from kvorum.spark.pipeline.layout import DAY_MS
 from kvorum.spark.pipeline.log_reading import Piece
+from kvorum.spark.pipeline.staged_files import DayRows
 from kvorum.spark.pipeline.tables import RECORDS
 
 # The directory names the cluster, and damage is in a table of its own.

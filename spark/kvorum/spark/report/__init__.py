@@ -8,8 +8,8 @@ one cluster at a time.
 | `tables_directory` | find and read the tables |
 | `rows`, `conditions` | columns as arrays, and conditions by which reading skips rows |
 | `time_window` | times and intervals as numbers |
-| `availability`, `leadership`, `brokers`, `quorum`, `features`, `events` … | facts of one kind |
+| `availability`, `brokers`, `quorum`, `value_history`, `events` … | facts of one kind |
 | `cluster_report` | all facts of one cluster |
-| `markup`, `parts`, `charts`, `sections`, `cluster_page`, `index_page` | facts as HTML |
-| `written_report` | pages as files |
+| `markup`, `parts`, `charts`, `sections` | facts as HTML |
+| `written_report` | pages, and these as files |
 """

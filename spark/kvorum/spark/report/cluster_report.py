@@ -6,18 +6,20 @@ from typing import Final
 
 from kvorum.spark.history.tables import Condition
 from kvorum.spark.report.availability import AvailabilityFacts, availability_facts
-from kvorum.spark.report.brokers import BrokerFacts, broker_facts
-from kvorum.spark.report.controllers import ControllerFacts, controller_facts
+from kvorum.spark.report.brokers import BrokerFacts, LeadershipFacts, broker_facts, leadership_facts
 from kvorum.spark.report.events import Event, latest_events
-from kvorum.spark.report.features import FeatureLevel, feature_levels
-from kvorum.spark.report.leadership import LeadershipFacts, leadership_facts
 from kvorum.spark.report.log_files import LogFileFacts, Trouble, log_file_facts
-from kvorum.spark.report.quorum import QuorumFacts, quorum_facts
+from kvorum.spark.report.quorum import ControllerFacts, QuorumFacts, controller_facts, quorum_facts
 from kvorum.spark.report.rows import MISSING, Int64s
 from kvorum.spark.report.tables_directory import ClusterTables, NothingCoveredError
 from kvorum.spark.report.texts import time_text
 from kvorum.spark.report.time_window import SECOND_MS, TimeWindow
-from kvorum.spark.report.value_history import ValueHistory, value_histories
+from kvorum.spark.report.value_history import (
+    FeatureLevel,
+    ValueHistory,
+    feature_levels,
+    value_histories,
+)
 
 
 @dataclass(frozen=True, slots=True)

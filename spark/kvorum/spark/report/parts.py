@@ -6,10 +6,9 @@ from types import MappingProxyType
 from typing import Final
 
 from kvorum.spark.history.tables import LeaderChangeCause
-from kvorum.spark.report.availability import Incident
+from kvorum.spark.report.availability import Incident, MissingReplica, Outage
 from kvorum.spark.report.log_files import Trouble
 from kvorum.spark.report.markup import Content, Markup, element, joined
-from kvorum.spark.report.outages import MissingReplica, Outage
 from kvorum.spark.report.texts import clock_text, duration_text, time_text
 
 CAUSES: Final[Mapping[str, str]] = MappingProxyType(
