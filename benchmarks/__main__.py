@@ -10,7 +10,6 @@ from benchmarks import (
     dump_log,
     node_start,
     outages,
-    quorum_idle,
     reassignment,
     soak,
     spark_growth,
@@ -56,7 +55,7 @@ MEASURED: Mapping[str, Callable[[argparse.Namespace], list[Row]]] = {
     "failover": lambda _: outages.failover_rows(),
     "cold-start": lambda _: outages.cold_start_rows(),
     "reassignment": lambda _: reassignment.rows(),
-    "quorum": lambda _: quorum_idle.rows(),
+    "quorum": lambda _: outages.idle_rows(),
     "controller": lambda arguments: controller.rows(
         [int(size) for size in arguments.partitions.split(",") if size],
         brokers=arguments.brokers,

@@ -10,9 +10,9 @@ from typing import Any, Final
 from tests.support.kafka.java import Java
 
 from kvorum.storage.cleaner.batch_filter import last_records
-from kvorum.storage.cleaner.cleanable_part import CleanablePart, cleanable_part
 from kvorum.storage.cleaner.cleaner import Cleaner, Pass
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
+from kvorum.storage.cleaner.log_cleaner_manager import CleanablePart, cleanable_part
 from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.files import RealFileSystem

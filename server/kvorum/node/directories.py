@@ -31,8 +31,8 @@ from kvorum.storage.metadata_log.bootstrap_checkpoint import (
 from kvorum.storage.names import METADATA_LOG_DIRECTORY, snapshot_name
 from kvorum.storage.small_files.clean_shutdown import CleanShutdown
 from kvorum.storage.small_files.directory_lock import lock_directory
-from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
-from kvorum.storage.small_files.meta_properties_ensemble import (
+from kvorum.storage.small_files.meta_properties import (
+    META_PROPERTIES_FILE,
     MetaPropertiesEnsemble,
     load_meta_properties,
 )

@@ -3,20 +3,15 @@
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from tests.model.exploration import (
-    crashes,
-    elections,
-    network,
-    reconfiguration,
-    replication,
-    target_steps,
-)
+from tests.model.exploration import elections, network, reconfiguration, replication, target_steps
 from tests.model.exploration.design import Bounds, Design
-from tests.model.exploration.history import cut_off, forgotten_votes, noted, without_stale_replies
+from tests.model.exploration.elections import moved
+from tests.model.exploration.replication import no_progress
 from tests.model.exploration.state import (
     CANDIDATE,
     FOLLOWER,
     LEADER,
+    NOBODY,
     PROSPECTIVE,
     REACHED,
     RESIGNED,
@@ -30,6 +25,7 @@ from tests.model.exploration.state import (
     Spent,
     State,
     bit,
+    counts_as,
     is_majority,
     may_stand,
     node_of,
@@ -37,6 +33,104 @@ from tests.model.exploration.state import (
     voters_of,
     with_node,
 )
+
+
+def restarted(design: Design, own: int, node: Node, *, first_voters: int, node_count: int) -> Node:
+    """Return a node after a power cut and a restart."""
+    log = node.log[: node.durable]
+    vote = NOBODY if design.forgets_vote_in_crash else node.voted
+    node = node._replace(log=log, watermark=0, voted=vote)
+    if node.leader == own:
+        return _former_leader(design, own, node, node_count=node_count)
+    has_own_vote = node.voted == replica_of(own, node) and node.leader == NOBODY
+    if has_own_vote and may_stand(design, own, node, first_voters):
+        standing = moved(node, CANDIDATE, epoch=node.epoch)
+        return standing._replace(tally=counts_as(design, own, node))
+    role = UNATTACHED if node.leader == NOBODY else FOLLOWER
+    return moved(node, role, epoch=node.epoch, leader=node.leader)
+
+
+def _former_leader(design: Design, own: int, node: Node, *, node_count: int) -> Node:
+    """Return a node that finds that it led: it never leads on, for its last records may be gone."""
+    if design.leads_on_after_restart:
+        leader = moved(node, LEADER, epoch=node.epoch, leader=own)
+        return leader._replace(progress=no_progress(node_count))
+    if design.votes_in_epoch_it_led:
+        return moved(node, UNATTACHED, epoch=node.epoch)._replace(voted=NOBODY)
+    return moved(node, RESIGNED, epoch=node.epoch, leader=own)
+
+
+def with_new_disk(node: Node) -> Node:
+    """Return a node that begins again, with an empty directory."""
+    return Node(directory=node.directory + 1)
+
+
+def may_lose_disk(state: State, own: int) -> bool:
+    """Tell whether a majority of the voters has kept its disks when this one is replaced too.
+
+    That is asked of all voters that may count, now or once a record is committed.
+    """
+    kept = sum(bit(replica_of(i, node)) for i, node in enumerate(state.nodes) if i != own)
+    logs = [state.history.committed, *(node.log for node in state.nodes)]
+    sets = {voters_of(log, state.first_voters) for log in logs}
+    return all(is_majority(kept, voters) for voters in sets)
+
+
+def noted(state: State, index: int, after: Node) -> State:
+    """Return the state in which a node has become another, with the history of that."""
+    before = state.nodes[index]
+    if after == before:
+        return state
+    history = state.history
+    if after.voted not in {NOBODY, before.voted if after.epoch == before.epoch else NOBODY}:
+        history = _with_vote(history, index, after)
+    if after.role == LEADER and before.role != LEADER:
+        leaders = list(history.leaders)
+        leaders[after.epoch] |= bit(replica_of(index, after))
+        history = history._replace(leaders=tuple(leaders))
+    if after.role == LEADER and after.watermark > len(history.committed):
+        history = history._replace(
+            committed=after.log[: after.watermark],
+            counted_by=voters_of(after.log, state.first_voters),
+        )
+    return with_node(state, index, after)._replace(history=history)
+
+
+def without_stale_replies(before: State, after: State) -> State:
+    """Return a state in which no node awaits a reply that has moved since it asked."""
+    for index, (one, other) in enumerate(zip(before.nodes, after.nodes, strict=True)):
+        if (one.role, one.epoch) != (other.role, other.epoch):
+            after = cut_off(after, index)
+    return after
+
+
+def cut_off(state: State, index: int) -> State:
+    """Return the state in which a node awaits no reply to what it asked before.
+
+    Its requests may still arrive. A reply that was given to what the node was before must not
+    reach what it is now.
+    """
+    network = [
+        one._replace(is_awaited=False)
+        if isinstance(one, Request) and node_of(one.sender) == index
+        else one
+        for one in state.network
+        if isinstance(one, Request) or node_of(one.receiver) != index
+    ]
+    return state._replace(network=tuple(sorted(network)))
+
+
+def forgotten_votes(history: History, index: int) -> History:
+    """Return a history without a node's votes: with another directory it has not voted yet."""
+    votes = tuple((*row[:index], 0, *row[index + 1 :]) for row in history.votes)
+    return history._replace(votes=votes)
+
+
+def _with_vote(history: History, index: int, node: Node) -> History:
+    votes = [list(of_epoch) for of_epoch in history.votes]
+    votes[node.epoch][index] |= bit(node.voted)
+    return history._replace(votes=tuple(map(tuple, votes)))
+
 
 Label: TypeAlias = tuple[str | int, ...]
 Step: TypeAlias = tuple[Label, State]
@@ -213,13 +307,13 @@ def _disk(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[St
         more = spent._replace(snapshots=spent.snapshots + 1)
         yield ("takes a snapshot", own), after._replace(spent=more)
     if spent.crashes < bounds.crashes:
-        back = crashes.restarted(
+        back = restarted(
             design, own, node, first_voters=state.first_voters, node_count=len(state.nodes)
         )
         after = cut_off(noted(state, own, back), own)
         more = spent._replace(crashes=spent.crashes + 1)
         yield ("crashes", own), after._replace(spent=more)
-    if spent.replacements < bounds.replacements and crashes.may_lose_disk(state, own):
+    if spent.replacements < bounds.replacements and may_lose_disk(state, own):
         more = spent._replace(replacements=spent.replacements + 1)
         yield ("has its disk replaced", own), _replaced(state, own)._replace(spent=more)
     if spent.deaths < bounds.deaths:
@@ -229,7 +323,7 @@ def _disk(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[St
 
 def _replaced(state: State, own: int) -> State:
     state = state._replace(history=forgotten_votes(state.history, own))
-    return cut_off(with_node(state, own, crashes.with_new_disk(state.nodes[own])), own)
+    return cut_off(with_node(state, own, with_new_disk(state.nodes[own])), own)
 
 
 def _asked(design: Design, bounds: Bounds, state: State, request: Request) -> Iterator[Step]:

@@ -14,9 +14,10 @@ without a known address is not followed.
 from collections import deque
 from collections.abc import Iterator
 
-from tests.model.exploration import crashes, outcomes
 from tests.model.exploration import observing as seen
+from tests.model.exploration import outcomes
 from tests.model.exploration.abstraction import Directories, Records, log_of, node_of
+from tests.model.exploration.actions import restarted
 from tests.model.exploration.design import CORRECT
 from tests.model.exploration.invariants import STATE_INVARIANTS
 from tests.model.exploration.observing import ObservedCore
@@ -203,7 +204,7 @@ class Replay:
             yield self._restart_of(own, new, after)
 
     def _restart_of(self, own: int, node: Node, after: Node) -> Node:
-        back = crashes.restarted(
+        back = restarted(
             CORRECT, own, node, first_voters=self.first_voters, node_count=len(self._nodes)
         )
         return back._replace(start=after.start)

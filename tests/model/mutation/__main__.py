@@ -25,9 +25,8 @@ from time import monotonic
 
 from tests.model.mutation.catalog import MUTANTS
 from tests.model.mutation.ledger import Entry, read_ledger, renamed_entries, write_ledger
-from tests.model.mutation.mutant import Kind, Mutant
+from tests.model.mutation.mutant import Kind, Mutant, Sources
 from tests.model.mutation.scratch import NoVerdictError, Scratch, Verdict
-from tests.model.mutation.sources import Sources
 
 _RAFT = (
     *("tests/unit/raft", "tests/model/scenarios/test_scenarios.py"),

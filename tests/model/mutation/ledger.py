@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tests.model.mutation.mutant import EditError, Mutant
-from tests.model.mutation.sources import Sources
+from tests.model.mutation.mutant import EditError, Mutant, Sources
 
 LEDGER_FILE = Path(__file__).with_name("ledger.json")
 

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.model.mutation.mutant import Mutant
-from tests.model.mutation.sources import Sources
+from tests.model.mutation.mutant import Mutant, Sources
 from tests.support.node_process import run_python
 from tests.support.source_tree import ROOT, SOURCE_ROOTS
 

@@ -18,16 +18,18 @@ from tests.model.scenarios.disk import (
     snapshot_part,
     voter_names,
 )
-from tests.model.scenarios.reassigning import (
+from tests.model.scenarios.requests_from_outside import (
+    LISTENER,
     NO_TARGETS,
     TARGETS,
     Reassigning,
+    directory_of,
+    endpoints_of,
     ends_targets,
     image_of,
     request_for,
     told,
 )
-from tests.model.scenarios.requests_from_outside import LISTENER, directory_of, endpoints_of
 from tests.model.scenarios.trace_words import describe
 
 from kvorum.controller.quorum_reassignment.next_step import (

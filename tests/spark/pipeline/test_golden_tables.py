@@ -1,16 +1,26 @@
 """The tables of logs that real Kafka wrote, against the fold of their records."""
 
 import json
+import re
+import runpy
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.spark.pipeline.runs import rows_of, run_here
+from tests.spark.pipeline.story_logs import Story
 from tests.support.golden_data import METADATA_NODES
+from tests.support.source_tree import ROOT
 from tests.support.spark.small_logs import begun_history, directory_records
 
+from kvorum.cli import main
 from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
 from kvorum.spark.history.arrow_schemas import record_batch
+from kvorum.spark.pipeline.request import TableFormat
+from kvorum.spark.report.tables_directory import TablesDirectory
+from kvorum.spark.report.written_report import write_report
 
 CLUSTERS = ("dynamic-4.3.1", "ladder-4.3.1", "static-3.9.1")
 
@@ -70,3 +80,62 @@ def test_two_quorums_that_share_an_id_have_diverged_from_the_first_batch_on(
     ]
     # The log of the higher epoch counts, though it is shorter.
     assert {row["node_id"] for row in rows_of(tmp_path, "records")} == {12}
+
+
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def example() -> list[tuple[str, str]]:
+    """Return the blocks of the example, each with its language."""
+    page = (ROOT / "docs/spark/README.md").read_text(encoding="utf-8")
+    _, section = page.split("\n### An example\n")
+    return [(found[1], found[2]) for found in BLOCK.finditer(section)]
+
+
+def arguments(command: str, verb: str) -> list[str]:
+    words = shlex.split(command)
+    assert words[:2] == ["kvorum", verb]
+    return words[2:]
+
+
+@pytest.mark.slow
+def test_the_worked_example_shows_what_it_says(
+    golden_sets: Path,
+    tmp_path: Path,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "golden").symlink_to(golden_sets)
+    (_, pipeline), (_, program), (language, shown), (_, report) = example()
+    given = arguments(pipeline, "pipeline")
+    assert given[::2] == ["--input", "--output"]
+    run_here(Path(given[1]), given[3])
+    # Spark's own directory is another one than that of this process.
+    program = program.replace('parquet(f"', f'parquet(f"{tmp_path}/')
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    capsys.readouterr()
+    runpy.run_path("program.py", init_globals={"spark": spark})
+    assert language == "text"
+    assert capsys.readouterr().out.strip() == shown.strip()
+    assert main(["report", *arguments(report, "report")]) == 0
+    assert (tmp_path / "report" / "index.html").is_file()
+
+
+TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?")
+
+
+@pytest.mark.slow
+def test_the_report_is_that_of_parquet_tables(story: Story, tmp_path: Path) -> None:
+    pages: list[dict[str, str]] = []
+    for table_format in TableFormat:
+        source = story.write(tmp_path / "in", end=len(story.batches) // 2)
+        output = tmp_path / table_format
+        run_here(source, output, table_format=table_format)
+        run_here(story.write(tmp_path / "in"), output, table_format=table_format)
+        written = write_report(TablesDirectory(output), output / "pages")
+        # A page says when the last run was.
+        pages.append({one.name: TIME.sub("", one.read_text("utf-8")) for one in written})
+    assert all(each == pages[0] for each in pages[1:])
+    assert len(pages[0]) == 2

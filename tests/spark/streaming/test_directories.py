@@ -6,16 +6,39 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.spark.streaming.growing_logs import all_batches, append, end_of
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from tests.support.spark.small_logs import LOG_FOLDER, START_MS, SmallLog, random_batch, write_log
-from tests.support.spark.streaming_reads import MicroBatches, Row
+from tests.support.spark.streaming_reads import MicroBatches, Row, start_patiently
 
+from kvorum.spark import KvorumMetadataSource
 from kvorum.spark.errors import DamagedFileError, LogFilesError, OptionError
 from kvorum.spark.metadata_source.columns import columns_named
 from kvorum.spark.metadata_source.directory_stream import DirectoryStreamReader
 from kvorum.spark.streaming.directory_planner import from_checkpoint, to_checkpoint
 from kvorum.spark.streaming.options import directory_options, stream_options
-from kvorum.wire.records import read_batches
+from kvorum.wire.records import RecordBatch, read_batches
+
+
+def all_batches(log: SmallLog) -> list[RecordBatch]:
+    return [batch for name in log.segments for batch in log.batches[name]]
+
+
+def end_of(log: SmallLog) -> int:
+    return all_batches(log)[-1].next_offset
+
+
+def append(log: SmallLog, random: Random, *, epoch: int = 99, is_rolled: bool = False) -> bytes:
+    """Append a batch, in a new segment if asked; return its bytes."""
+    end = end_of(log)
+    data = random_batch(random, offset=end, epoch=epoch, time=START_MS)
+    name = f"{end:020}.log" if is_rolled else log.segments[-1]
+    with (log.inner / name).open("ab") as file:
+        file.write(data)
+    log.batches[name] = list(read_batches((log.inner / name).read_bytes()))
+    return data
+
 
 COLUMNS = columns_named(["path", "offset", "epoch", "file_kind", "type", "damage"])
 
@@ -294,3 +317,62 @@ def wrong_options() -> Iterator[tuple[dict[str, str], str]]:
 def test_a_wrong_option_is_named(tmp_path: Path, options: dict[str, str], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         Stream(tmp_path, **options)
+
+
+# pyspark leaves sockets to the garbage collector.
+
+
+def run(spark: SparkSession, folder: Path, **options: str) -> None:
+    """Run a query over everything there is, from where the one before ended, and end it."""
+    spark.dataSource.register(KvorumMetadataSource)
+    table = spark.readStream.format("kvorum-metadata").options(**options).load()
+    sink = (
+        table.writeStream.format("parquet")
+        .option("path", str(folder / "rows"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+    )
+    start_patiently(sink.start, has_ended_well).awaitTermination()
+
+
+def has_ended_well(query: StreamingQuery) -> bool:
+    try:
+        query.awaitTermination()
+    except PySparkException:
+        return False
+    return True
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.slow
+def test_a_growing_directory_is_read_once_through_restarts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    logs = tmp_path / "logs"
+    first = write_log(logs / "a", Random(1))
+    run(spark, tmp_path, path=str(logs), columns="path,offset,type")
+    append(first, Random(2))
+    append(first, Random(3), is_rolled=True)
+    second = write_log(logs / "b", Random(4), node=2)
+    run(spark, tmp_path, path=str(logs), columns="path,offset,type")
+    rows = spark.read.parquet(str(tmp_path / "rows")).collect()
+    for log in (first, second):
+        found = sorted(row["offset"] for row in rows if row["path"].startswith(str(log.folder)))
+        assert found == list(range(end_of(log)))
+    assert len(rows) == end_of(first) + end_of(second)
+
+
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"controllers": "somewhere"}, "an address is host:port"),
+        ({"controllers": "127.0.0.1:1", "retryTimeoutMs": "0"}, "no leader of the quorum"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str], said: str
+) -> None:
+    with pytest.raises(PySparkException, match=said):
+        run(spark, tmp_path, **options)

@@ -12,9 +12,8 @@ from tests.spark.streaming.scripted_log import CLUSTER, ScriptedLog
 from kvorum.metadata.address import Address
 from kvorum.spark.errors import OptionError, QuorumError
 from kvorum.spark.files.damage import Damage
-from kvorum.spark.streaming.leader_log import read_log
 from kvorum.spark.streaming.options import Starting
-from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan
+from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan, read_log
 from kvorum.spark.streaming.quorum_planner import BEGINNING, QuorumOffset, QuorumPlanner
 from kvorum.spark.streaming.snapshot_copy import copy_snapshot
 from kvorum.wire.error_codes import ErrorCode

@@ -27,11 +27,9 @@ from kvorum.storage.small_files.java_properties import load_java_properties, sto
 from kvorum.storage.small_files.meta_properties import (
     MetaProperties,
     decode_meta_properties,
+    draw_directory_id,
     encode_meta_properties,
     is_reserved_directory_id,
-)
-from kvorum.storage.small_files.meta_properties_ensemble import (
-    draw_directory_id,
     load_meta_properties,
 )
 from kvorum.storage.small_files.partition_metadata import (

@@ -39,9 +39,12 @@ from kvorum.storage.small_files.quorum_state import QUORUM_STATE_FILE
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import HEADER_BYTES
-from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX, Compression
+from kvorum.wire.records.compression import (
+    STORED_UNPACKED_BYTES_MAX,
+    Compression,
+    unreadable_by_kafka,
+)
 from kvorum.wire.records.legacy import Entry
-from kvorum.wire.records.lz4_frame import unreadable_by_kafka
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_from_text
 
 _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)

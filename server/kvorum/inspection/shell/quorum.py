@@ -13,8 +13,13 @@ from kvorum.inspection.metadata_log import FoldedLog, MetadataSourceError, fold_
 from kvorum.metadata.errors import MetadataError
 from kvorum.spark.errors import OptionError, QuorumError
 from kvorum.spark.streaming.connection import parse_addresses
-from kvorum.spark.streaming.leader_log import LONG_POLL_MS, Fetched, fetch
-from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan
+from kvorum.spark.streaming.quorum_client import (
+    LONG_POLL_MS,
+    Fetched,
+    QuorumClient,
+    QuorumPlan,
+    fetch,
+)
 from kvorum.spark.streaming.security import PREFIX, SECURITY_OPTIONS, security_options
 from kvorum.spark.streaming.snapshot_copy import copy_snapshot
 from kvorum.wire.errors import WireError

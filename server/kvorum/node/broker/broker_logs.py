@@ -20,7 +20,7 @@ from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import OneAtATime, Task, other_work, sleep
 from kvorum.node.event_loop import ThreadedRuntime
 from kvorum.node.events.log_event import LogEvent
-from kvorum.storage.cleaner.log_cleaner import LogCleaner
+from kvorum.storage.cleaner.cleaner import LogCleaner
 from kvorum.storage.cleaner.log_cleaner_manager import HostedLog, LogCleanerManager
 from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.directory.log_directory import LogDirectory

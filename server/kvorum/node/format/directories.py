@@ -32,12 +32,10 @@ from kvorum.storage.metadata_log.bootstrap_checkpoint import write_bootstrap_sna
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
 from kvorum.storage.small_files.meta_properties import (
     MetaProperties,
-    read_meta_properties,
-    write_meta_properties,
-)
-from kvorum.storage.small_files.meta_properties_ensemble import (
     MetaPropertiesEnsemble,
     draw_directory_id,
+    read_meta_properties,
+    write_meta_properties,
 )
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord

@@ -4,17 +4,318 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
+from typing import Final
 
+from kvorum.broker.fetcher.fetch_requests import FetcherSettings
+from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
+from kvorum.broker.quota.rate import MetricConfig
+from kvorum.broker.quota.replication_quota_manager import new_replication_quota_managers
+from kvorum.broker.topic_log_configs import TopicConfigs
+from kvorum.metadata.cluster_image import Endpoint
+from kvorum.metadata.features import supported_features
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.broker.broker_logs import BrokerLogs
+from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
+from kvorum.node.broker.controller_reports import AssignmentsManager
+from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
+from kvorum.node.broker.replica_alter_log_dirs import MoveSettings, ReplicaAlterLogDirsManager
+from kvorum.node.broker.replica_fetchers import ReplicaFetcherManager
+from kvorum.node.broker.replica_manager import LogDirFailureHandler, ReplicaManager
+from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.config.settings import CleanerSettings, LogSettings
+from kvorum.node.coroutines import Task
+from kvorum.node.directories import common_epoch
+from kvorum.node.errors import NodeFailedError
 from kvorum.simulation.disk import MountedDisk
 from kvorum.simulation.node import SimulatedNode
-from kvorum.simulation.partitions.broker_session import BrokerSession
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.network import Reply
+from kvorum.simulation.partitions.outbound import SimulatedControllerChannel, SimulatedLeader
 from kvorum.simulation.partitions.process import Process
-from kvorum.simulation.partitions.settings import ROOTS
+from kvorum.simulation.partitions.replica_watch import ReplicaWatch
+from kvorum.simulation.partitions.requests import RequestHandler
+from kvorum.simulation.partitions.settings import (
+    CLUSTER_ID,
+    HEARTBEAT_MS,
+    LAG_MAX_MS,
+    ROOTS,
+    directory_id,
+)
 from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.simulation.runtime import SimulatedRuntime
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
+from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.directory.open_files import OpenFiles
+from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
+from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
+from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.primitives import Message
+
+METADATA_ROOT: Final = Path("/metadata")
+"""The log directory of the metadata log, which never fails here."""
+FAILURE_IS_KNOWN_MS: Final = 1_500
+"""The time in which the controller has to learn of a failed directory."""
+DELETE_DELAY_MS: Final = 100
+OPEN_FILES_MAX: Final = 4
+"""Fewer than the logs have, so that files are let go and opened again."""
+DEDUPE_BUFFER_BYTES: Final = 4_096, 100_000
+"""Memory of the cleaner for the keys of a few segments, or for all of a log."""
+FETCH_BYTES: Final = 1_200
+FETCH_BACKOFF_MS: Final = 30
+PUMP_MS: Final = 10
+
+
+class BrokerSession:
+    """The state of a process; it is gone when the process ends.
+
+    `on_failure` is called with what the broker ends for. Construction and every callback may raise
+    what the disk raises.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        around: Surroundings,
+        process: Process,
+        disks: tuple[MountedDisk, ...],
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        self._id = broker_id
+        self._around, self._process, self._disks = around, process, disks
+        self._on_failure = on_failure
+        self.image = MetadataImage()
+        self._applied = 0
+        self._channel = SimulatedControllerChannel(broker_id, around, process)
+        self._has_begun, self._is_over = False, False
+        self.is_serving = False
+        """Whether the logs are open, and the partitions as an image has them."""
+        self._broker = ThisBroker(
+            id=broker_id,
+            epoch=lambda: self.epoch,
+            image=lambda: self.image,
+            runtime=SimulatedRuntime(
+                around.events, process.node.clock, around.random, turn=process.turn()
+            ),
+            on_failure=on_failure,
+        )
+        self._make_replicas()
+        shutdowns = [take_clean_shutdown(*place) for place in zip(ROOTS, disks, strict=True)]
+        self._were_clean = [shutdown.was_clean for shutdown in shutdowns]
+        self._lifecycle = BrokerLifecycle(
+            self._identity(common_epoch(shutdowns)),
+            heartbeat_interval_ms=HEARTBEAT_MS,
+            now_ms=around.now_ms,
+        )
+
+    def _identity(self, previous_epoch: int) -> BrokerIdentity:
+        return BrokerIdentity(
+            node_id=self._id,
+            cluster_id=CLUSTER_ID,
+            incarnation_id=bytes([self._id]) + self._process.incarnation.to_bytes(15, "big"),
+            listeners=(Endpoint("PLAIN", f"b{self._id}", 9092, 0),),
+            supported_features=supported_features(),
+            rack=None,
+            directory_ids=tuple(directory_id(self._id, number) for number in range(len(ROOTS))),
+            previous_epoch=previous_epoch,
+        )
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether a controlled shutdown is under way."""
+        return self._lifecycle.state is BrokerState.PENDING_CONTROLLED_SHUTDOWN
+
+    @property
+    def epoch(self) -> int:
+        """The broker epoch, -1 before the registration."""
+        return self._lifecycle.epoch
+
+    def _make_replicas(self) -> None:
+        broker, around = self._broker, self._around
+        quotas = new_replication_quota_managers(
+            lambda: self.image.configs,
+            broker.id,
+            replication=MetricConfig(11, 1_000),
+            alter_log_dirs=MetricConfig(11, 1_000),
+        )
+        configs = TopicConfigs(broker.id, {})
+        manager = LogManager(
+            LogManagerSettings(delete_delay_ms=DELETE_DELAY_MS),
+            config_of=lambda topic: configs.values(topic, self.image).log_config(),
+            random=around.random,
+        )
+        self._logs = BrokerLogs(
+            broker, manager, self._log_settings(), deletion_check_ms=around.random.randint(40, 300)
+        )
+        assignments = AssignmentsManager(broker, self._channel)
+        moves = MoveSettings(tuple(map(str, ROOTS)), (), FETCH_BYTES, FETCH_BACKOFF_MS)
+        self.replicas = ReplicaManager(
+            broker,
+            self._logs,
+            configs,
+            fetchers=ReplicaFetcherManager(
+                broker,
+                FetcherSettings(broker.id, bytes_max=FETCH_BYTES, backoff_ms=FETCH_BACKOFF_MS),
+                self._leader_endpoint,
+                quotas.follower,
+                fetcher_count=1,
+            ),
+            log_dir_moves=ReplicaAlterLogDirsManager(
+                broker, moves, self._logs, assignments, quotas.alter_log_dirs
+            ),
+            assignments=assignments,
+            alter_partition_channel=self._channel,
+            lag_ms_max=LAG_MAX_MS,
+        )
+        self._publisher = BrokerMetadataPublisher(broker, self.replicas, quotas)
+        self._groups = GroupCoordinatorService(
+            around.settings.groups.of_broker,
+            self.replicas,
+            broker_id=broker.id,
+            runtime=broker.runtime,
+            random=around.random,
+        )
+        self._publisher.after_change(self._groups.runtime.on_image)
+        self._failures = LogDirFailureHandler(
+            broker, self.replicas, METADATA_ROOT, self._on_directory_offline
+        )
+        self._watch = ReplicaWatch(
+            self.replicas, around.settings, around.ledger, broker.runtime.wall_ms
+        )
+
+    def _log_settings(self) -> LogSettings:
+        random = self._around.random
+        return LogSettings(
+            high_watermark_checkpoint_ms=random.randint(40, 300),
+            recovery_point_checkpoint_ms=random.randint(40, 300),
+            retention_check_ms=random.randint(40, 300),
+            cleaner=CleanerSettings(
+                backoff_ms=random.randint(50, 300),
+                dedupe_buffer_bytes=random.choice(DEDUPE_BUFFER_BYTES),
+                load_factor=0.9,
+            ),
+        )
+
+    def _leader_endpoint(self, leader_id: int, _: int) -> SimulatedLeader:
+        link = self._id, leader_id
+        runtime, partition = self._broker.runtime, self.replicas.partition
+        return SimulatedLeader(link, self._around, self._process, runtime, partition)
+
+    def begin(self) -> None:
+        """Do everything that a broker does again and again."""
+        every, random = self._process.every, self._around.random
+        self._process.after_turn = self._watch.look
+        every(lambda: random.uniform(1, 25), self._read_metadata)
+        every(lambda: PUMP_MS, self._pump)
+        every(lambda: random.uniform(60, 400), self._write_back)
+
+    def _write_back(self) -> None:
+        """Make every log durable, as the operating system does in time."""
+        for partition in self.replicas.partitions if self.is_serving else ():
+            self._logs.flush(partition.log)
+
+    def stop(self) -> None:
+        """Ask for a controlled shutdown."""
+        self._lifecycle.begin_shutdown(self._around.now_ms)
+
+    def listed_groups(self) -> list[str]:
+        """Return the groups that this broker coordinates."""
+        return [one.group_id for one in self._groups.list_groups([], [])]
+
+    def handle(self, request: Message, reply: Reply, version: int) -> None:
+        """Answer a request of another broker or a client; the connection breaks without logs."""
+        if not self.is_serving:
+            reply(None)
+            return
+        handler = RequestHandler(self.replicas, self._groups, self._around, self._process)
+        handler.handle(request, reply, version)
+
+    # --- the controller ---------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Send what is due, and end where the controller lets this broker go."""
+        self._beat()
+        if self._lifecycle.state is BrokerState.SHUTTING_DOWN and not self._is_over:
+            self._is_over = True
+            Task(self.replicas.shutdown(broker_epoch=self.epoch), self._on_shutdown)
+
+    def _beat(self) -> None:
+        due_ms = self._lifecycle.next_due_ms
+        if due_ms is not None and due_ms <= self._around.now_ms:
+            view = LocalView(self._applied - 1, None, self.is_serving)
+            self._channel.ask(self._lifecycle.due(view), self._on_beat)
+
+    def _on_beat(self, answer: Message | None) -> None:
+        lifecycle, now_ms = self._lifecycle, self._around.now_ms
+        match answer:
+            case BrokerRegistrationResponse():
+                lifecycle.on_registration(answer, now_ms)
+            case BrokerHeartbeatResponse():
+                lifecycle.on_heartbeat(answer, now_ms)
+            case _:
+                lifecycle.on_failure(now_ms)
+
+    def _on_directory_offline(self, path: Path) -> None:
+        """Report a failed directory; end where the controller does not learn of it (KIP-858)."""
+        failed = directory_id(self._id, ROOTS.index(path))
+        self._lifecycle.propagate_directory_failure(failed, self._around.now_ms)
+        self._around.ledger.counts["directory offline"] += 1
+
+        def demand_known() -> None:
+            if not self._lifecycle.is_failure_known(failed):
+                self._on_failure(NodeFailedError(f"nobody knows that {path} has failed"))
+
+        self._around.events.after(FAILURE_IS_KNOWN_MS, self._process.guard(demand_known))
+
+    def move_replica(self) -> None:
+        """Begin to move a replica to the other directory (AlterReplicaLogDirs)."""
+        partitions = [one.topic_partition for one in self.replicas.partitions]
+        if partitions:
+            directory = {
+                self._around.random.choice(partitions): str(self._around.random.choice(ROOTS))
+            }
+            Task(self.replicas.alter_replica_log_dirs(directory), lambda _: None)
+
+    def _on_shutdown(self, result: Exception | None) -> None:
+        if result is None:
+            self._process.end(is_power_cut=False)
+        else:
+            self._on_failure(result)
+
+    # --- the metadata and the logs ----------------------------------------------------------
+
+    def _read_metadata(self) -> None:
+        node = self._process.node.process
+        if node is None or (self._has_begun and node.application.image is self.image):
+            return
+        self.image, self._applied = node.application.image, node.application.next_offset
+        broker = self.image.cluster.brokers.get(self._id)
+        # A broker does nothing before it has read its own registration.
+        if self._has_begun:
+            self._publisher.on_metadata_update(self.image)
+        elif broker is not None and broker.epoch == self.epoch:
+            self._has_begun = True
+            self._broker.run(self._open_logs())
+
+    async def _open_logs(self) -> None:
+        open_files = OpenFiles(OPEN_FILES_MAX)
+        directories = [
+            LogDirectory(
+                root,
+                directory_id(self._id, number),
+                LogDirectoryFiles(disk, root, self._failures.channel, open_files),
+                was_clean=was_clean,
+            )
+            for number, (root, disk, was_clean) in enumerate(
+                zip(ROOTS, self._disks, self._were_clean, strict=True)
+            )
+        ]
+        await self._logs.startup(directories, has_offline_log_dirs=False)
+        await self._publisher.startup()
+        self.replicas.startup()
+        self._failures.startup()
+        self.is_serving = True
 
 
 class Broker:

@@ -1,19 +1,31 @@
 """One world per seed: brokers, a controller, clients, faults, and a last phase without faults."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Final
 
 from kvorum.broker.partition import ALL_IN_SYNC
+from kvorum.controller.api import ControllerResult, Pieces
 from kvorum.controller.periodic_tasks import (
     maybe_balance_partition_leaders,
     maybe_elect_unclean_leaders,
     maybe_fence_stale_broker,
 )
+from kvorum.controller.settings import ControllerRequestContext
+from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.features import (
+    ELR_VERSION_FEATURE,
+    KRAFT_VERSION_FEATURE,
+    default_feature_levels,
+)
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.simulation.events import WALL_START_MS, Events
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
@@ -24,19 +36,22 @@ from kvorum.simulation.partitions.groups import Committer
 from kvorum.simulation.partitions.ledger import Ledger, Replica
 from kvorum.simulation.partitions.network import Network
 from kvorum.simulation.partitions.promises import is_unclean, waits_for_an_operator
-from kvorum.simulation.partitions.quorum import ControllerQuorum
+from kvorum.simulation.partitions.quorum import ControllerQuorum, PeriodicTask
 from kvorum.simulation.partitions.settings import (
     END_MS,
     FAULTS_FROM_MS,
     OFFSETS_ID,
+    OFFSETS_REPLICAS,
     OLD_UNTIL_MS,
     PAUSE_AT_MS,
     PEACE_FROM_MS,
+    ROOTS,
+    TOPIC,
     TOPIC_ID,
     WorldSettings,
+    directory_id,
 )
 from kvorum.simulation.partitions.surroundings import Surroundings
-from kvorum.simulation.partitions.topic_creation import first_records
 from kvorum.simulation.partitions.transactions import (
     CommittedConsumer,
     TransactionalCommitter,
@@ -44,10 +59,82 @@ from kvorum.simulation.partitions.transactions import (
     TransactionLedger,
 )
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
+from kvorum.wire.messages.config_record import ConfigRecord
+from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
+from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.primitives import Message
 from kvorum.wire.records.batch import INT32_MAX
+
+
+def first_records(
+    settings: WorldSettings, broker_ids: Sequence[int], random: Random
+) -> PeriodicTask:
+    """Return what an active controller does until the cluster has its features and topics.
+
+    The topics' records are written directly, because their assignments are drawn here.
+    """
+    levels = {
+        **default_feature_levels(LATEST_PRODUCTION_METADATA_VERSION),
+        ELR_VERSION_FEATURE: int(settings.is_elr_enabled),
+    }
+    # Control records of the log have that one.
+    levels.pop(KRAFT_VERSION_FEATURE, None)
+    topics = (
+        *_topic_records(TOPIC, TOPIC_ID, settings.topic_configs(TOPIC)),
+        *_partition_records(TOPIC_ID, settings.partitions, settings.replicas, broker_ids, random),
+        *_topic_records(
+            GROUP_METADATA_TOPIC, OFFSETS_ID, settings.topic_configs(GROUP_METADATA_TOPIC)
+        ),
+        *_partition_records(OFFSETS_ID, 1, OFFSETS_REPLICAS, broker_ids, random),
+    )
+
+    def task(image: MetadataImage, _: ControllerRequestContext) -> Pieces[ControllerResult[bool]]:
+        yield from ()
+        features = [
+            (FeatureLevelRecord(name=name, feature_level=level), 0)
+            for name, level in levels.items()
+            if image.features.level(name) != level
+        ]
+        has_brokers = all(one in image.cluster.brokers for one in broker_ids)
+        if features or not has_brokers or TOPIC_ID in image.topics.by_id:
+            return ControllerResult(False, tuple(features))
+        return ControllerResult(False, topics)
+
+    return task
+
+
+def _topic_records(
+    name: str, topic_id: bytes, configs: Mapping[str, str]
+) -> list[RecordAndVersion]:
+    records = [
+        ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=name, name=key, value=value)
+        for key, value in configs.items()
+    ]
+    return [(TopicRecord(name=name, topic_id=topic_id), 0), *((record, 0) for record in records)]
+
+
+def _partition_records(
+    topic_id: bytes, count: int, replica_count: int, broker_ids: Sequence[int], random: Random
+) -> list[RecordAndVersion]:
+    version = LATEST_PRODUCTION_METADATA_VERSION.partition_record_version
+    records: list[RecordAndVersion] = []
+    for index in range(count):
+        replicas = random.sample(broker_ids, replica_count)
+        record = PartitionRecord(
+            partition_id=index,
+            topic_id=topic_id,
+            replicas=replicas,
+            isr=replicas,
+            leader=replicas[0],
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=[directory_id(one, random.randrange(len(ROOTS))) for one in replicas],
+        )
+        records.append((record, version))
+    return records
+
 
 PAUSE_MS: Final = 240
 """Longer than ``replica.lag.time.max.ms``, and no reason yet to fence the broker."""

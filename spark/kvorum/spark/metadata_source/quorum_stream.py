@@ -20,9 +20,8 @@ from kvorum.spark.files.ranges import NO_EPOCH, FileRange, Place
 from kvorum.spark.metadata_source.columns import Column
 from kvorum.spark.metadata_source.filters import NO_FILTER
 from kvorum.spark.metadata_source.range_rows import Query, arrow_rows
-from kvorum.spark.streaming.leader_log import read_log
 from kvorum.spark.streaming.options import StreamOptions
-from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan
+from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan, read_log
 from kvorum.spark.streaming.quorum_planner import QuorumOffset, QuorumPlanner
 from kvorum.spark.streaming.snapshot_copy import copy_snapshot
 from kvorum.storage.names import METADATA_LOG_DIRECTORY, snapshot_name

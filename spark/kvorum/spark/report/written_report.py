@@ -20,8 +20,15 @@ from kvorum.spark.report.cluster_report import (
 from kvorum.spark.report.log_files import Trouble, log_file_facts
 from kvorum.spark.report.markup import Content, Markup, element
 from kvorum.spark.report.parts import note, page, status, table, time_element, trouble_class
-from kvorum.spark.report.sections.events import changed_last, offline, recoveries, values
-from kvorum.spark.report.sections.health import files_alone, health, wrong_now
+from kvorum.spark.report.sections.health import (
+    changed_last,
+    files_alone,
+    health,
+    offline,
+    recoveries,
+    values,
+    wrong_now,
+)
 from kvorum.spark.report.sections.nodes import brokers, leaders, quorum
 from kvorum.spark.report.sections.timeline import timeline
 from kvorum.spark.report.table_files import TablesError

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from kvorum.spark.errors import OptionError, QuorumError
-from kvorum.spark.streaming.leader_log import LONG_POLL_MS, PEEK_BYTES, fetch
 from kvorum.spark.streaming.options import Starting
-from kvorum.spark.streaming.quorum_client import QuorumClient
+from kvorum.spark.streaming.quorum_client import LONG_POLL_MS, PEEK_BYTES, QuorumClient, fetch
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 

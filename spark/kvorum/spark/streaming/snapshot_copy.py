@@ -6,12 +6,14 @@ from typing import Final, NamedTuple
 from kvorum.metadata.address import Address
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.spark.streaming.connection import Connection
-from kvorum.spark.streaming.leader_log import check_error, latest_snapshot, only
 from kvorum.spark.streaming.quorum_client import (
     LeaderHint,
     QuorumClient,
     UnusableAnswerError,
+    check_error,
     error_text,
+    latest_snapshot,
+    only,
 )
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse

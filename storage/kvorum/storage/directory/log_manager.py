@@ -24,8 +24,7 @@ from kvorum.storage.log.log_loader import LogCheckpoint
 from kvorum.storage.small_files.clean_shutdown import write_clean_shutdown
 from kvorum.storage.small_files.partition_metadata import read_partition_metadata
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
-from kvorum.storage.topic_log.unified_log import UnifiedLog
-from kvorum.storage.topic_log.unified_log_loader import LogPlace, load_unified_log
+from kvorum.storage.topic_log.unified_log import LogPlace, UnifiedLog, load_unified_log
 from kvorum.storage.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)

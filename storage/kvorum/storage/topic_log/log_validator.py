@@ -42,8 +42,11 @@ from kvorum.wire.records.batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL,
 )
-from kvorum.wire.records.compression import RECORD_BYTES_MAX, STORED_UNPACKED_BYTES_MAX
-from kvorum.wire.records.lz4_frame import unreadable_by_kafka
+from kvorum.wire.records.compression import (
+    RECORD_BYTES_MAX,
+    STORED_UNPACKED_BYTES_MAX,
+    unreadable_by_kafka,
+)
 from kvorum.wire.records.record import INT64_MAX, within_64_bits
 from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
 

@@ -8,21 +8,30 @@ One thread owns the log (see `LocalLog` for what may run in another one).
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from random import Random
 from typing import Final, NamedTuple
 
 from kvorum.storage.cleaner.batch_filter import last_records
 from kvorum.storage.cleaner.log_cleaner_manager import HostedLog
 from kvorum.storage.cleaner.shared_log import RunInOwner, SharedLog
 from kvorum.storage.errors import OffsetOutOfRangeError
+from kvorum.storage.files import FileSystem
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.file_records import FileRecords
-from kvorum.storage.log.local_log import LocalLog
-from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles
+from kvorum.storage.log.local_log import LocalLog, RecoveryPointKeeper
+from kvorum.storage.log.log_loader import LogCheckpoint, load_local_log
+from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, encode_producer_snapshot
 from kvorum.storage.log.producer_state import BatchMetadata, CompletedTransaction, ProducerState
 from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.transaction_index import AbortedTransaction, find_aborted
 from kvorum.storage.log.verification_state import NO_TRANSACTION, TransactionAppend
+from kvorum.storage.small_files.partition_metadata import (
+    check_partition_metadata,
+    write_partition_metadata,
+)
 from kvorum.storage.topic_log.log_validator import (
     InspectedBatch,
     RecordValidationError,
@@ -410,3 +419,60 @@ def replicated_batches(records: bytes | memoryview, *, leader_epoch: int) -> lis
         batch.verify()
         batches.append(batch)
     return batches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlace:
+    """The place of a log and its partition; `checkpoint` is what its directory stores of it."""
+
+    directory: Path
+    topic_partition: TopicPartition
+    topic_id: bytes
+    checkpoint: LogCheckpoint
+    recovery_point_keeper: RecoveryPointKeeper
+
+
+def load_unified_log(
+    place: LogPlace,
+    *,
+    files: FileSystem,
+    config: TopicLogConfig,
+    producer_expiration_ms: int,
+    random: Random,
+    now_ms: int,
+) -> UnifiedLog:
+    """Open a log, made if need be; `now_ms` is the wall clock, `random` spreads its rolls.
+
+    Raises CorruptFileError for damage, and for a directory of another topic; DiskError.
+    """
+    directory = place.directory
+    producers = ProducerState(producer_expiration_ms)
+    snapshots = ProducerSnapshotFiles(
+        directory,
+        files,
+        lambda: encode_producer_snapshot(producers.entries),
+        lambda: log.local_log.log_start_offset,
+    )
+    has_metadata = check_partition_metadata(directory, files, topic_id=place.topic_id)
+    loaded = load_local_log(
+        directory,
+        files=files,
+        config=config.segments,
+        checkpoint=replace(place.checkpoint, is_compacted=config.cleanup.is_compacted),
+        recovery_point_keeper=place.recovery_point_keeper,
+        producer_snapshots=snapshots,
+        now_ms=now_ms,
+    )
+    jitter_ms = min(config.segment_jitter_ms, config.segments.segment_ms)
+    loaded.log.time_rolls(
+        lambda: random.randrange(jitter_ms) if jitter_ms > 0 else 0, now_ms=now_ms
+    )
+    log = UnifiedLog(place.topic_partition, loaded.log, producers, snapshots, config)
+    try:
+        if not has_metadata:
+            write_partition_metadata(directory, files, topic_id=place.topic_id)
+        log.load_producers(now_ms=now_ms, recovered_from=loaded.recovered_from)
+    except BaseException:
+        log.local_log.abandon()
+        raise
+    return log

@@ -9,10 +9,9 @@ from tests.support.faulty_files import FaultyFiles, MemoryFile
 from tests.unit.storage.local_logs import CONFIG, NEW, batches_in, loaded
 
 from kvorum.storage.cleaner.batch_filter import LastRecord
-from kvorum.storage.cleaner.cleanable_part import cleanable_part
+from kvorum.storage.cleaner.cleaner import CleanedLog, LogCleaner
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
-from kvorum.storage.cleaner.log_cleaner import CleanedLog, LogCleaner
-from kvorum.storage.cleaner.log_cleaner_manager import HostedLog, LogCleanerManager
+from kvorum.storage.cleaner.log_cleaner_manager import HostedLog, LogCleanerManager, cleanable_part
 from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.errors import CorruptFileError, CorruptLogError, DiskError

@@ -16,9 +16,8 @@ from kvorum.storage.cleaner.offset_map import OffsetMap
 from kvorum.storage.cleaner.shared_log import SharedLog
 from kvorum.storage.errors import CleaningAbortedError, CorruptLogError, InvalidAppendError
 from kvorum.storage.log.batch_header import read_header
-from kvorum.storage.log.interrupted_swap import finish_interrupted_swap
 from kvorum.storage.log.local_log import LocalLog
-from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint
+from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint, finish_interrupted_swap
 from kvorum.wire.records import BatchOptions, RecordData, build_batch, read_batches
 
 GAPS = replace(CONFIG, may_have_gaps=True)

@@ -30,8 +30,8 @@ from kvorum.wire.records.compression import (
     RECORD_BYTES_MAX,
     Compression,
     decompress,
+    repair_lz4_header,
 )
-from kvorum.wire.records.lz4_frame import repair_lz4_header
 
 MAGIC_PLACE: Final = 16
 # The bytes of a message of format 0 after its length when key and value are null.
