@@ -1,4 +1,4 @@
-"""Tables in Delta's format, read by delta-rs: its rows, its versions, and runs that were killed."""
+"""Tables in Iceberg's format, read by pyiceberg: rows, versions, and runs that were killed."""
 
 import gzip
 import json
@@ -17,123 +17,11 @@ from tests.spark.pipeline.runs import KilledError, Notes, comparable, content, r
 from tests.spark.pipeline.story_logs import Story
 
 from kvorum.spark.errors import PipelineError
-from kvorum.spark.pipeline.delta_log import LOG
-from kvorum.spark.pipeline.layout import partition_values
 from kvorum.spark.pipeline.output_files import LocalOutput
 from kvorum.spark.pipeline.request import TableFormat
 from kvorum.spark.pipeline.tables import ALL_TABLES, RUNS
 
 pytestmark = SOCKETS_LEFT_OPEN
-
-deltalake: Any = pytest.importorskip("deltalake")
-pyarrow: Any = import_module("pyarrow")
-DELTA = TableFormat.DELTA
-
-
-def delta_content(output: Path) -> dict[str, list[str]]:
-    """Return what delta-rs finds in all tables, in the form of `content`."""
-    return {
-        table: comparable(table, rows_of_delta(output, table))
-        for table in ALL_TABLES
-        if table != RUNS
-    }
-
-
-def rows_of_delta(output: Path, table: str) -> list[dict[str, Any]]:
-    if not (output / table).exists():
-        return []
-    query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(output / table))
-    rows: list[dict[str, Any]] = pyarrow.table(query.execute("SELECT * FROM t")).to_pylist()
-    return rows
-
-
-def test_delta_rs_reads_the_rows_of_runs_that_replace_files(story: Story, tmp_path: Path) -> None:
-    source = story.write(tmp_path / "in", end=len(story.batches) // 2)
-    run_here(source, tmp_path / "out", table_format=DELTA)
-    before = delta_content(tmp_path / "out")
-    run_here(story.write(source), tmp_path / "out", table_format=DELTA)
-    run_here(source, tmp_path / "expected")
-    expected = content(tmp_path / "expected")
-    assert delta_content(tmp_path / "out") == expected != before
-    # A reader of the directories finds the same rows.
-    assert content(tmp_path / "out") == expected
-    run_here(source, tmp_path / "out", table_format=DELTA)
-    assert deltalake.DeltaTable(tmp_path / "out" / "records").version() == 1
-    run_here(source, tmp_path / "out", table_format=DELTA, is_rebuild=True)
-    assert delta_content(tmp_path / "out") == expected
-
-
-@pytest.mark.slow
-def test_delta_rs_reads_from_an_object_store(story: Story, tmp_path: Path) -> None:
-    source = story.write(tmp_path / "in", end=len(story.batches) // 2)
-    run_here(story.write(tmp_path / "all"), tmp_path / "expected")
-    with object_store() as options:
-        fsspec.filesystem("s3", **options).mkdir("warehouse")
-        root = "s3://warehouse/kafka"
-        for _ in range(2):
-            run_here(source, root, table_format=DELTA, file_system_options=options)
-            story.write(source)
-        settings = {
-            "AWS_ACCESS_KEY_ID": options["key"],
-            "AWS_SECRET_ACCESS_KEY": options["secret"],
-            "AWS_ENDPOINT_URL": options["client_kwargs"]["endpoint_url"],
-            "AWS_REGION": options["client_kwargs"]["region_name"],
-            "AWS_ALLOW_HTTP": "true",
-        }
-        found = deltalake.DeltaTable(f"{root}/partitions", storage_options=settings)
-        rows = found.to_pyarrow_table().to_pylist()
-    expected = rows_of(tmp_path / "expected", "partitions")
-    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
-    assert found.version() == 1
-
-
-def test_a_killed_run_adds_each_commit_once(
-    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = story.write(tmp_path / "in")
-    run_here(source, tmp_path / "expected")
-    expected = content(tmp_path / "expected")
-    create = LocalOutput.create
-    logs: list[str] = []
-    limit = 0
-
-    def counted(files: LocalOutput, path: str, data: bytes) -> bool:
-        if len(logs) == limit:
-            raise KilledError
-        logs.append(path)
-        return create(files, path, data)
-
-    monkeypatch.setattr(LocalOutput, "create", counted)
-    for limit in (0, 1, Random(5).randrange(2, 20)):
-        logs.clear()
-        output = tmp_path / f"killed-{limit}"
-        with pytest.raises(KilledError):
-            run_here(source, output, table_format=DELTA)
-        monkeypatch.setattr(LocalOutput, "create", create)
-        progress = Notes()
-        run_here(source, output, progress, table_format=DELTA)
-        monkeypatch.setattr(LocalOutput, "create", counted)
-        assert progress.lines == ["run 1 had been committed, and is completed"]
-        assert delta_content(output) == expected, limit
-        for table in (path.parent for path in output.glob(f"*/{LOG}")):
-            assert [path.name for path in (table / LOG).iterdir()] == [f"{0:020}.json"], table
-
-
-def test_commits_of_other_programs_are_kept(story: Story, tmp_path: Path) -> None:
-    source = story.write(tmp_path / "in", end=len(story.batches) // 2)
-    run_here(source, tmp_path / "out", table_format=DELTA)
-    records = deltalake.DeltaTable(tmp_path / "out" / "records")
-    records.alter.set_table_properties({"delta.appendOnly": "false"})
-    run_here(story.write(source), tmp_path / "out", table_format=DELTA)
-    again = deltalake.DeltaTable(tmp_path / "out" / "records")
-    assert (again.version(), again.metadata().id) == (2, records.metadata().id)
-    assert again.metadata().configuration == {"delta.appendOnly": "false"}
-
-
-def test_directories_name_the_values_of_partitions() -> None:
-    path = "cluster_id=a%2Fb/day=__HIVE_DEFAULT_PARTITION__/part-1.parquet"
-    assert partition_values(path) == {"cluster_id": "a/b", "day": None}
-
 
 pytest.importorskip("pyiceberg")
 StaticTable: Any = import_module("pyiceberg.table").StaticTable
