@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster, OlderBrokers
-from tests.interop.replicated_records import Flaws, Writer, flaws_of
+from tests.interop.traffic import Flaws, Writer, flaws_of
 from tests.support.kafka.fetch_jars import JARS_ROOT, OLDEST_NODE, REFERENCE_RELEASE, find_java
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Kind

@@ -15,7 +15,7 @@ import pytest
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers
 from tests.interop.clients.confluent import make_topics
 from tests.interop.data_plane_script import TOPICS, Script, Step
-from tests.interop.replicated_records import log_bytes
+from tests.interop.traffic import log_bytes
 from tests.support.clients.driver import TopicWish
 from tests.support.header_variants import header_variants
 from tests.support.node import BothNodes, Node

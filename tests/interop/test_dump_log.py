@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 from confluent_kafka import Consumer
 from tests.interop.broker_cluster import OlderBrokers, RunBrokers
-from tests.interop.clients.confluent_records import end_transaction, send, transactional_producer
+from tests.interop.clients.confluent import end_transaction, send, transactional_producer
 from tests.support.dump_log import decoder_of, dump, log_files
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import OLDEST_NODE, REFERENCE_RELEASE

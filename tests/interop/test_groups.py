@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 import pytest
-from tests.interop.clients.confluent import make_topics
-from tests.interop.clients.confluent_records import send
+from tests.interop.clients.confluent import make_topics, send
 from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.interop.clients.confluent import make_topics
-from tests.interop.clients.confluent_records import send
+from tests.interop.clients.confluent import make_topics, send
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java, ToolResult, ToolRunner
 from tests.support.node import QUICK, BothNodes, Node

@@ -16,7 +16,7 @@ from tests.interop.kill_storm import (
     storm,
     stormy_cluster,
 )
-from tests.interop.replicated_records import Flaws, flaws_in
+from tests.interop.traffic import Flaws, flaws_in
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import OLDEST_NODE
 from tests.support.kafka.java import Java, ToolRunner

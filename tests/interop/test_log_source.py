@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message, Producer
-from tests.interop.clients.confluent import make_topics
-from tests.interop.clients.confluent_records import (
+from tests.interop.clients.confluent import (
     end_transaction,
+    make_topics,
     read_to_end,
     send,
     transactional_producer,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults, kind_of_controllers
-from tests.interop.clients.confluent_records import end_transaction, transactional_producer
+from tests.interop.clients.confluent import end_transaction, transactional_producer
 from tests.interop.metadata_shell import history, load, records_of, tree_text, without_provenance
 from tests.interop.traffic import Traffic, read_all
 from tests.support.golden_data import snapshots

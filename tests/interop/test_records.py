@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from tests.interop.clients.confluent import make_topics
-from tests.interop.clients.confluent_records import read_to_end, send
+from tests.interop.clients.confluent import make_topics, read_to_end, send
 from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.interop.metadata_shell import (
     SHELL_LEVEL,

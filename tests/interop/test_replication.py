@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers, kind_of_controllers
-from tests.interop.replicated_records import Writer, check
+from tests.interop.traffic import Writer, check
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, list_offset, produce
 from tests.support.topics import topic_id

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.interop.clients.confluent_records import read_to_end, send
+from tests.interop.clients.confluent import read_to_end, send
 from tests.support.clients.driver import KafkaPythonDriver, PartitionView, TopicWish
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Kind, Node, make_pair

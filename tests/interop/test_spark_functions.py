@@ -8,8 +8,7 @@ from typing import Any, Final, cast
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.interop.clients.confluent import make_topics
-from tests.interop.clients.confluent_records import read_to_end, transactional_producer
+from tests.interop.clients.confluent import make_topics, read_to_end, transactional_producer
 from tests.interop.clients.spark_programs import run_spark_program
 from tests.support.clients.driver import TopicWish
 from tests.support.fixtures import JarsOf

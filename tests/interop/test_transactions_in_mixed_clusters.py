@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults, kind_of_controllers
-from tests.interop.clients.confluent_records import (
+from tests.interop.clients.confluent import (
     end_transaction,
     read_to_end,
     send,

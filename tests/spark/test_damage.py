@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.spark.log_rows import flip
+from tests.spark.spark_filters import flip
 from tests.support.spark.small_logs import Reading, SmallLog, read_log, write_log
 
 from kvorum.spark.files.damage import Damage

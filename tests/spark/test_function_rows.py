@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
-from tests.spark.log_rows import present
+from tests.spark.spark_filters import present
 from tests.support.dump_log import read_dump
 from tests.support.golden_data import TOPICS, GoldenRecord, dump_text, golden_records
 from tests.support.source_tree import ROOT

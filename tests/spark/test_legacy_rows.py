@@ -7,8 +7,14 @@ from random import Random
 
 import pytest
 from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, LessThanOrEqual
-from tests.spark.log_rows import after_one_flipped_bit, milliseconds, rows_of, size
-from tests.spark.spark_filters import kept, pushed
+from tests.spark.spark_filters import (
+    after_one_flipped_bit,
+    kept,
+    milliseconds,
+    pushed,
+    rows_of,
+    size,
+)
 from tests.spark.spark_filters import rows as filtered_rows
 
 from kvorum.spark.errors import DamagedFileError

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, IsNull, Not
-from tests.spark.log_rows import with_checksum
-from tests.spark.spark_filters import kept, pushed, random_filters, rows
+from tests.spark.spark_filters import kept, pushed, random_filters, rows, with_checksum
 
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.files.damage import Mode

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.spark.log_rows import (
+from tests.spark.spark_filters import (
     EVERY_COLUMN,
     after_one_flipped_bit,
     milliseconds,

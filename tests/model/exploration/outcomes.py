@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tests.model.exploration import elections, reconfiguration, replication
 from tests.model.exploration import observing as seen
-from tests.model.exploration.abstraction import number_of
 from tests.model.exploration.design import CORRECT
+from tests.model.exploration.observing import number_of
 from tests.model.exploration.state import (
     CANDIDATE,
     FOLLOWER,

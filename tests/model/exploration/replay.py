@@ -16,11 +16,10 @@ from collections.abc import Iterator
 
 from tests.model.exploration import observing as seen
 from tests.model.exploration import outcomes
-from tests.model.exploration.abstraction import Directories, Records, log_of, node_of
 from tests.model.exploration.actions import restarted
 from tests.model.exploration.design import CORRECT
 from tests.model.exploration.invariants import STATE_INVARIANTS
-from tests.model.exploration.observing import ObservedCore
+from tests.model.exploration.observing import Directories, ObservedCore, Records, log_of, node_of
 from tests.model.exploration.state import (
     FOLLOWER,
     LEADER,

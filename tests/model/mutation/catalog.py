@@ -1,32 +1,26 @@
 """All bugs that are put in."""
 
 from tests.model.mutation import (
-    bugs_cleaner,
     bugs_controller,
     bugs_elections,
     bugs_groups,
     bugs_partition_logs,
     bugs_partition_replication,
     bugs_reassignment,
-    bugs_reassignment_proxy,
     bugs_replication,
     bugs_storage,
     bugs_voters,
-    bugs_votes,
 )
 from tests.model.mutation.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     *bugs_elections.MUTANTS,
-    *bugs_votes.MUTANTS,
     *bugs_replication.MUTANTS,
     *bugs_voters.MUTANTS,
     *bugs_storage.MUTANTS,
     *bugs_controller.MUTANTS,
     *bugs_groups.MUTANTS,
     *bugs_reassignment.MUTANTS,
-    *bugs_reassignment_proxy.MUTANTS,
-    *bugs_cleaner.MUTANTS,
     *bugs_partition_replication.MUTANTS,
     *bugs_partition_logs.MUTANTS,
 )

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from tests.spark.log_rows import with_checksum
 from tests.spark.pipeline.runs import content, rows_of, run_here
 from tests.spark.pipeline.story_logs import (
     LOG,
@@ -19,6 +18,7 @@ from tests.spark.pipeline.story_logs import (
     segment_of,
     write_snapshot,
 )
+from tests.spark.spark_filters import with_checksum
 
 from kvorum.spark.errors import LogFilesError, OutputInUseError, PipelineError
 from kvorum.spark.files.damage import Damage
