@@ -52,7 +52,6 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("wire", (*_RAFT, "tests/unit/storage")),
     ("node.raft", _NODE_RAFT),
     ("storage.cleaner", _CLEANING),
-    ("storage.log.interrupted_swap", _CLEANING),
     (
         "storage.topic_log.unified_log",
         ("tests/unit/broker/fetcher", "tests/unit/storage/directory/test_log_manager.py"),
