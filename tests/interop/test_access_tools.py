@@ -14,7 +14,7 @@ from tests.interop.clients.confluent import TOPIC, ask_about_access
 from tests.interop.differential.comparing import is_array, is_object
 from tests.interop.differential.script import message_of
 from tests.interop.differential.security_scripts import ANYTHING
-from tests.interop.tool_steps import Both, results_of, without_own_names
+from tests.interop.quorum_tools import Both, results_of, without_own_names
 from tests.support.kafka.java import ToolRunner
 from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient

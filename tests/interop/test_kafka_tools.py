@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 import pytest
-from tests.interop.tool_steps import Both, results_of, without_own_names
+from tests.interop.quorum_tools import Both, results_of, without_own_names
 from tests.support.kafka.java import ToolRunner
 from tests.support.node import Node
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.interop.clients.confluent import make_topics
-from tests.interop.clients.spark_programs import run_spark_program
+from tests.interop.clients.spark_programs import read_metadata, run_spark_program
 from tests.interop.trimmed_metadata_log import SETTINGS, move_start
 from tests.support.clients.driver import TopicWish
 from tests.support.clients.metadata_readers import (
@@ -130,7 +130,7 @@ def test_sparks_connector_reads_the_bytes_of_the_log(
     node: Node, on_disk: list[Read], kafka_jars: JarsOf, tmp_path: Path
 ) -> None:
     places = (node.address, kafka_jars(SPARK_CONNECTOR), tmp_path / "checkpoints")
-    printed = run_spark_program("spark_reader", *places)
+    printed = run_spark_program(read_metadata, *places)
     for kind, rows in json.loads(printed).items():
         found = [Read(offset, stamp, bytes.fromhex(value)) for offset, stamp, value in rows]
         # Behind them may be the creation of __consumer_offsets, for the connector's consumer.

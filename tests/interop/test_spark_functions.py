@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from tests.interop.clients.confluent import make_topics, read_to_end, transactional_producer
-from tests.interop.clients.spark_programs import run_spark_program
+from tests.interop.clients.spark_programs import read_by_functions, run_spark_program, write
 from tests.support.clients.driver import TopicWish
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
@@ -92,7 +92,7 @@ def make_transactions(servers: str) -> Producer:
 
 def decoded_by_spark(servers: str, jars: Path) -> dict[str, Any]:
     page = ROOT / "docs/spark/functions.md"
-    printed = run_spark_program("spark_functions_reader", servers, jars, page)
+    printed = run_spark_program(read_by_functions, servers, jars, page)
     found: dict[str, Any] = json.loads(printed)
     return found
 
@@ -126,7 +126,7 @@ def test_it_writes_and_copies_each_record_once(
     servers = kvorum_node.address
     make_topics(servers, *(TopicWish(name, PARTITIONS) for name in (FIRST, SECOND)))
     places = (servers, kafka_jars(SPARK_CONNECTOR), tmp_path / "checkpoints")
-    run_spark_program("spark_writer", *places, FIRST, SECOND, str(COUNT))
+    run_spark_program(write, *places, FIRST, SECOND, str(COUNT))
     written = sorted(record(number) for number in range(2 * COUNT))
     assert sorted(records_of(servers, FIRST)) == written
     assert sorted(records_of(servers, SECOND)) == written

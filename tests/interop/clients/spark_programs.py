@@ -1,24 +1,188 @@
-"""The programs beside this one that run Spark with the jars in a folder."""
+"""Programs that run Spark's Kafka connector in a process of their own.
 
+    python -m tests.interop.clients.spark_programs PROGRAM SERVERS JARS ...
+
+Spark starts a Java process with the jars in the folder.
+"""
+
+import json
 import os
+import re
+import runpy
+import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from tests.support.node_process import run_python
 
+from kvorum.spark.functions import transaction_state_record
 from kvorum.spark.session import build_session
 
 
-def run_spark_program(name: str, *arguments: str | Path) -> str:
-    """Run a program to its end, in a process of its own; return what it prints."""
-    module = f"tests.interop.clients.{name}"
-    done = run_python("-m", module, *map(str, arguments))
+def run_spark_program(program: Callable[..., None], *arguments: str | Path) -> str:
+    """Run a program of this module to its end, in a process; return what it prints."""
+    done = run_python("-m", __name__, program.__name__, *map(str, arguments))
     assert done.returncode == 0, done.stderr[-5000:]
     return done.stdout
 
 
 def session_with_jars(folder: str) -> SparkSession:
-    """Start the session of such a program, and the Java process after it."""
+    """Start the session of a program, and the Java process after it."""
     jars = ",".join(str(jar) for jar in sorted(Path(folder).glob("*.jar")))
     os.environ["PYSPARK_SUBMIT_ARGS"] = f"--jars {jars} pyspark-shell"
     return build_session(master="local[1]")
+
+
+TOPIC = {"assign": '{"__cluster_metadata":[0]}', "startingOffsets": "earliest"}
+COLUMNS = ("offset", "CAST(UNIX_MILLIS(timestamp) AS LONG) AS timestamp", "HEX(value) AS value")
+
+
+def _rows(frame: Any) -> list[list[Any]]:
+    """Return offset, timestamp and value of each record, in order."""
+    return [list(row) for row in frame.selectExpr(*COLUMNS).orderBy("offset").collect()]
+
+
+def _streamed(session: SparkSession, options: dict[str, str], folder: str) -> list[list[Any]]:
+    """Return what a streaming query reads until it has caught up."""
+    stream = session.readStream.format("kafka").options(**options).load()
+    query = (
+        stream.writeStream.format("memory")
+        .queryName("records")
+        .option("checkpointLocation", folder)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return _rows(session.table("records"))
+
+
+def read_metadata(servers: str, jars: str, checkpoints: str) -> None:
+    """Read ``__cluster_metadata``.
+
+    Prints one JSON object: the records of a batch query from the earliest offset to the latest,
+    and those of a streaming query over the same.
+    """
+    session = session_with_jars(jars)
+    options = {"kafka.bootstrap.servers": servers, **TOPIC}
+    batch = session.read.format("kafka").options(**options).option("endingOffsets", "latest").load()
+    found = {"batch": _rows(batch), "stream": _streamed(session, options, checkpoints)}
+    session.stop()
+    sys.stdout.write(json.dumps(found))
+
+
+RECORD = (
+    "IF(id % 7 = 0, NULL, CAST(CONCAT('key-', id) AS BINARY)) AS key",
+    "IF(id % 11 = 0, NULL, CAST(CONCAT('value-', id) AS BINARY)) AS value",
+    "ARRAY(NAMED_STRUCT('key', 'number', 'value', CAST(CAST(id AS STRING) AS BINARY))) AS headers",
+)
+
+
+class Copier:
+    """The two queries over one session."""
+
+    def __init__(self, session: SparkSession, servers: str, checkpoints: str) -> None:
+        self._session = session
+        self._servers = {"kafka.bootstrap.servers": servers}
+        self._checkpoints = checkpoints
+
+    def write(self, topic: str, first: int, count: int) -> None:
+        """Write records of these numbers."""
+        records = self._session.range(first, first + count).selectExpr(*RECORD)
+        records.write.format("kafka").options(**self._servers, topic=topic).save()
+
+    def copy(self, source: str, target: str) -> None:
+        """Write what the stream has not written yet."""
+        reading = {"subscribe": source, "startingOffsets": "earliest", "includeHeaders": "true"}
+        stream = self._session.readStream.format("kafka").options(**self._servers, **reading).load()
+        query = (
+            stream.select("key", "value", "headers")
+            .writeStream.format("kafka")
+            .options(**self._servers, topic=target)
+            .option("checkpointLocation", self._checkpoints)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+
+def write(servers: str, jars: str, checkpoints: str, first: str, second: str, count: str) -> None:
+    """Write to topics.
+
+    A batch query writes `count` records to the topic `first`, and a streaming query copies them to
+    `second`; then both go on with as many more, the stream from its checkpoint.
+    """
+    session = session_with_jars(jars)
+    copier = Copier(session, servers, checkpoints)
+    for begin in (0, int(count)):
+        copier.write(first, begin, int(count))
+        copier.copy(first, second)
+    session.stop()
+
+
+EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PLACEHOLDER = "localhost:9092"
+SHOWN = ".show()\n"
+
+
+def committed_offsets(session: SparkSession, page: str, servers: str) -> list[list[Any]]:
+    """Return the rows that the page's first example shows."""
+    found = EXAMPLE.search(page)
+    assert found is not None
+    code = found[1]
+    assert code.endswith(SHOWN)
+    assert PLACEHOLDER in code
+    code = code.removesuffix(SHOWN).replace(PLACEHOLDER, servers)
+    # Its last statement is the query: the name takes what the page shows.
+    head, query, tail = code.rpartition("spark.sql(")
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "example.py")
+        program.write_text(f"{head}shown = {query}{tail}", encoding="utf-8")
+        names = runpy.run_path(str(program), init_globals={"spark": session})
+    return [list(row) for row in names["shown"].collect()]
+
+
+def transactions(session: SparkSession, servers: str) -> list[dict[str, Any]]:
+    """Return the records of __transaction_state, in their order."""
+    stored = (
+        session.read.format("kafka")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", "__transaction_state")
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    record = transaction_state_record("key", "value").alias("record")
+    rows = stored.select("partition", "offset", record).orderBy("partition", "offset")
+    return [
+        row["record"].asDict()
+        for row in rows.selectExpr(
+            "named_struct('id', record.transactional_id, 'producer_id', record.producer_id, "
+            "'status', record.transaction_status, 'error', record.error, "
+            "'partitions', to_json(record.transaction_partitions)) AS record"
+        ).collect()
+    ]
+
+
+def read_by_functions(servers: str, jars: str, page: str) -> None:
+    """Run the connector example of docs/spark/functions.md on a broker.
+
+    Prints one JSON object: what the example's query finds, and every record of
+    __transaction_state, decoded.
+    """
+    session = session_with_jars(jars)
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    text = Path(page).read_text(encoding="utf-8")
+    found = {
+        "offsets": committed_offsets(session, text, servers),
+        "transactions": transactions(session, servers),
+    }
+    session.stop()
+    sys.stdout.write(json.dumps(found))
+
+
+PROGRAMS = {program.__name__: program for program in (read_metadata, write, read_by_functions)}
+
+if __name__ == "__main__":
+    PROGRAMS[sys.argv[1]](*sys.argv[2:])
