@@ -1,4 +1,4 @@
-"""A Spark session and an object store for the tests of this folder."""
+"""A Spark session, an object store and a small log for the tests of this folder."""
 
 import os
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.object_store import Options, fsspec, object_store
+from tests.spark.pipeline.story_logs import Story, make_story
 from tests.support.kafka.fetch_jars import NotToBeHadError, find_java
 
 from kvorum.spark.session import build_session
@@ -47,3 +48,9 @@ def remote(request: pytest.FixtureRequest) -> tuple[str, Options]:
     options: Options = request.getfixturevalue("object_store")
     fsspec.filesystem("s3", **options).mkdir(bucket)
     return f"s3://{bucket}/folder", options
+
+
+@pytest.fixture(scope="session")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """The log of a cluster with a few hundred records."""
+    return make_story(tmp_path_factory.mktemp("story") / "c", 11, records=300, partitions=30)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from random import Random
 
-from benchmarks.fleet.partition_states import PartitionState
+from benchmarks.fleet.cluster_story import PartitionState
 
 from kvorum.controller.broker_changes import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE
 from kvorum.metadata.acl_codes import (
