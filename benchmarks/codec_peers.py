@@ -30,7 +30,11 @@ BLOB_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One message at one version; `group` is its name in the table of docs/figures.md."""
+    """One message at one version; `group` is its name in the table of docs/figures.md.
+
+    Each case is built as one of our messages. Every candidate decodes its bytes, and every
+    candidate's own object must encode to the same bytes, so that all do the same work.
+    """
 
     group: str
     message: Message

@@ -120,6 +120,8 @@ class PlayedBrokers:
     """A number of simulated brokers of one quorum; within the context a thread keeps them unfenced.
 
     While the quorum is down they wait; afterwards they continue with the same epochs.
+
+    The brokers only register and send heartbeats, so that partitions can be placed.
     """
 
     def __init__(self, quorum: QuorumProcesses, *, count: int) -> None:

@@ -126,7 +126,11 @@ WATCH_SECONDS = 60.0
 
 
 def idle_rows() -> list[Row]:
-    """Let both quorums settle, then measure processor and memory."""
+    """Let both quorums settle, then measure processor and memory.
+
+    Both quorums run at the same time at default settings, without clients. The figures for
+    processor and memory are those of the most expensive node of each quorum, usually the leader.
+    """
     with ExitStack() as resources:
         quorums = [_running(program, resources) for program in (kvorum(), kafka())]
         time.sleep(SETTLE_SECONDS)

@@ -9,110 +9,30 @@ The slow disks are those of `tests/support/troubled_disks.py`.
 
 from __future__ import annotations
 
-import asyncio
 import multiprocessing
 import statistics
-import sys
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any, ClassVar, Final
-from unittest.mock import patch
+from typing import Any, Final
 
 from benchmarks.controller_client import ControllerClient
 from benchmarks.data.brokers import WAIT_S
 from benchmarks.node_start import CLUSTER_ID
+from benchmarks.watched_loop import read_latenesses_ms, watched_command
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tests.support.node import Node
 from tests.support.quorum.quorum import Quorum
-from tests.support.troubled_disks import TroubledDisks
 
-from kvorum.cli import main
-from kvorum.node.raft import raft_node
-from kvorum.node.raft.raft_node import StallWatch
 from kvorum.wire.uuid_text import uuid_to_text
-
-BEAT_S: Final = 0.005
-WRITE_EVERY_S: Final = 0.2
-
-
-def latenesses_file(properties: Path) -> Path:
-    """Return the file of what a server notes."""
-    return properties.with_name("latenesses")
-
-
-def watched_command(properties: Path, *, is_slow: bool) -> list[str]:
-    """Return the command that runs such a server."""
-    command = [sys.executable, "-m", "benchmarks.raft_under_load", str(properties)]
-    return [*command, "slow"] if is_slow else command
-
-
-def read_latenesses_ms(properties: Path, began: float, ended: float) -> list[float]:
-    """Return by how many ms beats came late that were due within two times of the same clock.
-
-    A beat that a stall left no time for counts too: as late as it would have been.
-    """
-    time.sleep(2 * WRITE_EVERY_S)
-    lines = latenesses_file(properties).read_text().splitlines()
-    latenesses: list[float] = []
-    for due, late in (map(float, line.split()) for line in lines):
-        if began <= due <= ended:
-            missed = int(late / BEAT_S)
-            latenesses += [1000 * (late - number * BEAT_S) for number in range(missed + 1)]
-    return latenesses
-
-
-class _WatchedLoop(StallWatch):
-    """A watch for stalls that notes in `noted` when the loop was to do something, and how late."""
-
-    noted: ClassVar[deque[tuple[float, float]]] = deque()
-
-    def __init__(self, on_stall: Callable[[float], None]) -> None:
-        super().__init__(on_stall)
-        self._running = asyncio.get_running_loop()
-        self._plan()
-
-    def _plan(self) -> None:
-        self._due_s = time.monotonic() + BEAT_S
-        self._running.call_later(BEAT_S, self._note)
-
-    def _note(self) -> None:
-        self.noted.append((self._due_s, max(time.monotonic() - self._due_s, 0.0)))
-        self._plan()
-
-
-def _write_down(file: Path) -> None:
-    noted = _WatchedLoop.noted
-    with file.open("w", encoding="ascii") as out:
-        while True:
-            time.sleep(WRITE_EVERY_S)
-            for _ in range(len(noted)):
-                due, late = noted.popleft()
-                out.write(f"{due:.6f} {late:.6f}\n")
-            out.flush()
-
-
-def _run(properties: Path, *, is_slow: bool) -> int:
-    file = latenesses_file(properties)
-    threading.Thread(target=_write_down, args=(file,), daemon=True).start()
-    with patch.object(raft_node, "StallWatch", _WatchedLoop):
-        if is_slow:
-            return TroubledDisks([]).run(properties)
-        return main(["server", str(properties)])
-
-
-if __name__ == "__main__":
-    sys.exit(_run(Path(sys.argv[1]), is_slow="slow" in sys.argv[2:]))
-
 
 NODE_COUNTS: Final = (1, 3)
 SECONDS: Final = 30.0

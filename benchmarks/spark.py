@@ -39,7 +39,11 @@ QUERY: Final = ("count(*)", "sum(length(key))", "sum(length(value))", "max(offse
 
 
 def log_rows(folder: Path, java: Java, session: SparkSession, records: int) -> list[Row]:
-    """Return the rows of the report; the broker's directory is below `folder`."""
+    """Return the rows of the report; the broker's directory is below `folder`.
+
+    Both run in one session with one core, in turns, the same query over key and value of all
+    records. Times are by the clock: what the broker does for the connector is not counted.
+    """
     session.dataSource.register(KvorumLogSource)
     with ToolRunner(java) as tools, Node(folder, java=java).format(tools=tools) as broker:
         return [_row(session, broker.address, broker.data, codec, records) for codec in CODECS]

@@ -24,7 +24,15 @@ _REPLICA_ID = re.compile(r"\b(id|controller|voter) ?=? ?(-?\d+)\b")
 
 @dataclass
 class Story:
-    """One quorum, the tool that changes it, and what the tool said; the other tool looks on."""
+    """One quorum, the tool that changes it, and what the tool said; the other tool looks on.
+
+    Hidden is what two quorums cannot share: directory ids, ports, times, offsets and lags, epochs,
+    and who leads. A replica is called by what it is at the moment: ``leader``, ``voter 1``,
+    ``observer 1`` and so on, in the order of node ids; lists are put into that order, because
+    neither Kafka nor we promise one. All else stays: every word, who is a voter and who observes,
+    whether the endpoints are known and belong to the node, whether a directory is the node's
+    present one, and whether a replica has ever fetched.
+    """
 
     quorum: Quorum
     tool: Tool

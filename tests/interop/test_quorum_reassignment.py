@@ -3,6 +3,11 @@
 A real controller knows nothing of target voters: it replays the record, keeps it through its
 snapshots and restarts, and is added and removed like any other. While it leads, one of our
 controllers acts on them in its place, whether it is a voter or not.
+
+Stock clients say which voters they want: Java's admin client, kafka-python, Kafka's tools;
+confluent-kafka's admin client has no call for reassignments. kafka-metadata-quorum describes a
+quorum of ours that is being reassigned: the response of DescribeQuorum then has a tagged field that
+Kafka's schema does not know.
 """
 
 import json

@@ -1,4 +1,9 @@
-"""The quorum's own requests to a real controller and to ours, in every version: equal answers."""
+"""The quorum's own requests to a real controller and to ours, in every version: equal answers.
+
+Then every field of them at its limits and beyond: each request differs in a single field from one
+that leaves a lone leader as it is. Epochs above the leader's are left out: it gives way to them, as
+it should. The newest version of each request; all versions with KVORUM_BAD_INPUT=all.
+"""
 
 import os
 from collections.abc import Iterator, Mapping

@@ -69,7 +69,11 @@ class _Claim:
 
 
 class Controller:
-    """The controller of one process, active while the process leads."""
+    """The controller of one process, active while the process leads.
+
+    As on a real node, requests are decided on the image with what is proposed but not committed,
+    and answered once the records are committed.
+    """
 
     def __init__(
         self,

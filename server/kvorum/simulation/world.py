@@ -36,7 +36,11 @@ _SENDER = -100
 
 
 class Stranger:
-    """A sender of misdirected requests to random nodes, as long as faults strike."""
+    """A sender of misdirected requests to random nodes, as long as faults strike.
+
+    Such requests come from misconfigured nodes, from former members and from attackers. None of
+    them may change anything, and each gets its error.
+    """
 
     def __init__(self, quorum: SimulatedQuorum) -> None:
         self._quorum = quorum

@@ -175,7 +175,11 @@ class UserStep(Step):
 
 
 def in_envelope(step: UserStep, request: Message) -> EnvelopeRequest:
-    """Return the request as a broker passes it on."""
+    """Return the request as a broker passes it on.
+
+    The broker is the connection that all requests come by. What the controller answers is the error
+    of the envelope and the answer inside.
+    """
     return EnvelopeRequest(
         request_data=encode_request_frame(
             request, version=step.version, correlation_id=CORRELATION_ID, client_id=CLIENT_ID

@@ -29,6 +29,9 @@ class Deviation:
     """One deviation: its reason, and steps of which the last shows it.
 
     `is_fatal` tells that the process of the real controller ends over it.
+
+    When it does not differ any more, `test_deviations` says so. The order of lists and records that
+    is not compared at all stands, with its reasons, in `comparing`.
     """
 
     name: str

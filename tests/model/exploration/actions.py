@@ -36,7 +36,10 @@ from tests.model.exploration.state import (
 
 
 def restarted(design: Design, own: int, node: Node, *, first_voters: int, node_count: int) -> Node:
-    """Return a node after a power cut and a restart."""
+    """Return a node after a power cut and a restart.
+
+    Where a disk was replaced, everything is gone, the promises too: the node is another replica.
+    """
     log = node.log[: node.durable]
     vote = NOBODY if design.forgets_vote_in_crash else node.voted
     node = node._replace(log=log, watermark=0, voted=vote)

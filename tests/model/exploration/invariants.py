@@ -1,4 +1,9 @@
-"""The invariants of every state and of every step. Each function returns whether one holds."""
+"""The invariants of every state and of every step. Each function returns whether one holds.
+
+The invariants of the target voters and of the steps towards them (KIP-642). Nothing here asks the
+decision under test: what a step should be is read from the logs, and who fetches from the step's
+label.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations, pairwise

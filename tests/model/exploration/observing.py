@@ -260,7 +260,12 @@ def log_of(
 
 
 def node_of(core: RaftCore, log: Log, *, own_key: ReplicaKey, directories: Directories) -> Node:
-    """Return what a core shows of itself, with the log that it was found to have."""
+    """Return what a core shows of itself, with the log that it was found to have.
+
+    A node's number is its id less one; which replica it is, follows from its directory. The model
+    keeps logs whole; a core knows only what is left of its own, so the records before come from
+    what was seen before, or from what is committed.
+    """
     role, view = core.role, core.log
     tally = role.tally.granted if isinstance(role, Prospective | Candidate) else ()
     has_heard, download = False, None

@@ -51,6 +51,12 @@ def look_at_step(replay: Replay, own: int, text: str, step: Step, next_offset: i
     """Note as the replay's problem that the model lets no leader take a step.
 
     `text` lists the wanted voters, and the leader acts on what is below `next_offset`.
+
+    The core does not know of the target voters, so this is the one place where a replay looks at
+    more than that: right before a step is taken, the model's leader has to be one that may take it.
+    Who is wanted is taken from the step; that these are the latest target voters is a property of
+    the simulator (P30, P31). Nor can the model know which replicas have fetched of late: every
+    replica that the leader has heard of counts.
     """
     if replay.problem is not None or replay.is_over:
         return

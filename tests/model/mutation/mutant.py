@@ -75,7 +75,10 @@ def shape(node: object) -> str:
 
 
 def matches(scope: ast.AST, wanted: Sequence[Item]) -> Iterator[Match]:
-    """Yield where a piece stands in a function or class, as items or as an expression."""
+    """Yield where a piece stands in a function or class, as items or as an expression.
+
+    Formatting, comments, line wraps and superfluous parentheses make no difference.
+    """
     shapes = [shape(statement) for statement in wanted]
     for block in _blocks(scope):
         found = [shape(statement) for statement in block]

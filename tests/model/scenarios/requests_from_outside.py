@@ -202,7 +202,11 @@ def _registration(node_id: int) -> RegisterControllerRecord:
 
 
 class Reassigning:
-    """The memory of one leader between two steps; another one begins again."""
+    """The memory of one leader between two steps; another one begins again.
+
+    The target voters are a record of the log, so every node knows them from what is committed. The
+    leader takes the steps, one at a time, by the requests that a real node puts to itself.
+    """
 
     def __init__(self, config: RaftConfig) -> None:
         self._pursuit = Pursuit(

@@ -72,6 +72,9 @@ class BrokerSession:
 
     `on_failure` is called with what the broker ends for. Construction and every callback may raise
     what the disk raises.
+
+    Its replicas are a node's: `BrokerMetadataPublisher`, `ReplicaManager`, `BrokerLogs` and what is
+    below them run here in simulated time, on a simulated disk.
     """
 
     def __init__(

@@ -56,6 +56,10 @@ def find_bounds(content: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bound
 
     `content[starts[i]:ends[i]]` are the `counts[i]` records of a batch, and `content` goes on
     after the last of them for at least as long as a number may be.
+
+    A record's place is known only from the length of the one before it. So the first records of all
+    batches are found at once, then the second ones, and so on while many batches have that many;
+    the rest of the few long batches is found record by record.
     """
     # A record takes a byte at least: no memory is set aside for what cannot be there.
     if (counts > ends - starts).any():

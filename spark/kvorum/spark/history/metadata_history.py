@@ -161,6 +161,12 @@ class SavedHistory:
 
     `document` is a JSON object; `in_transaction` are the records of the open transaction so far,
     its begin included.
+
+        kvorum-history-1 LF | zlib of: JSON LF | (length of 4 bytes, big-endian | metadata record)*
+
+    The records are those of a snapshot of the image, in the frames of the metadata log. The
+    features are in the JSON: the records are written at the highest level, which has a place for
+    everything.
     """
 
     document: dict[str, Any]

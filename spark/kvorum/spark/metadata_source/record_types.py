@@ -109,7 +109,13 @@ _TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
 
 
 def struct_type(kind: type[Struct]) -> pa.DataType:
-    """Return the Arrow type of a class of messages."""
+    """Return the Arrow type of a class of messages.
+
+    A struct has a field for each field of the message in any version, by its name in lower case
+    with underscores. A field that is null, that the record's version does not have, or that is a
+    tagged field at its default, is null, as it is null or left out in Kafka's JSON form. Uuids are
+    text.
+    """
     fields: list[Any] = [
         pa.field(field.attribute, _field_type(kind, field.kind)) for field in fields_of(kind)
     ]

@@ -123,7 +123,10 @@ class _Collected:
 
 
 class DayRows:
-    """The rows of one cluster, on their way into files; `cluster` is its directory's name."""
+    """The rows of one cluster, on their way into files; `cluster` is its directory's name.
+
+    What is held is bounded for all tables together; beyond it the largest collections become files.
+    """
 
     def __init__(self, stage: Stage, cluster: str) -> None:
         self._stage = stage

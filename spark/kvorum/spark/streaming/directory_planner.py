@@ -71,7 +71,11 @@ def segment_start(base_offset: int) -> LogPlace:
 
 
 def to_checkpoint(places: Places) -> dict[str, Any]:
-    """Return the places as the checkpoint has them; equal ones make equal text."""
+    """Return the places as the checkpoint has them; equal ones make equal text.
+
+    {"logs": {"/data/__cluster_metadata-0": {"segment": 0, "position": 812, "offset": 9, "epoch": 2,
+    "lastPosition": 700, "lastCrc": 1203445}}}
+    """
     return {"logs": {directory: _log(places[directory]) for directory in sorted(places)}}
 
 
@@ -103,6 +107,9 @@ class LogTail:
     """The segments of one log in their order, and how far they can be read.
 
     Its methods raise OSError.
+
+    Only headers are read on the way, and of all segments but the last none where no bound asks for
+    it. Damage does not end the reading, and is not judged here: the reader of the range reports it.
     """
 
     def __init__(self, segments: Sequence[LogFile], options: Mapping[str, Any]) -> None:

@@ -267,6 +267,9 @@ def fetch(
     `place.epoch` is the epoch of the record before, or a later one of the same log. An answer
     with a high watermark below `reach` is of a leader that does not know yet what is committed,
     and not used. Raises `QuorumError`.
+
+    A leader hands out records that are not committed yet too. Here only batches that lie below the
+    high watermark of the same answer are returned: these never change, also under later leaders.
     """
     ask = partial(_ask, client, place=place, size_bytes=size_bytes, wait_ms=wait_ms, reach=reach)
     return client.ask_leader(ask, lowest_epoch=place.epoch)

@@ -304,7 +304,11 @@ class CleanedLog(NamedTuple):
 
 
 class LogCleaner:
-    """Cleans the logs of one directory, one at a time."""
+    """Cleans the logs of one directory, one at a time.
+
+    Counterpart of Kafka's LogCleaner without its threads: the caller decides when, and passes the
+    wall clock. One thread does all rounds of a directory; the owners of the logs go on meanwhile.
+    """
 
     def __init__(
         self, manager: LogCleanerManager, offset_map: OffsetMap, files: FileSystem

@@ -20,7 +20,12 @@ from kvorum.storage.topic_partition import TopicPartition
 
 
 class CleanablePart(NamedTuple):
-    """A log by offsets and bytes, as a cleaner sees it."""
+    """A log by offsets and bytes, as a cleaner sees it.
+
+    Clean is what lies below the checkpoint of the cleaner, dirty what lies above it. Not cleaned
+    are the active segment, what is not stable yet, and segments with a record that is younger than
+    min.compaction.lag.ms; nor is anything behind these.
+    """
 
     first_dirty_offset: int
     first_uncleanable_offset: int

@@ -39,6 +39,17 @@ def finish_interrupted_swap(directory: Path, files: FileSystem) -> list[str]:
 
     Raises CorruptLogError where a segment that was durable cannot be read; then nothing was
     changed.
+
+    A cleaned segment is written to ``*.cleaned`` files. Once they are durable they are renamed to
+    ``*.swap``, the old segments to ``*.deleted``, and then the suffix is dropped. So:
+
+    1. as long as there is a ``*.cleaned`` file, the new segment may be incomplete: it is removed
+       with the ``*.swap`` files of its offset and above, and the old segments are all there;
+    2. a ``*.swap`` file without one belongs to a complete segment. What is left of the old
+       segments, which lie in the offsets of the new one, is removed, and the suffix is dropped.
+
+    Old segments above the last batch of the new one stay, as with Kafka: they hold records that are
+    superfluous, and the next pass of the cleaner meets them again.
     """
     names = list_if_there(files, directory)
     cleaned = _offsets(names, CLEANED_SUFFIX)

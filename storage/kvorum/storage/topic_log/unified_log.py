@@ -444,6 +444,10 @@ def load_unified_log(
     """Open a log, made if need be; `now_ms` is the wall clock, `random` spreads its rolls.
 
     Raises CorruptFileError for damage, and for a directory of another topic; DiskError.
+
+    The producers' state is the newest stored one, and what the log has after that. After a clean
+    shutdown that is nothing, and the log is not read. After another end the aborted transactions of
+    the segments that had to be read are taken from their records.
     """
     directory = place.directory
     producers = ProducerState(producer_expiration_ms)

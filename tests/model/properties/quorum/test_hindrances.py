@@ -11,6 +11,11 @@ A step is legal if KIP-642 demands its kind now, and if it could be committed:
 
 Nothing else may be done, however long that takes: a target that never comes back holds up the
 reassignment until another target is wanted.
+
+A node's directory is replaced while the quorum is reassigned: one id, two replicas. The leader
+refuses a second voter with the same id, so the old directory has to go before the new one comes.
+That is the one case in which a step makes the quorum smaller than both ends of the way, by one
+voter, for as long as the new directory needs to be added.
 """
 
 import re

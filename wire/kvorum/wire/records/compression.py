@@ -31,7 +31,14 @@ _WORD = struct.Struct("<I")
 
 
 def unreadable_by_kafka(data: bytes | memoryview) -> str | None:
-    """Return why Kafka cannot read what other decoders can, None where both or neither can."""
+    """Return why Kafka cannot read what other decoders can, None where both or neither can.
+
+    Kafka's own decoder knows no blocks that depend on the preceding one and no dictionaries, and
+    reads one frame, whatever lies after it. Many libraries link blocks by default.
+
+    In messages of format 0 the checksum of the header is wrong: Kafka took it over the frame's
+    magic number too for years (KAFKA-3160), so that no other decoder accepts such a frame.
+    """
     start = len(_FRAME_MAGIC)
     if data[:start] != _FRAME_MAGIC:
         return "does not begin with a frame"
