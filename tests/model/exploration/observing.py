@@ -10,7 +10,7 @@ from kvorum.raft.effects import Effects
 from kvorum.raft.leader_contact import LeaderContact
 from kvorum.raft.messages import Request, RequestFailed, Response
 from kvorum.raft.roles import Candidate, Follower, Prospective
-from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set import ElectionRecord, ReplicaKey, VoterSet
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
