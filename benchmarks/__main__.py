@@ -18,14 +18,12 @@ from benchmarks.report import Row, as_json, as_text
 
 
 def data_rows(arguments: argparse.Namespace) -> list[Row]:
-    """Return the rows of the part data."""
     from benchmarks import data  # noqa: PLC0415 - imports a client, which other parts need not pay
 
     return data.rows(arguments.data.split(","), divisor=arguments.divisor)
 
 
 def spark_rows(arguments: argparse.Namespace) -> list[Row]:
-    """Return the rows of the part spark."""
     from benchmarks import spark  # noqa: PLC0415 - imports pyspark, which other parts need not pay
 
     return spark.rows(
@@ -36,14 +34,12 @@ def spark_rows(arguments: argparse.Namespace) -> list[Row]:
 
 
 def spark_cluster_rows(arguments: argparse.Namespace) -> list[Row]:
-    """Return the rows of the part spark-cluster."""
     from benchmarks import spark_cluster  # noqa: PLC0415 - as above
 
     return spark_cluster.rows(records=arguments.fleet_records)
 
 
 def testing_rows(_: argparse.Namespace) -> list[Row]:
-    """Return the rows of the part testing."""
     from benchmarks import testing  # noqa: PLC0415 - as above
 
     return testing.rows()
@@ -73,7 +69,6 @@ MEASURED: Mapping[str, Callable[[argparse.Namespace], list[Row]]] = {
 
 
 def arguments_of_run() -> argparse.Namespace:
-    """Return what the command line says."""
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parts = (*MEASURED, "soak", "raft-under-load")
     parser.add_argument("part", nargs="?", choices=parts, help="only this part")

@@ -331,16 +331,12 @@ def _row(case: Case, quorums: Sequence[FilledQuorum], label: str) -> Row:
 
 
 def _rate(case: Case, quorum: FilledQuorum) -> float:
-    """Return the number of topics created per second in one turn."""
     count = case.turn_topics[quorum.program.name.split()[0]]
-    seconds = quorum.make_topics(count, per_request=case.per_request, shape=TopicShape())
-    return count / seconds
+    return count / quorum.make_topics(count, per_request=case.per_request, shape=TopicShape())
 
 
 @dataclass(slots=True)
 class Found:
-    """The measurements of one program."""
-
     fill_seconds: float = 0.0
     empty: list[Restart] = field(default_factory=list[Restart])
     from_log: list[Restart] = field(default_factory=list[Restart])

@@ -46,12 +46,10 @@ class ControllerClient:
         self._broker_epoch = -1
 
     def close(self) -> None:
-        """Close all connections."""
         for address in list(self._connections):
             self._forget(address)
 
     def next_name(self) -> str:
-        """Return a topic name that this client has not used yet."""
         return f"{self._label}-{next(self._numbers)}"
 
     def for_same_broker(self) -> ControllerClient:
@@ -139,7 +137,6 @@ class ControllerClient:
         raise NobodyAnswersError("the quorum does not settle")
 
     def describe(self, address: str) -> DescribeQuorumResponse.PartitionData | None:
-        """Return a controller's description of the quorum, None without one."""
         partition = DescribeQuorumRequest.PartitionData(partition_index=0)
         topic = DescribeQuorumRequest.TopicData(METADATA_TOPIC, [partition])
         request = DescribeQuorumRequest(topics=[topic])

@@ -36,7 +36,6 @@ class Run(NamedTuple):
 
 
 def rows(*, records: int) -> list[Row]:
-    """Return the rows of the report, for a log of so many records."""
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
     name = "org.apache.kafka.tools.DumpLogSegments"
     theirs = [str(java.executable), *DUMP_LOG_FLAGS, "-cp", f"{java.jars}/*", name]
@@ -44,8 +43,7 @@ def rows(*, records: int) -> list[Row]:
         write_cluster(Path(folder) / "cluster", 1, records=records, partitions=PARTITIONS)
         segments = sorted(Path(folder).rglob("*.log"))
         files = ",".join(map(str, segments))
-        tenth = str(segments[0])
-        small = _run([*OURS, DECODED, "--files", tenth])
+        small = _run([*OURS, DECODED, "--files", str(segments[0])])
         found: list[Row] = []
         for option in ("--files", DECODED):
             words = ["--files", files] if option == "--files" else [DECODED, "--files", files]
@@ -67,7 +65,6 @@ def _median(runs: Iterable[Run]) -> Run:
 
 
 def _run(command: list[str]) -> Run:
-    """Run a command whose output goes nowhere."""
     started = time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None

@@ -179,7 +179,6 @@ def running(
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """Terminate a process, and wait until it has ended."""
     process.terminate()
     try:
         process.wait(STOP_SECONDS_MAX)

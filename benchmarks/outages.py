@@ -40,7 +40,6 @@ class Contender:
         return self._client.settled_leader(self.quorum.running)
 
     def kill_leader(self, what: str) -> None:
-        """Kill the leader of a settled quorum, and record the length of the outage."""
         leader_id = self._ready_leader()
         before = time.perf_counter()
         self.quorum.kill(leader_id)
@@ -77,7 +76,6 @@ class Contender:
 
 
 def failover_rows() -> list[Row]:
-    """Kill leaders in turns, and return the medians."""
     what = "leader killed to next acknowledged CreateTopics"
     with ExitStack() as resources:
         contenders = _contenders(resources)

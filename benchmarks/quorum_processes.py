@@ -91,13 +91,11 @@ class QuorumProcesses:
             )
 
     def kill(self, node_id: int) -> None:
-        """Kill a node with SIGKILL."""
         process = self._processes.pop(node_id)
         process.send_signal(signal.SIGKILL)
         process.wait()
 
     def stop(self, node_id: int) -> None:
-        """Terminate a node, and wait until it has ended."""
         stop(self._processes.pop(node_id))
 
     def configure(self, **settings: str) -> None:
@@ -107,19 +105,15 @@ class QuorumProcesses:
             self.properties_of(node_id).write_text(self._properties(node_id))
 
     def process_id(self, node_id: int) -> int:
-        """Return the process id of a node."""
         return self._processes[node_id].pid
 
     def metadata_log(self, node_id: int) -> Path:
-        """Return the folder of a node's log and snapshots."""
         return self._folder / f"data-{node_id}" / "__cluster_metadata-0"
 
     def properties_of(self, node_id: int) -> Path:
-        """Return the server.properties of a node."""
         return self._folder / f"server-{node_id}.properties"
 
     def output_of(self, node_id: int) -> Path:
-        """Return the file that contains a node's output."""
         return self._folder / f"node-{node_id}.txt"
 
     def assert_running(self) -> None:
@@ -130,11 +124,9 @@ class QuorumProcesses:
                 raise RuntimeError(message)
 
     def resident_mib(self, node_id: int) -> float:
-        """Return the resident memory of a node."""
         return resident_mib(self.process_id(node_id))
 
     def processor_seconds(self, node_id: int) -> float:
-        """Return the processor time that a node has used so far."""
         return processor_seconds(self.process_id(node_id))
 
     def _format(self, node_id: int) -> None:
@@ -148,8 +140,7 @@ class QuorumProcesses:
         start = ["--initial-controllers", voters]
         if node_id not in self._voter_ids:
             start = ["--no-initial-controllers"]
-        words = ["-t", CLUSTER_ID, *start, "-c", str(file)]
-        command = [*self.program.format_command, *words]
+        command = [*self.program.format_command, "-t", CLUSTER_ID, *start, "-c", str(file)]
         subprocess.run(command, check=True, capture_output=True, cwd=self._folder)
 
     def _properties(self, node_id: int) -> str:

@@ -148,8 +148,7 @@ def _measure(quorum: Quorum, what: str) -> None:
             (rate.value - before) * RECORD_BYTES / MIB / passed
             for rate, before in zip(rates, (sent, read), strict=True)
         )
-    title = f"{what}, {produced:.1f} MiB/s produced and {consumed:.1f} MiB/s consumed"
-    _show(title, found)
+    _show(f"{what}, {produced:.1f} MiB/s produced and {consumed:.1f} MiB/s consumed", found)
 
 
 def _show(title: str, found: Sequence[Latencies]) -> None:
@@ -158,7 +157,6 @@ def _show(title: str, found: Sequence[Latencies]) -> None:
 
 @contextmanager
 def _combined_nodes(count: int, *, is_slow: bool) -> Generator[Quorum]:
-    """Run nodes that are controllers and brokers."""
     with tempfile.TemporaryDirectory() as name:
         members = [
             Node(Path(name) / str(node_id), RETENTION, node_id=node_id)

@@ -96,7 +96,6 @@ def wait_for_voters(
 def by_target_voters(
     quorum: QuorumProcesses, client: ControllerClient, voters: Sequence[int]
 ) -> None:
-    """Send the active controller the voters that are wanted."""
     deadline = time.perf_counter() + PATIENCE_SECONDS
     while time.perf_counter() < deadline:
         found = leader_of(quorum, client)
@@ -165,7 +164,6 @@ class Contender:
 
 
 def rows() -> list[Row]:
-    """Take turns; return the median and the worst of the longest pauses."""
     java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
     with ExitStack() as resources:
         tools = resources.enter_context(ToolRunner(java))

@@ -29,15 +29,11 @@ class SpuriousElectionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The leader and its epoch."""
-
     leader_id: int
     epoch: int
 
 
 class Soak:
-    """A running quorum, and a client that observes it."""
-
     def __init__(self, resources: ExitStack) -> None:
         folder = Path(resources.enter_context(tempfile.TemporaryDirectory()))
         self._quorum = resources.enter_context(QuorumProcesses(kvorum(), folder))
@@ -148,7 +144,6 @@ def _sleep_and_measure_stalls(seconds: float) -> float:
 
 
 def run(*, idle_minutes: float, load_minutes: float) -> None:
-    """Observe the quorum first idle, then under load."""
     with ExitStack() as resources:
         soak = Soak(resources)
         if idle_minutes > 0:

@@ -144,7 +144,6 @@ def rows(*, metadata_records: int, pushdown_records: int, log_records: int) -> l
 
 
 def start_rows(folder: Path) -> list[Row]:
-    """Return the row of the report; log and tables are written below `folder`."""
     log = folder / "cluster"
     write_cluster(log, 1, records=RECORDS, partitions=30)
     pipeline = [sys.executable, "-m", "kvorum.cli", "pipeline", "--input", str(log)]

@@ -47,7 +47,6 @@ class ProcessTasks:
         what: str,
         progress: Console,
     ) -> list[Result]:
-        """See `Tasks`."""
         results: list[Result] = []
         with ProcessPoolExecutor(self._count, get_context("spawn")) as pool:
             for result in pool.map(partial(_as_in_spark, task), items):
@@ -65,7 +64,6 @@ def _as_in_spark(task: Callable[[Item], Result | FailedTask], item: Item) -> Res
 
 
 def rows(*, records: int) -> list[Row]:
-    """Return the rows of the report, for a fleet with so many records in all."""
     with TemporaryDirectory() as folder:
         root = Path(folder)
         write_fleet(root / "fleet", records=records)

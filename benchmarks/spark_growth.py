@@ -33,7 +33,6 @@ class Run:
 
 
 def rows(*, records: int) -> list[Row]:
-    """Return the rows of the report, for a fleet with so many records in all."""
     samples: list[tuple[Run, Run, Run]] = []
     with TemporaryDirectory() as folder:
         large, small = Path(folder) / "large", Path(folder) / "small"

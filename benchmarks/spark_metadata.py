@@ -39,8 +39,6 @@ READER = Path(__file__).with_name("dump_reader.py")
 
 
 class Log(NamedTuple):
-    """A made-up metadata log."""
-
     directory: Path
     units: list[FileRange]
 
@@ -48,7 +46,6 @@ class Log(NamedTuple):
 def rows(
     folder: Path, java: Java, session: SparkSession, *, records: int, pushdown_records: int
 ) -> list[Row]:
-    """Return the rows of the report; the logs are written below `folder`."""
     log, small = made_log(folder / "log", records), made_log(folder / "small", FEW_RECORDS)
     large = made_log(folder / "large", pushdown_records)
     return [*beside_dump_log(log, small, java), *with_pushdown(large, session, pushdown_records)]
@@ -62,19 +59,17 @@ def made_log(directory: Path, records: int) -> Log:
 def read(
     log: Log, columns: tuple[Column, ...] = DEFAULT_COLUMNS, row_filter: RowFilter = NO_FILTER
 ) -> int:
-    """Read a log without Spark, and return the number of rows."""
     query = Query(columns, row_filter, Mode.FAILFAST, {})
     return sum(part.num_rows for unit in log.units for part in arrow_batches(unit, query))
 
 
 def dump(log: Log, java: Java) -> int:
     """Pipe kafka-dump-log into Python, and return the number of records."""
-    names = ",".join(unit.file.path for unit in log.units)
     command = [
         str(java.executable),
         *DUMP_LOG_FLAGS,
         *("-cp", f"{java.jars}/*", "org.apache.kafka.tools.DumpLogSegments"),
-        *("--cluster-metadata-decoder", "--files", names),
+        *("--cluster-metadata-decoder", "--files", ",".join(unit.file.path for unit in log.units)),
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as dumping:
         done = subprocess.run(

@@ -36,7 +36,6 @@ class Times(NamedTuple):
 
 
 def rows() -> list[Row]:
-    """Return the rows of the report."""
     with tempfile.TemporaryDirectory() as folder:
         program = built_kfake(Path(folder))
         ours = _times(Cluster, STARTS)

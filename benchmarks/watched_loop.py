@@ -27,12 +27,10 @@ WRITE_EVERY_S: Final = 0.2
 
 
 def latenesses_file(properties: Path) -> Path:
-    """Return the file of what a server notes."""
     return properties.with_name("latenesses")
 
 
 def watched_command(properties: Path, *, is_slow: bool) -> list[str]:
-    """Return the command that runs such a server."""
     command = [sys.executable, "-m", "benchmarks.watched_loop", str(properties)]
     return [*command, "slow"] if is_slow else command
 
@@ -83,8 +81,7 @@ def _write_down(file: Path) -> None:
 
 
 def _run(properties: Path, *, is_slow: bool) -> int:
-    file = latenesses_file(properties)
-    threading.Thread(target=_write_down, args=(file,), daemon=True).start()
+    threading.Thread(target=_write_down, args=(latenesses_file(properties),), daemon=True).start()
     with patch.object(raft_node, "StallWatch", _WatchedLoop):
         if is_slow:
             return TroubledDisks([]).run(properties)

@@ -34,18 +34,14 @@ TOPIC = "first"
 
 
 class RunningBroker(NamedTuple):
-    """The addresses of a broker, and its process."""
-
     servers: str
     process_id: int
 
     @property
     def memory_mib(self) -> float:
-        """The resident memory at this moment."""
         return resident_mib(self.process_id)
 
     def create_topic(self, name: str) -> None:
-        """Create a topic with one partition."""
         # The stub of create_topics leaves out type parameters.
         admin: Any = AdminClient({"bootstrap.servers": self.servers})
         for future in admin.create_topics([NewTopic(name, 1, 1)]).values():

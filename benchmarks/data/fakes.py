@@ -54,7 +54,6 @@ class Peer:
 
 
 def rows() -> list[Row]:
-    """Return the rows of the report."""
     tools = PerfTools(Java(find_java(), JARS_ROOT / REFERENCE_RELEASE))
     with tempfile.TemporaryDirectory() as folder:
         program = built_kfake(Path(folder))

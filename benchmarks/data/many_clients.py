@@ -75,7 +75,6 @@ class Connection:
 
     @classmethod
     async def to(cls, servers: str) -> Self:
-        """Connect to a broker."""
         host, _, port = servers.partition(":")
         return cls(*await asyncio.open_connection(host, int(port)))
 
@@ -86,14 +85,12 @@ class Connection:
         return await self._reader.readexactly(size)
 
     async def ask(self, request: Message, kind: type[Response], version: int) -> Response:
-        """Send a request and return the response."""
         _, response = decode_response_frame(
             await self.ask_raw(_framed(request, version)), response_class=kind, version=version
         )
         return response
 
     def close(self) -> None:
-        """Close the connection."""
         self._writer.close()
 
 
@@ -196,7 +193,6 @@ class Member:
     generation: int
 
     async def commit_often(self) -> None:
-        """Commit an offset several times, one after the other."""
         topic = OffsetCommitRequestTopic(TOPIC, partitions=[OffsetCommitRequestPartition(0, 7)])
         request = OffsetCommitRequest(self.group, self.generation, self.member_id, topics=[topic])
         for _ in range(COMMITS_OF_GROUP):
@@ -225,8 +221,7 @@ async def _join(servers: str, group: str) -> Member:
 
     async def join() -> int:
         nonlocal joined
-        joined = await connection.ask(request, JoinGroupResponse, _JOIN_VERSION)
-        return joined.error_code
+        return (await connection.ask(request, JoinGroupResponse, _JOIN_VERSION)).error_code
 
     await _until_none(join)
     assignment = SyncGroupRequestAssignment(joined.member_id, b"everything")

@@ -158,8 +158,6 @@ VALUE: Final = bytes(1000)
 
 @dataclass
 class Figures:
-    """The figures of one candidate with one number of partitions."""
-
     clean_s: list[float] = field(default_factory=list[float])
     killed_s: list[float] = field(default_factory=list[float])
     memory_mib: list[float] = field(default_factory=list[float])

@@ -14,7 +14,6 @@ LOADS: Final = Loads(LARGE, SMALL, WARM_UP)
 
 
 def rows() -> list[Row]:
-    """Return the rows of the report."""
     ours, theirs = measured_in_turns(broker, LOADS)
     peer = kafka_nodes()[0]
     for _ in range(ROUNDS):

@@ -76,8 +76,6 @@ def produce_by_librdkafka(servers: str, topic: str, load: Load) -> Produced:
 
 
 class PerfTools:
-    """The tools for brokers at any address."""
-
     def __init__(self, java: Java) -> None:
         self._java = java
 
@@ -103,8 +101,7 @@ class PerfTools:
             *("--num-records", str(records), "--hide-header"),
         )
         fields = output.strip().splitlines()[-1].split(", ")
-        count = int(fields[4])
-        if count < records:
+        if int(fields[4]) < records:
             raise RuntimeError(f"not every record was received:\n{output}")
         return float(fields[8])
 
@@ -144,25 +141,16 @@ class Loads(NamedTuple):
 
 
 class Running(Protocol):
-    """One broker that runs, or several of a cluster."""
+    @property
+    def servers(self) -> str: ...
 
     @property
-    def servers(self) -> str:
-        """The bootstrap.servers."""
-        ...
+    def memory_mib(self) -> float: ...
 
-    @property
-    def memory_mib(self) -> float:
-        """The resident memory at this moment."""
-        ...
-
-    def create_topic(self, name: str) -> None:
-        """Create a topic with one partition."""
-        ...
+    def create_topic(self, name: str) -> None: ...
 
 
 def measure(running: Running, tools: PerfTools, loads: Loads, figures: Figures) -> None:
-    """Add the figures of one round."""
     servers = running.servers
     for name in ("warm-up", "large", "small", "paced"):
         running.create_topic(name)
@@ -227,15 +215,13 @@ def p99_ms(servers: str, topic: str) -> float:
         latencies.append(time.perf_counter() - _TIME.unpack_from(message.value())[0])
     producing.join()
     consumer.close()
-    measured = latencies[RECORDS_PER_S * WARM_UP_SECONDS :]
-    return statistics.quantiles(measured, n=100)[98] * 1000
+    return statistics.quantiles(latencies[RECORDS_PER_S * WARM_UP_SECONDS :], n=100)[98] * 1000
 
 
 def _produce(servers: str, topic: str, count: int) -> None:
     # As many requests at a time as Java's producer sends, so that records are collected meanwhile:
     # a broker answers those of one connection one after the other.
-    settings = {"bootstrap.servers": servers, "linger.ms": 0, "max.in.flight": 5}
-    producer = Producer(settings)
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 0, "max.in.flight": 5})
     begun = time.perf_counter()
     for number in range(count):
         due = begun + number / RECORDS_PER_S

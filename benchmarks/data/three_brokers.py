@@ -29,14 +29,11 @@ RETRY_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class RunningBrokers:
-    """Brokers that run: their addresses and processes."""
-
     servers: str
     process_ids: list[int]
 
     @property
     def memory_mib(self) -> float:
-        """The resident memory of all brokers together."""
         return sum(resident_mib(one) for one in self.process_ids)
 
     def create_topic(self, name: str) -> None:
@@ -57,7 +54,6 @@ class RunningBrokers:
 
 
 def rows() -> list[Row]:
-    """Return the rows of the report."""
     ours, theirs = measured_in_turns(brokers, LOADS)
     wanted = (
         ("three brokers: produce, 1 KiB records, acks=all", "MiB/s", "large_mib_per_s"),
@@ -86,8 +82,7 @@ def brokers(candidate: Candidate) -> Generator[RunningBrokers]:
             )
             subprocess.run(formatting, check=True, capture_output=True)
             process_ids.append(stack.enter_context(running(run)).pid)
-        servers = ",".join(f"127.0.0.1:{port}" for port in ports)
-        yield RunningBrokers(servers, process_ids)
+        yield RunningBrokers(",".join(f"127.0.0.1:{port}" for port in ports), process_ids)
 
 
 def _settings(folder: Path, node_id: int, port: int, controller_port: int) -> str:

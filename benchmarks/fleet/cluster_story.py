@@ -247,8 +247,7 @@ class ClusterStory:
             fenced=fenced,
             in_controlled_shutdown=shutdown,
         )
-        version = 1 if shutdown else 0
-        return self._batch([*first, (record, version), *then])
+        return self._batch([*first, (record, 1 if shutdown else 0), *then])
 
     def _some_broker(self) -> _Broker | None:
         live = self._live()
@@ -310,8 +309,7 @@ class ClusterStory:
         return self._batch([(TopicRecord(name=name, topic_id=topic_id), 0), *created])
 
     def _replace_topic(self) -> Iterator[Batch]:
-        name = self._random.choice(list(self._topics))
-        gone = self._topics.pop(name)
+        gone = self._topics.pop(self._random.choice(list(self._topics)))
         yield self._batch([(RemoveTopicRecord(topic_id=gone[0].topic_id), 0)])
         yield self._create_topic()
 

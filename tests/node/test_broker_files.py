@@ -285,5 +285,4 @@ async def test_snapshots_hold_what_was_committed_and_a_node_starts_from_them(
     assert names_in(newest) == set(made[: len(names_in(newest))])
     assert names_in(newest)
     async with AsyncCluster(folder=tmp_path, overrides=OFTEN) as cluster:
-        found = await asyncio.to_thread(read_topics, cluster.bootstrap_servers)
-        assert found.keys() == set(made)
+        assert (await asyncio.to_thread(read_topics, cluster.bootstrap_servers)).keys() == set(made)

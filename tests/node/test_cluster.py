@@ -84,8 +84,7 @@ async def test_a_controller_that_breaks_starts_from_its_log_again(
             assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR]
         codes = await asyncio.to_thread(create, cluster.bootstrap_servers, "then")
         assert codes == [ErrorCode.NONE]
-        found = await asyncio.to_thread(read_topics, cluster.bootstrap_servers)
-        assert found.keys() == {"then"}
+        assert (await asyncio.to_thread(read_topics, cluster.bootstrap_servers)).keys() == {"then"}
 
 
 class FullDisk(RealFileSystem):

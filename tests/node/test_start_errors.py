@@ -55,8 +55,7 @@ def serve(capsys: pytest.CaptureFixture[str]) -> Serve:
 
 
 def rewrite(file: Path, changes: Mapping[str, str]) -> None:
-    lines = file.read_text().splitlines()
-    kept = [line for line in lines if line.partition("=")[0] not in changes]
+    kept = [line for line in file.read_text().splitlines() if line.partition("=")[0] not in changes]
     file.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in changes.items())]))
 
 

@@ -90,8 +90,7 @@ def test_a_start_that_was_interrupted_is_taken_up_with_the_same_voters(tmp_path:
     size = ClusterSize(controllers=3, brokers=1)
     EmbeddedCluster(tmp_path, size=size).discard()
     before = _metadata(tmp_path)
-    third = tmp_path / "controller-3"
-    for file in sorted(third.rglob("*"), reverse=True):
+    for file in sorted((tmp_path / "controller-3").rglob("*"), reverse=True):
         file.rmdir() if file.is_dir() else file.unlink()
     assert _metadata(tmp_path) != before
     EmbeddedCluster(tmp_path, size=size).discard()

@@ -55,8 +55,7 @@ class Vandal:
         names = [name for name in contents if contents[name]]
         done = 0
         while done < count:
-            name = self._random.choice(names)
-            damage = self._one(contents, name)
+            damage = self._one(contents, self._random.choice(names))
             if damage is not None and damage.after != contents:
                 done += 1
                 yield damage

@@ -23,8 +23,7 @@ def _ports_left() -> list[int]:
     Test processes that run side by side share them out, and none is given out twice.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    ports = list(LISTENING_PORTS[worker::count])
+    ports = list(LISTENING_PORTS[worker :: int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))])
     secrets.SystemRandom().shuffle(ports)
     return ports
 

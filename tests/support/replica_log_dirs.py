@@ -69,8 +69,7 @@ OTHER = "other"
 
 def two_directories(folder: Path, overrides: Mapping[str, str] | None = None) -> Cluster:
     """Return a node with two log directories, not started."""
-    directories = f"{folder / DATA_DIRECTORY},{folder / OTHER}"
-    settings = {"log.dirs": directories, **(overrides or {})}
+    settings = {"log.dirs": f"{folder / DATA_DIRECTORY},{folder / OTHER}", **(overrides or {})}
     return Cluster(controllers=1, brokers=1, folder=folder, overrides=settings)
 
 

@@ -72,8 +72,7 @@ def wait_until_quiet(pid: int, seconds: float = _LOOK_S) -> float:
 
 def processor_seconds(pid: int) -> float:
     fields = (_folder_of(pid) / "stat").read_text().rpartition(")")[2].split()
-    ticks = sum(map(int, fields[_USER_TIME_FIELD : _USER_TIME_FIELD + 2]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, fields[_USER_TIME_FIELD : _USER_TIME_FIELD + 2])) / os.sysconf("SC_CLK_TCK")
 
 
 WANTED = 10_000

@@ -60,8 +60,7 @@ def python_files(*folders: str) -> list[SourceFile]:
 
 def is_the_projects(path: Path) -> bool:
     """Whether a file of an unpacked archive is no cache, environment or other thing left behind."""
-    parts = path.relative_to(ROOT).parts
-    return path.is_file() and not any(part in LEFT_BEHIND for part in parts)
+    return path.is_file() and not any(part in LEFT_BEHIND for part in path.relative_to(ROOT).parts)
 
 
 def tracked_files() -> list[Path]:

@@ -449,8 +449,7 @@ class DynamicQuorum:
 
     async def commit(self, value: bytes) -> None:
         """Have the leader commit a record, and wait until everyone who runs has it."""
-        leader = await self.leader()
-        await leader.commit(value)
+        await (await self.leader()).commit(value)
         for replica in self.replicas.values():
             if replica.has_started and not replica.node.is_stopped:
                 await has_value(replica, value)

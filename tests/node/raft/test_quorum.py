@@ -259,8 +259,7 @@ async def test_the_others_do_not_wait_for_the_fetch_timeout(lab: Lab, count: int
     leader, rest = await start_patient_quorum(lab, count)
     await leader.server.close()
     await leader.stop()
-    successor = await first_to_lead(rest)
-    await successor.commit(b"after")
+    await (await first_to_lead(rest)).commit(b"after")
     for replica in rest:
         await has_value(replica, b"after")
 

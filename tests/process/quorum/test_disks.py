@@ -162,8 +162,7 @@ def test_a_lost_disk_is_replaced(
         identity += ["--controller-directory-id", uuid_to_text(old)]
         _run_tool(quorum, member, "remove-controller", *identity)
         quorum.wait_for(lambda: _is_caught_up(quorum, member), "the new disk has caught up")
-        own_settings = ["--command-config", str(member.properties)]
-        _run_tool(quorum, member, *own_settings, "add-controller")
+        _run_tool(quorum, member, "--command-config", str(member.properties), "add-controller")
         wait_until_it_is_a_voter(quorum, member, writers)
         _assert_it_counts(quorum, member, writers)
     _assert_all_is_there(quorum, kafka_tools, writers)

@@ -111,8 +111,7 @@ def test_a_node_that_is_not_a_controller_gets_no_bootstrap_snapshot(tmp_path: Pa
 
 
 def test_a_voter_gets_the_directory_id_it_was_promised(tmp_path: Path) -> None:
-    lines = run(request(tmp_path, "a", "b"))
-    kinds = [line.partition(f" {tmp_path}")[0] for line in lines[1:]]
+    kinds = [line.partition(f" {tmp_path}")[0] for line in run(request(tmp_path, "a", "b"))[1:]]
     assert kinds == ["Formatting dynamic metadata voter directory", "Formatting data directory"]
     first = read_meta_properties(tmp_path / "a", RealFileSystem())
     second = read_meta_properties(tmp_path / "b", RealFileSystem())

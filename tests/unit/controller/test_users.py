@@ -420,8 +420,7 @@ def test_secrets_of_tokens_that_are_gone_are_forgotten(controller: ControllerUnd
     assert secrets.find(controller.image.delegation_tokens, gone) is not None
     expire(controller, gone)
     assert secrets.find(controller.image.delegation_tokens, gone) is None
-    there = create(controller).hmac
-    assert secrets.find(controller.image.delegation_tokens, there) is not None
+    assert secrets.find(controller.image.delegation_tokens, create(controller).hmac) is not None
 
 
 def described(

@@ -178,6 +178,5 @@ async def test_all_who_wait_are_answered_and_nothing_is_left_waiting() -> None:
     await let_others_run()
     assert broker.purgatory.delayed_count == len(vars(broker.topic)["_watchers"]) == len(waits)
     broker.commit_to(4)
-    answers = await asyncio.gather(*waits)
-    assert all(len(read_by(answer).records) > 0 for answer in answers)
+    assert all(len(read_by(answer).records) > 0 for answer in await asyncio.gather(*waits))
     assert broker.purgatory.delayed_count == len(vars(broker.topic)["_watchers"]) == 0

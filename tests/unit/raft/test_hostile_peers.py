@@ -140,8 +140,7 @@ class Peer:
     def voters(self) -> VoterSet:
         """Return any voters, with or without the one that receives them."""
         ids = self.random.sample([1, 2, 3, 9], self.random.choice([1, 2, 3]))
-        endpoints = (Endpoint(LISTENER, "h", 1),)
-        return VoterSet.of(Voter(self.key_of(i), endpoints, 0, 1) for i in ids)
+        return VoterSet.of(Voter(self.key_of(i), (Endpoint(LISTENER, "h", 1),), 0, 1) for i in ids)
 
     def key_of(self, node_id: int) -> ReplicaKey:
         return ReplicaKey(node_id, self.random.choice([None, b"\x01" * 16, b"x" * 16]))

@@ -270,8 +270,7 @@ def test_a_clean_shutdown_that_says_nothing(tmp_path: Path, data: bytes) -> None
 
 def test_a_clean_shutdown_counts_once(tmp_path: Path) -> None:
     write_clean_shutdown(tmp_path, FILES, broker_epoch=1323)
-    path = tmp_path / ".kafka_cleanshutdown"
-    assert path.read_bytes() == b'{"version":0,"brokerEpoch":1323}'
+    assert (tmp_path / ".kafka_cleanshutdown").read_bytes() == b'{"version":0,"brokerEpoch":1323}'
     assert take_clean_shutdown(tmp_path, FILES).broker_epoch == 1323
     assert take_clean_shutdown(tmp_path, FILES).broker_epoch is None
 

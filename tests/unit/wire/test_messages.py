@@ -125,8 +125,7 @@ def test_null_is_not_the_empty_list() -> None:
     assert MetadataRequest(topics=None).topics is None
     data = MetadataRequest(topics=None).encode(9)
     assert MetadataRequest.decode(data, 9).topics is None
-    data = MetadataRequest(topics=[]).encode(9)
-    assert MetadataRequest.decode(data, 9).topics == []
+    assert MetadataRequest.decode(MetadataRequest(topics=[]).encode(9), 9).topics == []
 
 
 def test_structs_are_reached_through_their_message() -> None:

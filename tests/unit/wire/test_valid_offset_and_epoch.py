@@ -32,8 +32,7 @@ def outlines(records: tuple[int, ...]) -> Iterator[LogOutline]:
     ends = range(1, len(records) + 1)
     for chosen in chain.from_iterable(combinations(ends, count) for count in range(len(ends) + 1)):
         snapshots = tuple(OffsetAndEpoch(end, records[end - 1]) for end in chosen)
-        reach = chosen[0] if chosen else 0
-        for start in range(reach + 1):
+        for start in range((chosen[0] if chosen else 0) + 1):
             for known_from in {start, *chosen} - ({len(records)} - {start}):
                 epochs = epochs_from(records, known_from)
                 last_epoch = epochs[-1].epoch if epochs else max(snapshots).epoch if chosen else 0

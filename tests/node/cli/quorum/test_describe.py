@@ -183,8 +183,7 @@ async def test_times_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     await table_of(
         quorum([Replica(1, DIRECTORY, 100, before_ms, before_ms)], []), is_human_readable=True
     )
-    ago = capsys.readouterr().out.splitlines()[1].split("\t")[4]
-    number, *words = ago.split()
+    number, *words = capsys.readouterr().out.splitlines()[1].split("\t")[4].split()
     assert words == ["ms", "ago"]
     assert 5000 <= int(number) < 60_000
 

@@ -118,8 +118,7 @@ def test_one_that_never_fetched_is_reported_with_no_epoch() -> None:
     leading.append(1)
     leading.fetch(3, 11)
     assert leading.shrink() is not None
-    leading = Leading()
-    joining = leading.fetch(3, 10)
+    joining = Leading().fetch(3, 10)
     assert joining is not None
     assert joining.isr[1] == (2, -1)
 

@@ -217,15 +217,13 @@ def test_a_deleted_log_leaves_nothing_to_a_new_one_after_a_power_cut(*, is_resta
         manager = started(files)
     created(manager)
     manager.abandon()
-    files = files.after_power_cut(Random(1))
-    log = created(started(files))
+    log = created(started(files.after_power_cut(Random(1))))
     local = log.local_log
     assert (local.log_start_offset, local.log_end_offset, log.high_watermark) == (0, 0, 0)
 
 
 def test_a_new_log_goes_where_there_are_the_fewest(files: FaultyFiles) -> None:
-    roots = Path("/a"), Path("/b")
-    manager = started(files, *roots)
+    manager = started(files, Path("/a"), Path("/b"))
     for number in range(4):
         created(manager, TopicPartition("topic", number))
     assert [len(directory.logs) for directory in manager.directories] == [2, 2]

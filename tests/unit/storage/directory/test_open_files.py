@@ -213,8 +213,7 @@ def test_a_flush_that_gets_no_descriptor_can_be_repeated(one: OneLog) -> None:
     with one.without_descriptors(), pytest.raises(TooManyOpenFilesError):
         log.local_log.flush()
     log.local_log.flush()
-    folder = ROOT / "topic-0"
-    names = [path for path in one.files.durable if path.parent == folder]
+    names = [path for path in one.files.durable if path.parent == ROOT / "topic-0"]
     logs = [path for path in names if path.suffix == LOG_SUFFIX]
     assert [one.files.names[path].synced for path in logs] == [
         bytes(one.files.names[path].content) for path in logs

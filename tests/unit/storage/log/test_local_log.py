@@ -280,8 +280,7 @@ def test_the_bound_of_a_range_is_the_next_entry_of_the_index() -> None:
 def test_damaged_records_are_left_to_the_reader_and_damaged_headers_are_not() -> None:
     files = FaultyFiles()
     log = filled(files)
-    path = HERE / offset_name(0, LOG_SUFFIX)
-    content = files.names[path].content
+    content = files.names[HERE / offset_name(0, LOG_SUFFIX)].content
     size = len(BATCHES[0])
     content[size - 1] ^= 1
     found = log.read_range(0, 1, end_offset=END)

@@ -218,8 +218,7 @@ def test_records_that_cannot_be_unpacked_or_read_are_distinguished() -> None:
     broken = sent._replace(data=memoryview(bytes(sent.data[:61]) + bytes(len(sent.data) - 61)))
     assert refusal(broken).code == ErrorCode.UNKNOWN_SERVER_ERROR
     plain = batch()
-    broken = plain._replace(data=plain.data[:-1])
-    assert refusal(broken).code == ErrorCode.INVALID_RECORD
+    assert refusal(plain._replace(data=plain.data[:-1])).code == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("delta", [-1, 0, 2])
