@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, static_settings
+from tests.node.raft.stepped_runtime import SteppedRuntime
 
 from kvorum.node.raft.control_records import batches_of, open_directory, read_fetched
 from kvorum.node.raft.driver import Driver
@@ -30,54 +31,12 @@ from kvorum.wire.messages.vote import VoteResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import build_data_batch, read_batches
 
-Work = tuple[Callable[[], object], Callable[[Exception | None], None]]
-
-
-class ManualRuntime:
-    """Time stands still, and work waits, until a test says otherwise."""
-
-    def __init__(self) -> None:
-        self.now_ms = 0.0
-        self.work: list[Work] = []
-
-    def monotonic_ms(self) -> float:
-        return self.now_ms
-
-    def wall_ms(self) -> int:
-        return int(self.now_ms)
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        callback()
-
-    def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> ManualRuntime:
-        del deadline_ms, callback
-        return self
-
-    def cancel(self) -> None:
-        """Nothing rings here by itself."""
-
-    def run_blocking(
-        self, work: Callable[[], object], then: Callable[[Exception | None], None]
-    ) -> None:
-        self.work.append((work, then))
-
-    def when_idle(self, callback: Callable[[], None]) -> None:
-        self.do_work()
-        callback()
-
-    def do_work(self) -> None:
-        """Do all the work that waits, and what follows from it."""
-        while self.work:
-            work, then = self.work.pop(0)
-            work()
-            then(None)
-
 
 class DrivenDriver:
     """The driver with everything around it; `sent` are the requests that have not been answered."""
 
     def __init__(self, folder: Path) -> None:
-        self.runtime, self.listener = ManualRuntime(), RecordingListener()
+        self.runtime, self.listener = SteppedRuntime(), RecordingListener()
         self.sent: list[Send] = []
         self.answers: list[Message | RaftStoppedError] = []
         self.settings = static_settings(folder / "__cluster_metadata-0", voter_count=3)
@@ -107,8 +66,7 @@ class DrivenDriver:
         self.sent.append(send)
 
     def advance(self, elapsed_ms: float) -> None:
-        self.runtime.now_ms += elapsed_ms
-        self.driver.call(lambda: self.driver.core.tick(self.runtime.now_ms))
+        self.runtime.advance(elapsed_ms)
 
     def receive(self, request: Message, *, version: int) -> None:
         """Let a request of a peer arrive; its answer goes to `answers`."""
