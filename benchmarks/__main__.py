@@ -71,51 +71,40 @@ MEASURED: Mapping[str, Callable[[argparse.Namespace], list[Row]]] = {
 def arguments_of_run() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parts = (*MEASURED, "soak", "raft-under-load")
-    parser.add_argument("part", nargs="?", choices=parts, help="only this part")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line")
-    parser.add_argument(
-        "--idle-minutes", type=float, default=60, help="soak: minutes idle (default: 60)"
-    )
-    parser.add_argument(
-        "--load-minutes", type=float, default=10, help="soak: minutes under load (default: 10)"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("part", nargs="?", choices=parts, help="only this part")
+    add("--json", action="store_true", help="one JSON object a line")
+    add("--idle-minutes", type=float, default=60, help="soak: minutes idle (default: 60)")
+    add("--load-minutes", type=float, default=10, help="soak: minutes under load (default: 10)")
+    add(
         "--partitions",
         default="0,10000",
         help="controller: sizes to measure, separated by commas (default: 0,10000)",
     )
-    parser.add_argument(
+    add(
         "--brokers",
         type=int,
         default=12,
         help="controller: number of simulated brokers (default: 12)",
     )
-    parser.add_argument("--alone", action="store_true", help="controller: measure without Kafka")
-    parser.add_argument("--heap-gib", type=int, default=1, help="controller: Kafka's heap")
-    parser.add_argument(
+    add("--alone", action="store_true", help="controller: measure without Kafka")
+    add("--heap-gib", type=int, default=1, help="controller: Kafka's heap")
+    add(
         "--data",
         default="one,three,partitions,clients,fakes",
         help="data: what to measure, separated by commas (default: %(default)s)",
     )
-    parser.add_argument(
+    add(
         "--divisor",
         type=int,
         default=1,
         help="data: divide the numbers of partitions, clients and groups (default: 1)",
     )
-    parser.add_argument(
-        "--dumped-records", type=int, default=10_000_000, help="dump-log: default 10,000,000"
-    )
-    parser.add_argument(
-        "--metadata-records", type=int, default=500_000, help="spark: default 500,000"
-    )
-    parser.add_argument(
-        "--pushdown-records", type=int, default=10_000_000, help="spark: default 10,000,000"
-    )
-    parser.add_argument(
-        "--log-records", type=int, default=1_000_000, help="spark: default 1,000,000"
-    )
-    parser.add_argument(
+    add("--dumped-records", type=int, default=10_000_000, help="dump-log: default 10,000,000")
+    add("--metadata-records", type=int, default=500_000, help="spark: default 500,000")
+    add("--pushdown-records", type=int, default=10_000_000, help="spark: default 10,000,000")
+    add("--log-records", type=int, default=1_000_000, help="spark: default 1,000,000")
+    add(
         "--fleet-records",
         type=int,
         default=10_000_000,

@@ -41,8 +41,6 @@ ANSWER_SECONDS_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class TopicShape:
-    """The number of partitions and the replication factor of every topic."""
-
     partitions: int = 1
     replication_factor: int = 1
 
@@ -60,7 +58,6 @@ class TopicWriter:
         self._names = (f"{label}-{number}" for number in itertools.count())
 
     def close(self) -> None:
-        """Close the connection."""
         self._client.socket.close()
 
     def create(self, count: int, *, per_request: int, shape: TopicShape) -> float:

@@ -61,14 +61,12 @@ def topic_names(partitions: int) -> list[str]:
 
 @contextmanager
 def connected(address: str) -> Generator[RawClient]:
-    """Return a client that waits long for its answers."""
     with RawClient(address) as client:
         client.socket.settimeout(ANSWER_S_MAX)
         yield client
 
 
 def create_topics(client: RawClient, names: list[str]) -> None:
-    """Create topics of `PARTITIONS_OF_TOPIC` partitions with one replica."""
     for some in _in_groups(names):
         topics = [CreateTopicsRequest.CreatableTopic(name, PARTITIONS_OF_TOPIC, 1) for name in some]
         request = CreateTopicsRequest(topics, int(ANSWER_S_MAX * 1000))
@@ -77,7 +75,6 @@ def create_topics(client: RawClient, names: list[str]) -> None:
 
 
 def produce_to_each(client: RawClient, names: list[str], *, value: bytes) -> None:
-    """Append one record to every partition."""
     records = bytes(build_batch([RecordData(value, None, 1, ())]))
     for some in _in_groups(names):
         data = [

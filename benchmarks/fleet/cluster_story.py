@@ -57,7 +57,6 @@ class PartitionState:
         return cls(topic_id, partition_id, replicas, list(replicas), replicas[0])
 
     def record(self, directory_of: dict[int, bytes]) -> PartitionRecord:
-        """Return the record that creates the partition."""
         return PartitionRecord(
             partition_id=self.partition_id,
             topic_id=self.topic_id,

@@ -121,10 +121,6 @@ def as_user(
     return decode_response_frame(data, response_class=kind, version=version)[1]
 
 
-def on_cluster(operation: AclOperation) -> CreateAclsRequest.AclCreation:
-    return entry(AclResourceType.CLUSTER, CLUSTER_NAME, operation, principal=ALICE.text)
-
-
 def on_topic(
     operation: AclOperation, name: str, *, host: str = "*"
 ) -> CreateAclsRequest.AclCreation:
@@ -151,7 +147,8 @@ def test_a_whole_request_is_refused_and_allowed_by_the_user_inside_an_envelope(
     response = as_user(client, ALICE, request, UpdateFeaturesResponse, 2)
     assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert (response.error_message or "").endswith(" needs ALTER permission.")
-    add_entries(client, on_cluster(AclOperation.ALTER))
+    alter = entry(AclResourceType.CLUSTER, CLUSTER_NAME, AclOperation.ALTER, principal=ALICE.text)
+    add_entries(client, alter)
     assert as_user(client, ALICE, request, UpdateFeaturesResponse, 2).error_code == 0
     response = as_user(client, BOB, request, UpdateFeaturesResponse, 2)
     assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -48,10 +48,10 @@ def read(cluster: Cluster, topic: str) -> list[bytes | None]:
 
 
 def assert_same_logs(cluster: Cluster, topic: str, brokers: tuple[int, ...] = BROKERS) -> None:
-    def are_same() -> bool:
-        return len({log_bytes(cluster.folder, node_id, topic) for node_id in brokers}) == 1
-
-    wait_for(are_same, "all logs are the same")
+    wait_for(
+        lambda: len({log_bytes(cluster.folder, node_id, topic) for node_id in brokers}) == 1,
+        "all logs are the same",
+    )
 
 
 def test_a_write_for_all_reaches_every_replica(cluster: Cluster, topic: str) -> None:

@@ -127,12 +127,12 @@ def test_without_an_extra_only_the_projects_own_dependencies_are_asked_for(
     contents: Contents,
 ) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    plain = {need.name for need in contents.metadata.requires_dist or [] if is_always_asked(need)}
+    plain = {
+        need.name
+        for need in contents.metadata.requires_dist or []
+        if need.marker is None or need.marker.evaluate({"extra": ""})
+    }
     assert plain == {Requirement(text).name for text in project["dependencies"]}
-
-
-def is_always_asked(need: Requirement) -> bool:
-    return need.marker is None or need.marker.evaluate({"extra": ""})
 
 
 def test_the_licence_is_the_projects(archives: Archives) -> None:

@@ -224,53 +224,17 @@ OF_VOTES: Final[list[Spoilt]] = [
 ]
 
 
-def garbage(data: bytes) -> bytes:
-    return data[:4] + b"\xff" * (len(data) - 4)
-
-
-def negative_size(data: bytes) -> bytes:
-    return struct.pack(">i", -1) + data[4:]
-
-
-def huge_size(data: bytes) -> bytes:
-    return struct.pack(">i", 2**31 - 1) + data[4:]
-
-
-def no_size(data: bytes) -> bytes:
-    return bytes(4) + data
-
-
-def other_correlation(data: bytes) -> bytes:
-    return data[:4] + struct.pack(">i", 77_777) + data[8:]
-
-
-def half(data: bytes) -> bytes:
-    return data[: len(data) // 2]
-
-
-def longer(data: bytes) -> bytes:
-    return struct.pack(">i", len(data) + 6) + data[4:] + bytes(10)
-
-
-def shorter(data: bytes) -> bytes:
-    return struct.pack(">i", len(data) - 4 - 9) + data[4:-9]
-
-
-def hangs_up(data: bytes) -> None:
-    del data
-
-
-FRAMES: Final[list[Spoil]] = [
-    garbage,
-    negative_size,
-    huge_size,
-    no_size,
-    other_correlation,
-    half,
-    longer,
-    shorter,
-    hangs_up,
-]
+FRAMES: Final[dict[str, Spoil]] = {
+    "garbage": lambda data: data[:4] + b"\xff" * (len(data) - 4),
+    "negative_size": lambda data: struct.pack(">i", -1) + data[4:],
+    "huge_size": lambda data: struct.pack(">i", 2**31 - 1) + data[4:],
+    "no_size": lambda data: bytes(4) + data,
+    "other_correlation": lambda data: data[:4] + struct.pack(">i", 77_777) + data[8:],
+    "half": lambda data: data[: len(data) // 2],
+    "longer": lambda data: struct.pack(">i", len(data) + 6) + data[4:] + bytes(10),
+    "shorter": lambda data: struct.pack(">i", len(data) - 4 - 9) + data[4:-9],
+    "hangs_up": lambda _: None,
+}
 
 
 def _versions(lowest: int, highest: int) -> ApiVersionsResponse:
@@ -422,7 +386,8 @@ def has_heard(heard: Sequence[Message], kind: type[Message]) -> bool:
 
     Once they have a leader of their own, which says so, they do not ask any more.
     """
-    asking = [_asking_id(request) for request in heard if isinstance(request, kind)]
+    asked: list[Any] = [request for request in heard if isinstance(request, kind)]
+    asking = [getattr(request, "replica_state", request).replica_id for request in asked]
     if len(asking) >= REQUESTS_MAX or has_successor(heard):
         return True
     return all(asking.count(node_id) >= REQUESTS for node_id in (1, 2))
@@ -436,10 +401,6 @@ def has_successor(heard: Sequence[Message]) -> bool:
 def has_fetched(heard: Sequence[Message], _connection_count: int) -> bool:
     """Tell whether anybody has fetched, or will not any more."""
     return has_successor(heard) or any(isinstance(one, FetchRequest) for one in heard)
-
-
-def _asking_id(request: Any) -> int:
-    return int(getattr(request, "replica_state", request).replica_id)
 
 
 @pytest.mark.parametrize("spoilt", OF_FETCHES, ids=lambda one: name_of(one, without=FETCHED))
@@ -481,11 +442,9 @@ def _dethrone(quorum: ProxiedQuorum) -> None:
         client.ask(request, VoteResponse, 2)
 
 
-@pytest.mark.parametrize("spoil_frame", FRAMES, ids=lambda one: one.__name__)
-def test_responses_that_cannot_be_read(
-    quorum: ProxiedQuorum, setting: Setting, spoil_frame: Spoil
-) -> None:
-    with FakePeer(setting.leader_port, Liar(setting).answer, spoil=spoil_frame) as peer:
+@pytest.mark.parametrize("name", FRAMES)
+def test_responses_that_cannot_be_read(quorum: ProxiedQuorum, setting: Setting, name: str) -> None:
+    with FakePeer(setting.leader_port, Liar(setting).answer, spoil=FRAMES[name]) as peer:
         lead(quorum, setting)
         peer.wait_until(has_fetched)
         assert_unharmed(quorum)

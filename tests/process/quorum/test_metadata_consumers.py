@@ -114,11 +114,11 @@ def brokers(quorum: ProxiedQuorum, tmp_path: Path) -> Iterator[list[Node]]:
 
 def create_everywhere(brokers: list[Node], *names: str) -> int:
     """Create topics; return the end of the log once every broker has them."""
-
-    def try_once() -> bool:
-        return set(create(brokers[0].address, *names)) <= {0, 36}
-
-    wait_for(try_once, f"{names} are created", otherwise=brokers[0].process.last_words)
+    wait_for(
+        lambda: set(create(brokers[0].address, *names)) <= {0, 36},
+        f"{names} are created",
+        otherwise=brokers[0].process.last_words,
+    )
     ends = {end_offset_at(brokers[0])}
 
     def all_there() -> int | None:

@@ -216,16 +216,13 @@ def _reassignments(space: Space, world: World) -> Iterator[Step]:
         )
         # A step back may leave the replicas in sync behind.
         is_cancelling = target is None
+        configs = world.image.configs.of_topic(TOPIC)
         yield Step(
             f"replicas are to be {target}",
             ask(world, request),
-            may_be_unclean=is_cancelling and _is_unclean_enabled(world),
+            may_be_unclean=is_cancelling and configs.get(UNCLEAN_ELECTION) == "true",
             is_cancelling=is_cancelling,
         )
-
-
-def _is_unclean_enabled(world: World) -> bool:
-    return world.image.configs.of_topic(TOPIC).get(UNCLEAN_ELECTION) == "true"
 
 
 def _config_changes(space: Space, world: World) -> Iterator[Step]:

@@ -216,13 +216,11 @@ def test_a_group_that_was_deleted_may_come_back_as_a_simple_one(coordinator: Coo
     assert coordinator.fetch().committed_offset == 3
 
 
-def test_a_value_of_a_later_version_is_refused() -> None:
+@pytest.mark.parametrize(("key", "value"), [(b"\0\2\0\1g", b"\0\x63" + bytes(40)), (b"\0", None)])
+def test_a_value_of_a_later_version_is_refused(key: bytes, value: bytes | None) -> None:
     """KAFKA-18672."""
-    key = b"\0\2\0\1g"
     with pytest.raises(DamagedGroupRecordError):
-        decode_record(key, b"\0\x63" + bytes(40))
-    with pytest.raises(DamagedGroupRecordError):
-        decode_record(b"\0", None)
+        decode_record(key, value)
 
 
 def test_records_of_an_unknown_type_are_skipped() -> None:

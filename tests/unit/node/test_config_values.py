@@ -223,13 +223,9 @@ def test_a_topics_bad_value_is_refused_in_kafkas_words(name: str, text: str, mes
     assert refusal.value.message == message
 
 
-def in_ms(seconds: int) -> int:
-    return seconds * 1000
-
-
 class Windows(NamedTuple):
     number: Annotated[int, "window.num"]
-    ms: Annotated[int, "window.seconds", in_ms]
+    ms: Annotated[int, "window.seconds", lambda seconds: seconds * 1000]
 
 
 @dataclass(frozen=True)

@@ -248,16 +248,11 @@ class Collector:
         self._limit("stop", info)
 
 
-def test_what_outlives_a_long_full_collection_is_exempt() -> None:
-    collector = Collector(JUST_TOO_LONG_SECONDS)
+@pytest.mark.parametrize(("seconds", "count"), [(JUST_TOO_LONG_SECONDS, 1), (SHORT_SECONDS, 0)])
+def test_what_outlives_a_long_full_collection_is_exempt(seconds: float, count: int) -> None:
+    collector = Collector(seconds)
     collector.collect(2)
-    assert collector.frozen_count == 1
-
-
-def test_after_a_short_one_nothing_is() -> None:
-    collector = Collector(SHORT_SECONDS)
-    collector.collect(2)
-    assert collector.frozen_count == 0
+    assert collector.frozen_count == count
 
 
 def test_collections_of_young_objects_do_not_count() -> None:

@@ -1,5 +1,6 @@
 """Each property about logs, snapshots, watermarks and clients is broken once, and noticed."""
 
+import pytest
 from tests.support.batch_maker import make_batch, make_snapshot
 from tests.support.pretended_quorum import (
     FETCH_VERSION,
@@ -230,18 +231,12 @@ def _listener(quorum: PretendedQuorum, node_id: int = 1, *, committed: int = 100
     return quorum.properties.listener_for(quorum[node_id], Deaf())
 
 
-def test_p17_records_that_come_twice() -> None:
+@pytest.mark.parametrize(("base_offset", "value"), [(0, b"a"), (2, b"c")])
+def test_p17_records_that_come_twice_or_are_left_out(base_offset: int, value: bytes) -> None:
     listener = _listener(PretendedQuorum())
     listener.on_commit([_batch(0, b"a")])
     with broken("P17"):
-        listener.on_commit([_batch(0, b"a")])
-
-
-def test_p17_records_that_are_left_out() -> None:
-    listener = _listener(PretendedQuorum())
-    listener.on_commit([_batch(0, b"a")])
-    with broken("P17"):
-        listener.on_commit([_batch(2, b"c")])
+        listener.on_commit([_batch(base_offset, value)])
 
 
 def test_p17_a_first_record_without_the_snapshot_before_it() -> None:
