@@ -50,7 +50,6 @@ _QUORUM_SETTINGS = {
 
 
 def faults(node: Node) -> list[str]:
-    """Return the lines of its log that tell of something wrong."""
     return _FAULT.findall(node.log_text)
 
 
@@ -111,7 +110,6 @@ class BrokerCluster:
 
     @property
     def servers(self) -> str:
-        """The addresses of all brokers, at which clients begin."""
         return ",".join(broker.address for broker in self.brokers.values())
 
     @contextmanager
@@ -144,11 +142,9 @@ class BrokerCluster:
         """Return the batches of records in the log of the controller that leads."""
         directory = self.metadata_directories()[self.leader_of_quorum()]
         data = b"".join(segment.read_bytes() for segment in sorted(directory.glob("*.log")))
-        batches = read_batches(data, is_cut_allowed=True)
-        return [batch for batch in batches if not batch.is_control]
+        return [batch for batch in read_batches(data, is_cut_allowed=True) if not batch.is_control]
 
     def tool(self, name: str, *arguments: str) -> str:
-        """Run one of Kafka's tools against the brokers; return what it prints."""
         return self.tools.printed(name, "--bootstrap-server", self.servers, *arguments)
 
     def make_topic(self, topic: str, assignment: str, *configs: str) -> None:
@@ -174,7 +170,6 @@ class BrokerCluster:
         )
 
     def leader_of_quorum(self) -> int:
-        """Return the leader of the controllers, once there is one."""
         return self.quorum.leader().node_id
 
     def wait_for_brokers(self, *node_ids: int) -> ClusterView:

@@ -417,8 +417,7 @@ def unpacked(batch: Entry) -> tuple[object, ...]:
     assert batch.is_valid
     if isinstance(batch, LegacyMessage):
         return (bytes(batch.data),)
-    header = batch._replace(data=memoryview(b""), length=0, crc=0, position=0)
-    return header, tuple(batch.records())
+    return batch._replace(data=memoryview(b""), length=0, crc=0, position=0), tuple(batch.records())
 
 
 def latest(dump: str) -> dict[bytes, bytes | None]:

@@ -42,8 +42,6 @@ class Logged(NamedTuple):
 
 
 class Timer(NamedTuple):
-    """A timer that is set."""
-
     deadline_ms: int
     timeout: Timeout
 
@@ -75,8 +73,7 @@ class Driver:
             case "time":
                 self.now = int(parts[1])
             case "fire":
-                timer = self.timers.pop(parts[1])
-                result = self.shard.on_timeout(timer.timeout, self.now)
+                result = self.shard.on_timeout(self.timers.pop(parts[1]).timeout, self.now)
                 return self._written(result, int(parts[2]))
             case "commit":
                 self._commit()
@@ -111,8 +108,7 @@ class Driver:
     def _fail_late(self) -> None:
         append = self._pending.popleft().append if self._pending else None
         if append is not None:
-            error = ErrorCode.REQUEST_TIMED_OUT
-            self._take(self.shard.append_failed(append, error, self.now))
+            self._take(self.shard.append_failed(append, ErrorCode.REQUEST_TIMED_OUT, self.now))
 
     def _load(self) -> None:
         self.has_reverted = False
@@ -236,8 +232,7 @@ class Driver:
     def _take(self, effects: Effects) -> None:
         for timer in effects.timers:
             if isinstance(timer, SetTimer):
-                deadline = self.now + timer.delay_ms
-                self.timers[timer.timeout.key] = Timer(deadline, timer.timeout)
+                self.timers[timer.timeout.key] = Timer(self.now + timer.delay_ms, timer.timeout)
             else:
                 self.timers.pop(timer.key, None)
         for answer in effects.answers:

@@ -77,7 +77,6 @@ class Script:
         }
 
     def step(self) -> str:
-        """Return the next line."""
         random = self._random
         driver = self._driver
         chance = random.random()
@@ -107,8 +106,7 @@ class Script:
 
     def _line(self, name: str, version: int, request: Message) -> str:
         self._count += 1
-        data = request.encode(version).hex()
-        return f"{name} {version} {self._count} {self._failure()} {data}"
+        return f"{name} {version} {self._count} {self._failure()} {request.encode(version).hex()}"
 
     def _text(self, name: str, version: int, text: str) -> str:
         return f"{name} {version} 0 {self._failure()} {text.encode().hex()}"

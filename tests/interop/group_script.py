@@ -399,8 +399,7 @@ class Server:
 
     def _give_topic_ids(self, named: Message, request: Message) -> None:
         if isinstance(named, OffsetCommitRequest) and isinstance(request, OffsetCommitRequest):
-            pairs = list(zip(named.topics, request.topics, strict=True))
-            for theirs, own in pairs:
+            for theirs, own in zip(named.topics, request.topics, strict=True):
                 own.topic_id = self.topic_ids.get(theirs.name, UNKNOWN_TOPIC_ID)
         if isinstance(named, OffsetFetchRequest) and isinstance(request, OffsetFetchRequest):
             for their_group, group in zip(named.groups, request.groups, strict=True):
@@ -411,7 +410,6 @@ class Server:
 
 
 def coordinates(client: RawClient) -> bool:
-    """Return whether the broker has a coordinator for every partition."""
     names = [f"group-{number}" for number in range(40)]
     found = client.ask(FindCoordinatorRequest("", 0, names), FindCoordinatorResponse, 4)
     described = client.ask(DescribeGroupsRequest(names), DescribeGroupsResponse, 5)

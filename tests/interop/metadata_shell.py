@@ -95,7 +95,6 @@ def as_of_reference(printed: str) -> str:
 
 
 def tree_text(image: MetadataImage, provenance: Provenance) -> str:
-    """Return what ``tree /`` has to print."""
     lines = tree_lines(shell_tree(image, provenance, REFERENCE_SOFTWARE))
     return "".join(f"{line}\n" for line in lines)
 
@@ -187,7 +186,6 @@ def history(directory: Path) -> bytes:
 
 
 def snapshot_of(image: MetadataImage) -> bytes:
-    """Write an image as a snapshot."""
     parts: list[bytes] = []
     writer = SnapshotWriter(
         _Parts(parts),

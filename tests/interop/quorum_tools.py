@@ -37,7 +37,6 @@ def run_ours(arguments: Sequence[str], tool: str = "kafka-metadata-quorum") -> T
 def run_real(
     arguments: Sequence[str], tools: ToolRunner, tool: str = "kafka-metadata-quorum"
 ) -> ToolResult:
-    """Run Kafka's tool."""
     return tools.run(tool, *arguments)
 
 
@@ -65,8 +64,7 @@ def _not_logged(text: str) -> list[str]:
     """Return the lines that are no log lines, and not the stack trace that one of them brings."""
     kept: list[str] = []
     is_in_log = False
-    lines = [*filter(None, text.splitlines()), ""]
-    for line, following in pairwise(lines):
+    for line, following in pairwise([*filter(None, text.splitlines()), ""]):
         begins_trace = following.startswith("\tat ")
         if LOG_LINE.match(line):
             is_in_log = True
@@ -158,5 +156,4 @@ def without_own_names(text: str, node: Node) -> str:
         text = text.replace(address, f"<{name}>")
         text = re.sub(rf"{re.escape(host)}(\s+){port}", rf"<{name}>\1", text)
     text = CLIENT_NUMBER.sub(r"\1<number>", text)
-    text = STACK_FRAME.sub("", text)
-    return TIME_IN_LOG.sub("[time]", text)
+    return TIME_IN_LOG.sub("[time]", STACK_FRAME.sub("", text))

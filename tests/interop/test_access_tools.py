@@ -295,8 +295,7 @@ def _commit(client: RawClient) -> None:
 
 def _is_committed(client: RawClient, group: str) -> bool:
     found = _ask(client, "FindCoordinator", 4, {"keyType": 0, "coordinatorKeys": [group]})
-    body = {"groupId": group, "topics": WITH_PARTITION[:2]}
-    committed = _ask(client, "OffsetCommit", 9, body)
+    committed = _ask(client, "OffsetCommit", 9, {"groupId": group, "topics": WITH_PARTITION[:2]})
     codes = [one["errorCode"] for one in found["coordinators"]]
     codes += [one["partitions"][0]["errorCode"] for one in committed["topics"]]
     return not any(codes)

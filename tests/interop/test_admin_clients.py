@@ -69,8 +69,7 @@ class AioKafkaDriver:
         return {name: Outcome(code, text) for name, code, text in answer.topic_errors}
 
     def delete_topic(self, name: str) -> Outcome:
-        answer = self._run(self._client.delete_topics([name]))
-        ((_, code),) = answer.topic_error_codes
+        ((_, code),) = self._run(self._client.delete_topics([name])).topic_error_codes
         return Outcome(code)
 
     def create_partitions(self, name: str, total: int) -> Outcome:
@@ -131,14 +130,12 @@ def client(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def ours(client: str, kvorum_node: Node) -> Iterator[AdminDriver]:
-    """The client, connected to a kvorum node."""
     with CLIENTS[client](kvorum_node.address) as driver:
         yield driver
 
 
 @pytest.fixture(scope="module")
 def theirs(client: str, real_kafka: Node) -> Iterator[AdminDriver]:
-    """The client, connected to a real node."""
     with CLIENTS[client](real_kafka.address) as driver:
         yield driver
 
@@ -199,8 +196,7 @@ def test_a_topics_configuration_reads_as_on_a_real_node(
 ) -> None:
     name = f"{client}-configured"
     for driver in (ours, theirs):
-        wish = TopicWish(name, 2, configs=SETTLED_CONFIGS)
-        assert driver.create_topics([wish])[name].code == 0
+        assert driver.create_topics([TopicWish(name, 2, configs=SETTLED_CONFIGS)])[name].code == 0
     kvorum_node.process.wait_until(
         lambda: name in ours.topics() and name in theirs.topics(), "both list it"
     )

@@ -44,13 +44,10 @@ CLIENT_HOSTS = (
 
 @dataclass(frozen=True)
 class World:
-    """An authorizer with its entries."""
-
     rules: AuthorizerRules
     acls: AclsImage
 
     def lines(self) -> Iterator[str]:
-        """The world as the Java side reads it."""
         allows = str(self.rules.allows_without_entries).lower()
         yield "\t".join(("authorizer", ";".join(self.rules.super_users), allows))
         for entry in self.acls.entries.values():

@@ -214,8 +214,7 @@ class Broker(AskedBroker):
 
     def frame(self, name: str, version: int) -> bytes:
         """Return a good request as it is sent."""
-        body = bodies(TOPIC, self.topic_id)[name]
-        request = message_of(request_class(KEYS[name]), body, version)
+        request = message_of(request_class(KEYS[name]), bodies(TOPIC, self.topic_id)[name], version)
         return encode_request_frame(request, version=version, correlation_id=1, client_id="raw")
 
     def requests(self, name: str, version: int) -> Iterator[tuple[str, Message]]:

@@ -178,17 +178,14 @@ class Client(RawClient):
         super().__init__(node.address, client_id=client_id)
 
     def produce(self) -> ProduceResponse:
-        """Send one batch."""
         data = ProduceRequest.PartitionProduceData(0, VALUE)
         topic = ProduceRequest.TopicProduceData(TOPIC, partition_data=[data])
         return self.ask(ProduceRequest(None, -1, 5000, [topic]), ProduceResponse, PRODUCE_VERSION)
 
     def produces(self) -> bool:
-        """Return whether a batch is taken."""
         return self.produce().responses[0].partition_responses[0].error_code == 0
 
     def fetch(self) -> FetchResponse:
-        """Fetch from the beginning."""
         request = fetch_request(TOPIC, 0, min_bytes=1, max_wait_ms=0)
         return self.ask(request, FetchResponse, FETCH_VERSION)
 

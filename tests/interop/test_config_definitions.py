@@ -216,8 +216,7 @@ GROUP_CASES: tuple[dict[str, str], ...] = (
 def test_a_groups_keys_are_checked_together_as_kafka_does(
     judge: ConfigJudge, new: dict[str, str]
 ) -> None:
-    found = verdict(validate_group_configs, new, broker_texts=NODE)
-    assert found == judge.ask("group", NODE, new)
+    assert verdict(validate_group_configs, new, broker_texts=NODE) == judge.ask("group", NODE, new)
 
 
 METRICS_CASES: tuple[tuple[str, dict[str, str]], ...] = (

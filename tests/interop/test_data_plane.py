@@ -397,8 +397,7 @@ def test_leaders_that_change_answer_as_kafkas(sides: list[Side]) -> None:
     script = Script(Random(SEED), int(time.time() * 1000), NAMES)
     differences: list[str] = []
     for _ in range(TERMS):
-        epochs = {side.wait_until_led(*NAMES) for side in sides}
-        (script.leader_epoch,) = epochs
+        (script.leader_epoch,) = {side.wait_until_led(*NAMES) for side in sides}
         for step in script.steps(STEPS_IN_TERM):
             is_to_leader = script.random.random() >= TO_FOLLOWER
             expected, got = (_answer(side, step, is_to_leader=is_to_leader) for side in sides)

@@ -50,21 +50,17 @@ PARTITIONS: Final = 3
 
 @pytest.fixture(scope="module")
 def node(kvorum_node: Node) -> Node:
-    """A running node."""
     return kvorum_node
 
 
 @pytest.fixture
 def topic(node: Node, request: pytest.FixtureRequest) -> str:
-    """A new topic."""
     name = "".join(one if one.isalnum() else "-" for one in request.node.name)
     make_topics(node.address, TopicWish(name, partitions=PARTITIONS))
     return name
 
 
 class Tools:
-    """The tools, told where the node is."""
-
     def __init__(self, java: Java, runner: ToolRunner, servers: str) -> None:
         self._java = java
         self._runner = runner
@@ -206,7 +202,6 @@ class Reassignment:
 
 
 def settings(cluster: Cluster, kind: ResourceType, name: str) -> dict[str, str]:
-    """Return what the metadata has of a resource's configuration."""
     return dict(cluster.node(CONTROLLER).shared_server.loader.published.configs.of(kind, name))
 
 
@@ -217,11 +212,9 @@ def test_a_replica_moves_to_another_log_directory(kafka_tools: ToolRunner, tmp_p
         there = the_other(hosted(cluster, broker, "moving"))
         reassignment = Reassignment(kafka_tools, cluster.bootstrap_servers, tmp_path / "plan.json")
         reassignment.plan("moving", [NODE], [str(folder / there)])
-        throttle = ("--replica-alter-log-dirs-throttle", str(RATE))
-        said = reassignment.run("--execute", *throttle)
+        said = reassignment.run("--execute", "--replica-alter-log-dirs-throttle", str(RATE))
         assert f"Successfully started moving log directory to {folder / there} for replica" in said
-        limits = settings(cluster, ResourceType.BROKER, str(NODE))
-        assert limits[ALTER_LOG_DIRS_RATE] == str(RATE)
+        assert settings(cluster, ResourceType.BROKER, str(NODE))[ALTER_LOG_DIRS_RATE] == str(RATE)
         wait_until_moved(broker, "moving", there)
         said = reassignment.run("--verify")
         assert f"Reassignment of replica moving-0-{NODE} completed successfully." in said
@@ -258,8 +251,7 @@ def test_a_throttled_replica_moves_to_another_broker(
             for number in range(20):
                 data = batch(b"%d" % number + bytes(10_000))
                 assert produce(client, "moving", data).error_code == ErrorCode.NONE
-        servers = cluster.bootstrap_servers
-        reassignment = Reassignment(kafka_tools, servers, tmp_path / "plan.json")
+        reassignment = Reassignment(kafka_tools, cluster.bootstrap_servers, tmp_path / "plan.json")
         reassignment.plan("moving", [first, third], ["any", "any"])
         # So slow that the move is under way until it is cancelled.
         reassignment.run("--execute", "--throttle", "1000")

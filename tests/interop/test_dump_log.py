@@ -175,8 +175,7 @@ def test_damaged_files_are_shown_alike(
     randomness = random.Random(seed)
     given_up = 0
     for number in range(FILES_PER_SEED):
-        file = spoiled_copy(golden_sets, tmp_path / str(number), randomness)
-        arguments = ["--files", str(file)]
+        arguments = ["--files", str(spoiled_copy(golden_sets, tmp_path / str(number), randomness))]
         arguments += randomness.choice([[], ["--deep-iteration"], ["--print-data-log"]])
         ours = dump(capsys, *arguments)
         theirs = kafka_tools.run("kafka-dump-log", *arguments)
@@ -276,5 +275,4 @@ def test_files_that_a_real_broker_just_wrote(
     assert report.verdict is Verdict.SOUND, report.findings
     objects = [found for file in files_below(written) for found in file_objects(file)]
     assert not [found for found in objects if found["type"] == "damage" or "problem" in found]
-    kinds = {found.get("controlType") for found in objects}
-    assert kinds >= {"COMMIT", "ABORT", "LEADER_CHANGE"}
+    assert {found.get("controlType") for found in objects} >= {"COMMIT", "ABORT", "LEADER_CHANGE"}

@@ -28,8 +28,6 @@ IDS_OUTSIDE: Final = (5, -5, 2**31 - 1, -(2**31), 1_000_000_000)
 
 
 class Asked(NamedTuple):
-    """A partition of a request."""
-
     topic: str
     partition: int
     offset: int
@@ -221,8 +219,7 @@ def change_log(random: Random, both: tuple[Server, Server]) -> None:
         offset = DeleteRecordsRequest.DeleteRecordsPartition(partition, random.choice((1, 3, 6)))
         deleted = DeleteRecordsRequest.DeleteRecordsTopic(topic, [offset])
         for server in both:
-            request = DeleteRecordsRequest([deleted], 5000)
-            server.client.ask(request, DeleteRecordsResponse, 2)
+            server.client.ask(DeleteRecordsRequest([deleted], 5000), DeleteRecordsResponse, 2)
         return
     records = bytes(build_batch([RecordData(random.randbytes(40), b"key", 1_700_000_000_000)]))
     data = ProduceRequest.PartitionProduceData(partition, records)

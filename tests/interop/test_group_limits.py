@@ -284,12 +284,10 @@ class GroupBroker(AskedBroker):
             other.send(_join_request(group, "x" * LONGEST_STRING), STATIC_JOIN)
             wait_for(lambda: self._state(group) == "PreparingRebalance", "the other has joined")
             # Its answer names the other, and so cannot be given.
-            join = _join_request(group, None, member_id)
-            told.append(leader.ask(join, JoinGroupResponse, JOIN))
+            told.append(leader.ask(_join_request(group, None, member_id), JoinGroupResponse, JOIN))
             sync.generation_id = 2
             told.append(leader.ask(sync, SyncGroupResponse, SYNC))
-            beat = HeartbeatRequest(group, 2, member_id)
-            told.append(leader.ask(beat, HeartbeatResponse, BEAT))
+            told.append(leader.ask(HeartbeatRequest(group, 2, member_id), HeartbeatResponse, BEAT))
             return [*told, self._state(group)]
 
     def _state(self, group: str) -> str | None:

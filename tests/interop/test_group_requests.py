@@ -54,8 +54,7 @@ SEED: Final = int(os.environ.get("KVORUM_GROUP_SEED", "1"))
 def nodes(both_nodes: BothNodes) -> Iterator[tuple[Node, Node]]:
     with both_nodes(SETTINGS) as (real, ours):
         for node in (real, ours):
-            wishes = [TopicWish(name, partitions=PARTITIONS) for name in TOPICS]
-            make_topics(node.address, *wishes)
+            make_topics(node.address, *(TopicWish(name, partitions=PARTITIONS) for name in TOPICS))
             with RawClient(node.address) as client:
                 node.process.wait_until(lambda: coordinates(client), "every group is coordinated")
                 node.process.wait_until(lambda: knows_topics(client), "the topics are known")
@@ -145,8 +144,7 @@ class Member:
         """Send a JoinGroup, and wait for nothing."""
         who, times = (self.member_id, self.instance), (session_ms, rebalance_ms)
         protocols = [JoinGroupRequestProtocol("range", SUBSCRIPTION)]
-        request = JoinGroupRequest(GROUP, *times, *who, "consumer", protocols)
-        self.client.send(request, JOIN)
+        self.client.send(JoinGroupRequest(GROUP, *times, *who, "consumer", protocols), JOIN)
 
     def joined(self) -> None:
         """Read the answer of a JoinGroup."""

@@ -28,7 +28,6 @@ confluent: Any = importlib.import_module("confluent_kafka")
 
 @pytest.fixture(scope="module")
 def servers(kvorum_node: Node) -> str:
-    """The bootstrap servers of a node."""
     return kvorum_node.address
 
 
@@ -37,8 +36,7 @@ def topic(servers: str, request: pytest.FixtureRequest) -> str:
     """A topic with records in all partitions."""
     name = "".join(one if one.isalnum() else "-" for one in request.node.name)
     # The records are of 1970: the node's next look for old segments would take them away.
-    wish = TopicWish(name, partitions=PARTITIONS, configs={"retention.ms": "-1"})
-    make_topics(servers, wish)
+    make_topics(servers, TopicWish(name, partitions=PARTITIONS, configs={"retention.ms": "-1"}))
     send(servers, name, RECORDS)
     return name
 
@@ -55,7 +53,6 @@ class Member:
         self._threads.start(self._run)
 
     def close(self) -> None:
-        """Leave the group."""
         self._is_over.set()
         self._threads.join()
 
@@ -70,8 +67,6 @@ class Member:
 
 
 class Confluent(Member):
-    """A member by confluent-kafka."""
-
     def __init__(self, servers: str, group: str, topic: str, **settings: object) -> None:
         own = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
         consumer = confluent.Consumer({**own, **settings})
@@ -84,8 +79,6 @@ class Confluent(Member):
 
 
 class KafkaPython(Member):
-    """A member by kafka-python."""
-
     def __init__(self, servers: str, group: str, topic: str) -> None:
         library: Any = importlib.import_module("kafka")
         super().__init__(
@@ -100,8 +93,6 @@ class KafkaPython(Member):
 
 
 class AnyMember(Protocol):
-    """A member of a group, by any library."""
-
     @property
     def values(self) -> list[bytes]: ...
 
@@ -117,7 +108,6 @@ Join = Callable[[str, str, str], AnyMember]
 
 @pytest.fixture(params=["confluent-kafka", "kafka-python", "Java"])
 def join(request: pytest.FixtureRequest) -> Join:
-    """A way to have a member."""
     match request.param:
         case "confluent-kafka":
             return Confluent

@@ -143,8 +143,7 @@ def test_a_group_with_a_member_is_neither_reset_nor_deleted(
 
         def has_read_all(servers: str) -> bool:
             described = groups(servers, kafka_tools, "--describe", "--group", GROUP)
-            row = common(described, servers).stdout
-            return f"{TOPIC} 0 {COUNT} {COUNT} 0 verifiable-" in row
+            return f"{TOPIC} 0 {COUNT} {COUNT} 0 verifiable-" in common(described, servers).stdout
 
         for servers in nodes:
             wait_for(partial(has_read_all, servers), "the member has read and committed")

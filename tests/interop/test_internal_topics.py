@@ -56,8 +56,6 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class InternalTopics:
-    """Runs the Java program."""
-
     java: Java
 
     def facts(self) -> dict[str, dict[str, str]]:
@@ -70,7 +68,6 @@ class InternalTopics:
         return [bytes.fromhex(line) for line in self._answers("remote")]
 
     def echo(self, records: Iterable[TopicRecord]) -> list[Answer]:
-        """Return what Kafka makes of each record."""
         asked = (f"{topic} {_text(key)} {_text(value)}" for topic, key, value in records)
         return [_answer(line) for line in self._answers("echo", asked)]
 
@@ -121,7 +118,6 @@ def kafka(java: Java) -> InternalTopics:
 
 
 def row_of(record: TopicRecord) -> Row:
-    """Return our result for a record."""
     if record.topic in ROWS:
         row = ROWS[record.topic].row(record.key, record.value)
     else:
@@ -148,8 +144,7 @@ def remote_records(random: Random) -> Iterator[TopicRecord]:
     for name in REMOTE_MESSAGES:
         kind = message_class(name)
         for _ in range(RECORDS_PER_VERSION):
-            message = random_message(kind, 0, random)
-            yield TopicRecord(REMOTE, None, encode_record(message, 0))
+            yield TopicRecord(REMOTE, None, encode_record(random_message(kind, 0, random), 0))
 
 
 def every_record(random: Random) -> list[TopicRecord]:
@@ -225,7 +220,6 @@ def damaged(record: TopicRecord, random: Random) -> TopicRecord:
 
 
 def spoiled(data: bytes, random: Random) -> bytes:
-    """Flip a bit, or cut."""
     if random.random() < 0.3:
         return data[: random.randrange(len(data))]
     position = random.randrange(len(data))

@@ -114,8 +114,7 @@ def neutral(text: str, node: Node) -> str:
     text = without_own_names(text.replace(str(node.data), "<data>"), node)
     text = REPLICATION_LINE.sub(r"\1 <offsets and times> \2", text)
     text = QUORUM_NUMBER.sub(r"\1<number>", text)
-    text = DIRECTORY_OR_TOPIC_ID.sub("<id>", text)
-    return re.sub(r"[ \t]+", " ", text)
+    return re.sub(r"[ \t]+", " ", DIRECTORY_OR_TOPIC_ID.sub("<id>", text))
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,6 @@ def old_logs(golden_sets: Path) -> dict[str, Log]:
 
 
 def plant(data: Path, logs: dict[str, Log]) -> None:
-    """Put logs in place of those that a stopped node has."""
     for topic, log in logs.items():
         folder = data / f"{topic}-0"
         for path in folder.iterdir():
@@ -84,7 +83,6 @@ def after_a_clean_stop(data: Path, logs: dict[str, Log]) -> None:
 
 
 def found_in(client: RawClient, topic: str, end: int) -> dict[str, object]:
-    """Return what a reader learns of a topic."""
     seen: dict[str, object] = {}
     for time in TIMES:
         wish = ListOffsetsRequest.ListOffsetsPartition(0, -1, time)

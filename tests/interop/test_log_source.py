@@ -121,8 +121,7 @@ def of_message(message: Message) -> Received:
 
 def rows_below(directory: Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of the topics, read beside the broker that has them open."""
-    topics = ",".join((*CODECS, TRANSACTIONS))
-    places = {"path": str(directory), "topics": topics}
+    places = {"path": str(directory), "topics": ",".join((*CODECS, TRANSACTIONS))}
     options = parse_options({**places, "complete": "true", "maxPartitionBytes": "2000"})
     reading = Reading(options.columns, options.files.mode, has_gaps=options.has_gaps)
     for unit in planned_segments(options):

@@ -252,7 +252,6 @@ def limited(question: Question, random: Random) -> Question:
 
 
 def judged(java: Java, questions: Sequence[Question]) -> list[Verdict]:
-    """Return Kafka's verdicts."""
     answers = java.answers("LogValidatorOracle", asked=(one.line for one in questions))
     return [kafkas(line) for line in answers]
 

@@ -130,15 +130,13 @@ def test_sparks_connector_reads_the_bytes_of_the_log(
     node: Node, on_disk: list[Read], kafka_jars: JarsOf, tmp_path: Path
 ) -> None:
     places = (node.address, kafka_jars(SPARK_CONNECTOR), tmp_path / "checkpoints")
-    printed = run_spark_program(read_metadata, *places)
-    for kind, rows in json.loads(printed).items():
+    for kind, rows in json.loads(run_spark_program(read_metadata, *places)).items():
         found = [Read(offset, stamp, bytes.fromhex(value)) for offset, stamp, value in rows]
         # Behind them may be the creation of __consumer_offsets, for the connector's consumer.
         assert found[: len(on_disk)] == on_disk, kind
 
 
 def fill(controller_servers: str, prefix: str) -> None:
-    """Write enough for several snapshots."""
     with RawClient(controller_servers) as controller:
         for number in range(80):
             create_topic(controller, f"{prefix}-{number}")

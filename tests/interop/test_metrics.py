@@ -53,8 +53,6 @@ METRICS = [
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute of a bean of Kafka's."""
-
     domain: str
     keys: tuple[tuple[str, str], ...]
     name: str
@@ -63,7 +61,6 @@ class Attribute:
 
     @property
     def type(self) -> str:
-        """The type of the bean."""
         return dict(self.keys).get("type", "")
 
     @property

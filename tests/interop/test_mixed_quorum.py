@@ -53,14 +53,12 @@ def test_leadership_goes_back_and_forth_and_the_logs_are_the_same(voters: Quorum
         voters.start(leader.node_id)
     assert has_led == {OURS, REAL}
     last = leader_of(voters)
-    follower = voters.members[REAL if last.node_id == OURS else OURS]
-    follower.stop()
+    voters.members[REAL if last.node_id == OURS else OURS].stop()
     last.stop()
     logs = [voter.first_segment.read_bytes() for voter in voters.members.values()]
     shared = min(map(len, logs))
     assert logs[0][:shared] == logs[1][:shared]
-    epochs = [batch.partition_leader_epoch for batch in read_batches(logs[0][:shared])]
-    assert len(set(epochs)) >= 2
+    assert len({batch.partition_leader_epoch for batch in read_batches(logs[0][:shared])}) >= 2
 
 
 NOT_YET = ("because not all of the voters support it", "has not registered")

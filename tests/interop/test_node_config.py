@@ -121,8 +121,7 @@ def judge(java: Java) -> Iterator[ConfigJudge]:
 
 
 def changed(base: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
-    merged = {**base, **changes}
-    return {name: text for name, text in merged.items() if text is not None}
+    return {name: text for name, text in {**base, **changes}.items() if text is not None}
 
 
 def shown(listeners: tuple[Listener, ...]) -> str:

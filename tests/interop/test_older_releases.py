@@ -36,8 +36,6 @@ def codegen(*arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The schemas of a release and the classes generated from them."""
-
     name: str
     folder: Path
     specs: dict[str, MessageSpec]
@@ -70,8 +68,7 @@ def release(
     schemas = ("--schemas", str(folder / "schemas"))
     codegen("sync", *(part for jar in jars for part in ("--jar", str(jar))), *schemas)
     codegen("generate", *schemas, "--out", str(folder / "wire"))
-    specs = {spec.name: spec for spec in read_schemas(folder / "schemas")}
-    yield Release(name, folder, specs)
+    yield Release(name, folder, {spec.name: spec for spec in read_schemas(folder / "schemas")})
     for module in [key for key in sys.modules if key.startswith("kafka_" + name.replace(".", "_"))]:
         del sys.modules[module]
 

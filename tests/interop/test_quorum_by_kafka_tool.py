@@ -225,8 +225,7 @@ def replace_a_disk(story: Story, voters: set[int]) -> None:
     """Have a follower come back with an empty disk: it is another replica, and has to be added."""
     quorum = story.quorum
     others = set(quorum.members) - voters
-    leader = story.describe(quorum.keys(*voters), quorum.keys(*others))
-    struck = max(voters - {leader})
+    struck = max(voters - {story.describe(quorum.keys(*voters), quorum.keys(*others))})
     before, former = quorum.keys(*voters), quorum.members[struck].key
     quorum.members[struck].stop()
     quorum.wipe(struck)

@@ -214,8 +214,7 @@ def test_target_voters_outlive_real_leaders_snapshots_and_restarts(
     assert KEY in described_by_tool.stdout, described_by_tool
     for node_id in TWO_REAL:
         mixed_controllers.members[node_id].stop()
-    shown = Shell(kafka_tools, tmp_path).tree(whole_log(leader))
-    assert f"{KEY}:" in shown
+    assert f"{KEY}:" in Shell(kafka_tools, tmp_path).tree(whole_log(leader))
     mixed_controllers.start(2, 3)
     mixed_controllers.until(
         "a real one leads again",

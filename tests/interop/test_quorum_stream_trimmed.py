@@ -56,8 +56,7 @@ class Controller:
 
     def bytes_behind_snapshot(self) -> int:
         """Return the size of what the log has from the end of the latest snapshot on."""
-        behind = self.batches_from(int(self.snapshots[-1].name[:20]))
-        return sum(batch.size for batch in behind)
+        return sum(batch.size for batch in self.batches_from(int(self.snapshots[-1].name[:20])))
 
     def records(self, start: int) -> list[Placed]:
         """Return the records of the latest snapshot, and of the log from its end on."""

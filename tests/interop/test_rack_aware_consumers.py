@@ -49,8 +49,7 @@ def running(run_brokers: RunBrokers, ours: frozenset[int]) -> Generator[BrokerCl
         with RawClient(cluster.brokers[LEADER].address) as client:
             wait_until_it_leads(client)
             for number in range(RECORDS):
-                sent = produce(client, TOPIC, batch(b"%d" % number))
-                assert sent.error_code == ErrorCode.NONE
+                assert produce(client, TOPIC, batch(b"%d" % number)).error_code == ErrorCode.NONE
         yield cluster
 
 
@@ -120,8 +119,7 @@ def test_brokers_answer_as_real_ones_and_a_consumer_reads_from_the_follower(
         for version in VERSIONS[1:]
         for offset in (0, RECORDS)
     }
-    everybody = frozenset({LEADER, FOLLOWER, STRANGER})
-    with running(run_brokers, everybody) as ours:
+    with running(run_brokers, frozenset({LEADER, FOLLOWER, STRANGER})) as ours:
         assert answers(ours) == expected
         assert fetches_of_consumer(ours, f"rack-{FOLLOWER}") == {FOLLOWER}
         assert fetches_of_consumer(ours, f"rack-{STRANGER}") == {LEADER}

@@ -261,7 +261,6 @@ class LoneLeaders:
         self.ours, self.real = ours.controller, real.controller
 
     def close(self) -> None:
-        """Stop both."""
         self._running.close()
 
     def quorums(self) -> tuple[Quorum, Quorum] | None:

@@ -130,8 +130,7 @@ def elect_preferred_leaders(cluster: BrokerCluster, topic: str) -> None:
     cluster.tool("kafka-leader-election", "--election-type", "preferred", "--all-topic-partitions")
 
     def look() -> bool:
-        found = cluster.partitions(topic).values()
-        return all(part.leader == part.replicas[0] for part in found)
+        return all(part.leader == part.replicas[0] for part in cluster.partitions(topic).values())
 
     wait_for(look, "the preferred replicas lead", otherwise=lambda: cluster.partitions(topic))
     assert {partition.leader for partition in cluster.partitions(topic).values()} == BOTH
@@ -179,8 +178,7 @@ def test_who_comes_back_after_a_crash_may_not_lead(cluster: BrokerCluster) -> No
     first, after_stop, after_crash = registrations(cluster, FIRST, "eligible")[-3:]
     assert (after_stop.eligible_before, after_stop.eligible_after) == ((FIRST,), (FIRST,))
     assert (after_crash.eligible_before, after_crash.eligible_after) == ((FIRST,), ())
-    incarnations = {each.incarnation_id for each in (first, after_stop, after_crash)}
-    assert len(incarnations) == 3
+    assert len({each.incarnation_id for each in (first, after_stop, after_crash)}) == 3
     assert first.epoch < after_stop.epoch < after_crash.epoch
 
 

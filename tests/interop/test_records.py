@@ -42,7 +42,6 @@ VALUES: Final = [f"value-{number}".encode() for number in range(COUNT)]
 
 @pytest.fixture(scope="module")
 def servers(kvorum_node: Node) -> str:
-    """The bootstrap servers of a node."""
     return kvorum_node.address
 
 
@@ -315,8 +314,7 @@ def test_records_go_from_ours_to_a_real_node_and_back(
         assert read(again.address) == numbered(0, 80)
         write(again.address, numbered(80))
         assert read(again.address) == numbered(0, 120)
-    segments = sorted((tmp_path / "data").glob(f"{TOPIC}-0/*.log"))
-    files = ("--files", ",".join(map(str, segments)))
+    files = ("--files", ",".join(map(str, sorted((tmp_path / "data").glob(f"{TOPIC}-0/*.log")))))
     checked = ("kafka-dump-log", "--deep-iteration", "--verify-index-only", *files)
     assert "isvalid: false" not in kafka_tools.printed(*checked)
 

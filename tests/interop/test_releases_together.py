@@ -37,7 +37,6 @@ class Cluster:
 
     @property
     def servers(self) -> str:
-        """The addresses of all brokers."""
         return ",".join(broker.address for broker in self.brokers.values())
 
 

@@ -51,8 +51,7 @@ def test_the_leader_moves_between_the_kinds(cluster: BrokerCluster) -> None:
     with Writer(cluster.servers, topic) as writer:
         for first in (REAL, OURS, OTHER, OURS):
             writer.wait_for_acknowledged(200)
-            others = sorted(EVERYBODY - {first})
-            cluster.reassign(topic, first, *others)
+            cluster.reassign(topic, first, *sorted(EVERYBODY - {first}))
             elect(cluster, topic)
             cluster.wait_for_partitions(topic, leaders={first}, isr=EVERYBODY)
         writer.wait_for_acknowledged(200)

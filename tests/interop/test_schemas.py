@@ -534,8 +534,7 @@ def test_kafka_reads_and_writes_what_we_write(oracle: CodecOracle) -> None:
 
 def test_a_wrong_byte_is_noticed(oracle: CodecOracle) -> None:
     """The judge can say no: to bytes that it cannot read, and to those that mean something else."""
-    kind = message_class("HeartbeatRequest")
-    data = kind().encode(4)
+    data = message_class("HeartbeatRequest")().encode(4)
     refused, changed = oracle.echo(
         [("HeartbeatRequest", 4, data[:-1]), ("HeartbeatRequest", 3, data[:2] + b"\x01" + data[3:])]
     )

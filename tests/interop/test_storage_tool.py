@@ -301,8 +301,7 @@ def test_a_real_node_starts_on_what_we_formatted(
     capsys.readouterr()
     with node:
         server = ("--bootstrap-server", node.address)
-        cluster = kafka_tools.run("kafka-cluster", "cluster-id", *server)
-        assert CLUSTER in cluster.stdout
+        assert CLUSTER in kafka_tools.run("kafka-cluster", "cluster-id", *server).stdout
         status = kafka_tools.run("kafka-metadata-quorum", *server, "describe", "--status")
         assert re.search(r"CurrentVoters:.*\"id\": 1", status.stdout)
         users = kafka_tools.run("kafka-configs", *server, "--describe", "--entity-type", "users")

@@ -142,10 +142,9 @@ class Script:
         request = WriteTxnMarkersRequest(markers=[marker])
 
         def step(client: RawClient) -> Answer:
-            response = client.ask(request, WriteTxnMarkersResponse, version)
             return sorted(
                 (one.producer_id, topic.name, result.partition_index, result.error_code)
-                for one in response.markers
+                for one in client.ask(request, WriteTxnMarkersResponse, version).markers
                 for topic in one.topics
                 for result in topic.partitions
             )
@@ -173,10 +172,9 @@ class Script:
             request.generation_id_or_member_epoch, request.member_id = 1, "nobody"
 
         def step(client: RawClient) -> Answer:
-            response = client.ask(request, TxnOffsetCommitResponse, version)
             return sorted(
                 (topic.name, one.partition_index, one.error_code)
-                for topic in response.topics
+                for topic in client.ask(request, TxnOffsetCommitResponse, version).topics
                 for one in topic.partitions
             )
 
@@ -228,8 +226,7 @@ def prepare(node: Node) -> None:
     with RawClient(node.address) as client:
 
         def is_coordinated() -> bool:
-            request = FindCoordinatorRequest(key=GROUP)
-            client.ask(request, FindCoordinatorResponse, 3)
+            client.ask(FindCoordinatorRequest(key=GROUP), FindCoordinatorResponse, 3)
             places = [(index, -1, "", ErrorCode.NONE) for index in (0, 1)]
             return bool(offsets(client, is_stable=False) == (ErrorCode.NONE, places))
 

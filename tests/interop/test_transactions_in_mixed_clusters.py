@@ -76,8 +76,7 @@ def consuming(
 
 def read(cluster: BrokerCluster, topic: str, *, isolation: str = "read_committed") -> list[str]:
     """Return the values of a topic up to its end, as a consumer sees them."""
-    servers = cluster.brokers[OURS].address
-    found = read_to_end(servers, [(topic, 0)], isolation=isolation)
+    found = read_to_end(cluster.brokers[OURS].address, [(topic, 0)], isolation=isolation)
     return [(message.value() or b"").decode() for message in found]
 
 

@@ -207,8 +207,7 @@ class Traffic(_Flow):
         """Check that all was acknowledged, is there once and in order, and reached the group."""
         assert self.failed == []
         assert sorted(self.acknowledged) == sorted(self.sent)
-        stored = read_all(self.servers, self.topic, self.partitions)
-        assert stored == {
+        assert read_all(self.servers, self.topic, self.partitions) == {
             partition: [number for where, number in self.sent if where == partition]
             for partition in range(self.partitions)
         }

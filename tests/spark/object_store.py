@@ -24,7 +24,6 @@ SOCKETS_LEFT_OPEN = [
 
 
 def upload(source: Path, folder: str, options: Options) -> None:
-    """Copy the files below a folder of this machine to another file system."""
     system = fsspec.filesystem(folder.partition(":")[0], **options)
     for path in source.rglob("*"):
         if path.is_file():

@@ -50,11 +50,9 @@ def _random_filter(
     random: Random, values: Mapping[str, Callable[[Random], Any]], texts: Collection[str]
 ) -> Filter:
     column = random.choice(sorted(values))
-    kinds = [kind for kind in MEANING if column not in texts or kind in {EqualTo, In}]
-    kind = random.choice(kinds)
+    kind = random.choice([kind for kind in MEANING if column not in texts or kind in {EqualTo, In}])
     if kind is In:
-        count = random.randrange(1, 4)
-        return In((column,), tuple(values[column](random) for _ in range(count)))
+        return In((column,), tuple(values[column](random) for _ in range(random.randrange(1, 4))))
     made: Any = kind
     found: Filter = made((column,), values[column](random))
     return found

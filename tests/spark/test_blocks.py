@@ -66,8 +66,7 @@ def write_segments(folder: Path, parts: list[bytes], random: Random) -> list[Pat
     middle = random.randrange(1, len(parts))
     paths: list[Path] = []
     for segment in (parts[:middle], parts[middle:]):
-        base = next(read_batches(segment[0])).base_offset
-        paths.append(inner / f"{base:020}.log")
+        paths.append(inner / f"{next(read_batches(segment[0])).base_offset:020}.log")
         paths[-1].write_bytes(b"".join(segment))
     return paths
 

@@ -246,8 +246,7 @@ def bodies(random: Random, counts: list[int]) -> list[bytes]:
 def found(parts: list[bytes], counts: list[int]) -> Bounds | None:
     sizes = np.array([len(part) for part in parts], np.int64)
     ends = np.cumsum(sizes)
-    starts = ends - sizes
-    return find_bounds(b"".join((*parts, PADDING)), starts, ends, np.array(counts, np.int64))
+    return find_bounds(b"".join((*parts, PADDING)), ends - sizes, ends, np.array(counts, np.int64))
 
 
 def one_by_one(parts: list[bytes]) -> list[tuple[int, int]]:
@@ -304,8 +303,7 @@ def test_lengths_that_lead_elsewhere_are_refused(batches: int) -> None:
     parts = [body] * batches
     # Odd is negative; the longer one leads into the next batch.
     for wrong in (b"\x01", b"\x7e", b"\xff\xff\xff\xff\xff"):
-        changed = wrong + parts[1][len(wrong) :]
-        assert found([parts[0], changed, *parts[2:]], counts) is None
+        assert found([parts[0], wrong + parts[1][len(wrong) :], *parts[2:]], counts) is None
 
 
 @pytest.mark.parametrize("batches", [2, 400])

@@ -52,8 +52,7 @@ def double(log: SmallLog, random: Random) -> None:
         path.write_bytes(data + data)
     elif choice == 1:
         batch = random.choice(log.batches[name])
-        end = batch.position + batch.size
-        path.write_bytes(data[:end] + data[batch.position :])
+        path.write_bytes(data[: batch.position + batch.size] + data[batch.position :])
     else:
         last = max(batch.last_offset for batches in log.batches.values() for batch in batches)
         (log.inner / f"{random.randrange(1, last + 40):020}.log").write_bytes(data)

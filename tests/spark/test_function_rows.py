@@ -80,15 +80,12 @@ COMMIT_VALUE = bytes.fromhex("0000 0000000000000005 0001 6d 0000000000000007")
 
 
 def result(function: RecordFunction, *values: bytes | None) -> Row | None:
-    """Return the result of a function for one row, by way of Arrow."""
     (found,) = results(function, *([value] for value in values))
     return None if found is None else present(found)
 
 
 def results(function: RecordFunction, *columns: Sequence[bytes | None]) -> list[Any]:
-    """Return the results of a function for many rows, by way of Arrow."""
-    arrays = [pa.array(column, pa.binary()) for column in columns]
-    return evaluate(function, arrays).to_pylist()
+    return evaluate(function, [pa.array(column, pa.binary()) for column in columns]).to_pylist()
 
 
 # -- records that Kafka wrote --------------------------------------------------------------------
@@ -370,10 +367,9 @@ def test_flipped_bits_in_golden_records_never_raise(golden_sets: Path, topic: st
 
 def test_flipped_bits_in_golden_metadata_never_raise(golden_sets: Path) -> None:
     random = Random(431)
-    segment = min((golden_sets / METADATA_LOG).glob("*.log"))
     values = [
         damaged(record.value or b"", random)
-        for batch in read_batches(segment.read_bytes())
+        for batch in read_batches(min((golden_sets / METADATA_LOG).glob("*.log")).read_bytes())
         if not batch.is_control
         for record in batch.records()
     ]

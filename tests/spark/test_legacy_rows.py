@@ -124,12 +124,10 @@ def test_a_wrapper_whose_messages_cannot_be_read_is_damage(
     assert isinstance(second, LegacyMessage)
     path = tmp_path / segment.name
     # An inner message whose checksum is wrong, in a wrapper whose own checksum is right.
-    wrapped = second.records()
-    plain = bytearray(b"".join(bytes(message.data) for message in wrapped))
+    plain = bytearray(b"".join(bytes(message.data) for message in second.records()))
     plain[-1] ^= 1
     path.write_bytes(bytes(first.data) + wrapper_of(bytes(plain), second))
-    rows = rows_of([path], mode=Mode.PERMISSIVE)
-    (damage,) = [row for row in rows if row["damage"]]
+    (damage,) = [row for row in rows_of([path], mode=Mode.PERMISSIVE) if row["damage"]]
     assert damage["offset"] == first.last_offset + 1
     assert "the checksum of message" in damage["damage"]
     with pytest.raises(DamagedFileError):

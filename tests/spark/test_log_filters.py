@@ -182,8 +182,7 @@ def test_a_batch_that_is_left_out_is_not_unpacked(
 def test_damage_outside_of_what_is_asked_for_ends_no_query(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     good = build_batch([RecordData(b"good")], BatchOptions(base_offset=2))
-    data = with_unreadable_header(0) + good
-    (tmp_path / "orders-0" / offset_name(0, ".log")).write_bytes(data)
+    (tmp_path / "orders-0" / offset_name(0, ".log")).write_bytes(with_unreadable_header(0) + good)
     (found,) = rows(tmp_path, pushed([EqualTo(("offset",), 2)]), Mode.FAILFAST, 2**30)
     assert found["value"] == b"good"
     with pytest.raises(DamagedFileError, match="damaged at offset 0"):

@@ -70,8 +70,7 @@ def test_every_record_of_real_kafka_is_the_one_that_the_codec_reads(golden_sets:
                 row = next(rows)
                 given = row["offset"], row["key"], row["value"]
                 assert given == (record.offset, record.key, record.value)
-                headers = tuple((one["key"], one["value"]) for one in row["headers"])
-                assert headers == record.headers
+                assert tuple((one["key"], one["value"]) for one in row["headers"]) == record.headers
                 assert row["leader_epoch"] == batch.partition_leader_epoch
                 assert milliseconds(row["timestamp"]) == record.timestamp
                 assert row["compression"] == batch.compression.name.lower()

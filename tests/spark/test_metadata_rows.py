@@ -190,8 +190,7 @@ def test_the_error_travels_between_processes() -> None:
 
 def test_arrow_batches_are_bounded_and_missing_times_are_null(tmp_path: Path) -> None:
     value = encode_record(NoOpRecord(), 0)
-    count = ROWS_MAX + 1
-    data = build_batch([RecordData(value, None, -1)] * count, BatchOptions())
+    data = build_batch([RecordData(value, None, -1)] * (ROWS_MAX + 1), BatchOptions())
     (unit,) = plan_ranges(find_files([str(segment(tmp_path, data))]))
     batches = list(arrow_batches(unit, query("offset", "timestamp")))
     assert [each.num_rows for each in batches] == [ROWS_MAX, 1]
@@ -219,8 +218,7 @@ def test_a_lying_index_only_means_fewer_ranges(tmp_path: Path, index: bytes) -> 
     for path in log.inner.glob("*.index"):
         path.write_bytes(index)
     units = plan_ranges(find_files([str(log.inner)], METADATA_SEARCH), range_bytes=100)
-    segments = [unit for unit in units if unit.file.path.endswith(".log")]
-    assert len(segments) == len(log.segments)
+    assert len([unit for unit in units if unit.file.path.endswith(".log")]) == len(log.segments)
     parts = [part for unit in units for part in arrow_batches(unit, query())]
     assert pa.Table.from_batches(parts).to_pylist() == expected
 

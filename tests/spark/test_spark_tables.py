@@ -74,8 +74,7 @@ def tables(
     """A golden directory, the tables written from it, and what the job reported."""
     source = golden_sets / str(request.param)
     target = tmp_path_factory.mktemp("tables")
-    report = run_with(spark, source, target)
-    yield Tables(source, target, report)
+    yield Tables(source, target, run_with(spark, source, target))
     shutil.rmtree(target)
 
 

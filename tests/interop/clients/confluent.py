@@ -157,8 +157,6 @@ def _any_filter(admin: Any) -> Any:
 
 
 def _wait_for_entries(client: Any, wanted: Any, count: int) -> list[str]:
-    """Return the entries, once the broker knows of as many."""
-
     def entries() -> list[str]:
         return sorted(map(str, client.describe_acls(wanted).result(CLIENT_TIMEOUT_S)))
 

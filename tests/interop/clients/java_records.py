@@ -13,7 +13,6 @@ class JavaClients:
         self._java = java
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the command line of the program."""
         return self._java.program("RecordClients", *arguments)
 
     def produce(self, servers: str, topic: str, codec: str, values: list[bytes]) -> list[int]:
@@ -30,8 +29,6 @@ class JavaClients:
 
 
 class JavaMember:
-    """A member of a group."""
-
     def __init__(self, clients: JavaClients, servers: str, group: str, topic: str) -> None:
         self.values: list[bytes] = []
         self.partitions: set[int] = set()
@@ -45,7 +42,6 @@ class JavaMember:
         self._threads.start(self._read)
 
     def close(self) -> None:
-        """Leave the group."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()

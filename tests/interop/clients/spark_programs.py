@@ -47,9 +47,11 @@ def _rows(frame: Any) -> list[list[Any]]:
 
 def _streamed(session: SparkSession, options: dict[str, str], folder: str) -> list[list[Any]]:
     """Return what a streaming query reads until it has caught up."""
-    stream = session.readStream.format("kafka").options(**options).load()
     query = (
-        stream.writeStream.format("memory")
+        session.readStream.format("kafka")
+        .options(**options)
+        .load()
+        .writeStream.format("memory")
         .queryName("records")
         .option("checkpointLocation", folder)
         .trigger(availableNow=True)
@@ -89,7 +91,6 @@ class Copier:
         self._checkpoints = checkpoints
 
     def write(self, topic: str, first: int, count: int) -> None:
-        """Write records of these numbers."""
         records = self._session.range(first, first + count).selectExpr(*RECORD)
         records.write.format("kafka").options(**self._servers, topic=topic).save()
 
@@ -173,9 +174,8 @@ def read_by_functions(servers: str, jars: str, page: str) -> None:
     """
     session = session_with_jars(jars)
     session.conf.set("spark.sql.shuffle.partitions", "1")
-    text = Path(page).read_text(encoding="utf-8")
     found = {
-        "offsets": committed_offsets(session, text, servers),
+        "offsets": committed_offsets(session, Path(page).read_text(encoding="utf-8"), servers),
         "transactions": transactions(session, servers),
     }
     session.stop()

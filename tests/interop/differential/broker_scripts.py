@@ -134,7 +134,6 @@ def shut_down(story: Story) -> None:
 
 
 def lose_directories(story: Story) -> None:
-    """Report directories offline, known and unknown ones."""
     if story.has_deleted:
         # Real Kafka fails over when a deleted topic had a replica there.
         return
@@ -144,14 +143,12 @@ def lose_directories(story: Story) -> None:
 
 
 def cordon(story: Story) -> None:
-    """Cordon directories, or take it back."""
     broker = story.broker()
     choices = [directory(broker, number) for number in range(2)] + [uuid_of(3, 3)]
     story.add("BrokerHeartbeat", heartbeat(broker, cordonedLogDirs=story.some(choices, at_least=0)))
 
 
 def unregister(story: Story) -> None:
-    """Forget a broker, whatever its state."""
     broker = story.broker()
     if broker in story.brokers and len(story.brokers) > 2:
         story.brokers.remove(broker)

@@ -59,12 +59,10 @@ UNORDERED_ANSWERS: Final[Mapping[tuple[str, str], str]] = {
 
 
 def is_object(value: Json) -> TypeGuard[dict[str, Json]]:
-    """Tell whether a value is a JSON object."""
     return isinstance(value, dict)
 
 
 def is_array(value: Json) -> TypeGuard[list[Json]]:
-    """Tell whether a value is a JSON array."""
     return isinstance(value, list)
 
 
@@ -92,7 +90,6 @@ class Names(NamedTuple):
     own: Mapping[str, str]
 
     def comparable(self, value: Json, name: str = "") -> Json:
-        """Return `value` with the side's own values replaced."""
         if is_object(value):
             return {name: self.comparable(each, name) for name, each in value.items()}
         if is_array(value):
@@ -129,7 +126,6 @@ class Names(NamedTuple):
         return self.view.epoch_symbols.get(int(match[0]), match[0])
 
     def answer(self, api: str, value: Json) -> Json:
-        """Return an answer as it is to be compared."""
         return in_order(api, self.comparable(value))
 
     def records(self, api: str, records: Sequence[LogRecord], *, is_placed: bool) -> list[Json]:
@@ -174,7 +170,6 @@ def what_is_determined(data: Mapping[str, Any], racks: Mapping[int, str | None])
 
 
 def texts(value: Json) -> Iterator[str]:
-    """Yield every string in `value`."""
     if is_object(value):
         yield from texts(list(value.values()))
     elif is_array(value):
@@ -185,7 +180,6 @@ def texts(value: Json) -> Iterator[str]:
 
 
 def known_uuids(body: Json) -> set[str]:
-    """Return the uuids that a request names."""
     return {found for text in texts(body) for found in _UUID.findall(text)}
 
 
@@ -204,7 +198,6 @@ def differences(real: Json, ours: Json, where: str) -> Iterator[Difference]:
 
 
 def error_codes(value: Json) -> Iterator[Json]:
-    """Yield every error code within an answer."""
     if is_object(value):
         for name, inner in value.items():
             if name == "errorCode":

@@ -69,7 +69,6 @@ PATTERNS: Final[Mapping[ConfigType, Sequence[str]]] = {
 
 
 def begin(story: Story) -> None:
-    """Two brokers and two topics."""
     if story.chance(0.3):
         story.steps.append(feature_level("eligible.leader.replicas.version", 0, upgrade_type=2))
     for broker in (1, 2):
@@ -125,7 +124,6 @@ def key_of(story: Story, kind: int) -> str:
 
 
 def operation(story: Story, kind: int) -> Fields:
-    """Draw what is to be done with one key."""
     name = key_of(story, kind)
     definition = DEFINITIONS[kind].get(name)
     is_list = definition is not None and definition.type is ConfigType.LIST
@@ -168,19 +166,16 @@ def resources_with_operations(story: Story, counts: Sequence[int]) -> list[Field
 
 
 def values_of(drawn: Sequence[Fields]) -> list[Fields]:
-    """Return the keys and values of some operations."""
     return [{"name": each["name"], "value": each["value"]} for each in drawn]
 
 
 def alter_some(story: Story) -> None:
-    """Change single keys of one or more resources."""
     resources = resources_with_operations(story, (1, 1, 1, 2, 3))
     body = {"resources": resources, "validateOnly": story.chance(0.1)}
     story.add("IncrementalAlterConfigs", body)
 
 
 def one_operation(kind: int, name: str, key: str, operation_type: int, value: str | None) -> Fields:
-    """Return the body that does one thing with one key of a resource."""
     change = {"name": key, "configOperation": operation_type, "value": value}
     return {"resources": [{"resourceType": kind, "resourceName": name, "configs": [change]}]}
 
@@ -206,7 +201,6 @@ def replace_all(story: Story) -> None:
 
 
 def describe(story: Story) -> None:
-    """Ask the controller what is set."""
     resources: list[Fields] = []
     for _ in range(story.random.choice((1, 1, 2))):
         kind, name = resource_of(story)
@@ -217,12 +211,10 @@ def describe(story: Story) -> None:
         if story.chance(0.6):
             keys = [key_of(story, kind if kind in DEFINITIONS else TOPIC) for _ in range(3)]
         resources.append({"resourceType": kind, "resourceName": name, "configurationKeys": keys})
-    body = {"resources": resources, "includeSynonyms": story.chance(0.7)}
-    story.add("DescribeConfigs", body)
+    story.add("DescribeConfigs", {"resources": resources, "includeSynonyms": story.chance(0.7)})
 
 
 def create_with_configs(story: Story) -> None:
-    """Create a topic that comes with configurations."""
     wanted = topic(story.new_name(), [[1]], configs=values_of(operations(story, TOPIC)))
     story.add("CreateTopics", {"topics": [wanted], "timeoutMs": 60_000})
 

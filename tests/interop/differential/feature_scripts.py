@@ -19,7 +19,6 @@ OTHER_CONTROLLER: Final = 3001
 
 
 def begin(story: Story) -> None:
-    """Two brokers, perhaps."""
     if story.chance(0.7):
         for broker in (1, 2):
             story.start_broker(broker)
@@ -33,7 +32,6 @@ def level_of(story: Story, name: str) -> int:
 
 
 def update(story: Story, *, name: str | None = None) -> Fields:
-    """Draw one change of a feature."""
     drawn = name or story.one_of((*NAMES, *NAMES, METADATA_VERSION, *STRANGE_NAMES[:1]))
     return {
         "feature": drawn,
@@ -101,7 +99,6 @@ def unregister_controller(story: Story) -> None:
 
 
 def describe_cluster(story: Story) -> None:
-    """Ask who the controllers are."""
     story.add("DescribeCluster", {"endpointType": story.one_of((2, 2, 2, 1, 0, 3, -1))})
 
 

@@ -45,14 +45,12 @@ from kvorum.wire.json_form import Json
 
 
 def delete_topics(side: Side) -> None:
-    """Delete all topics."""
     topics = [{"name": None, "topicId": topic_id} for topic_id in side.view.topic_ids.values()]
     if topics:
         side.ask("DeleteTopics", {"topics": topics, "timeoutMs": 60_000})
 
 
 def unregister_brokers(side: Side) -> None:
-    """Unregister all brokers."""
     for broker in sorted(side.view.epochs):
         side.ask("UnregisterBroker", {"brokerId": broker})
 
@@ -119,7 +117,6 @@ def _reset(settings: SettingsView, kind: int, key: str) -> dict[str, Json]:
 
 
 def remove_quotas(side: Side) -> None:
-    """Remove all client quotas."""
     entries = [
         {
             "entity": [{"entityType": kind, "entityName": name} for kind, name in entity],
@@ -133,7 +130,6 @@ def remove_quotas(side: Side) -> None:
 
 
 def remove_credentials(side: Side) -> None:
-    """Remove all SCRAM credentials."""
     for name, mechanism in sorted(side.view.settings.credentials):
         deletion = {"name": name, "mechanism": mechanism}
         side.ask("AlterUserScramCredentials", {"deletions": [deletion], "upsertions": []})
@@ -197,7 +193,6 @@ class Outcome:
         return self.spans[-1].end_offsets[0] - self.start_offsets[0] if self.spans else 0
 
     def report(self) -> str:
-        """Say what differs."""
         found = "\n".join(str(finding) for finding in self.findings)
         return f"{self.script.name}\n{found}"
 
@@ -245,7 +240,6 @@ class Pair:
         return self.real, self.ours
 
     def stop(self) -> None:
-        """Stop both."""
         for side in self.sides:
             side.stop()
 
@@ -338,8 +332,7 @@ class Pair:
         def are_fenced() -> bool:
             for side, records in zip(self.sides, made, strict=True):
                 for broker in step.alive:
-                    body = heartbeat(broker, currentMetadataOffset="$end")
-                    side.ask("BrokerHeartbeat", body)
+                    side.ask("BrokerHeartbeat", heartbeat(broker, currentMetadataOffset="$end"))
                 records.extend(side.take_records())
             return all(fenced_in(records).issuperset(step.silent) for records in made)
 
@@ -365,7 +358,6 @@ def taken(side: Side, awaited: int) -> list[LogRecord]:
 
 
 def fenced_in(records: Sequence[LogRecord]) -> set[int]:
-    """Return the brokers that records fence."""
     return {
         record.data["brokerId"]
         for record in records
@@ -378,7 +370,6 @@ def _facts(step: AnyStep) -> tuple[str, bool]:
 
 
 def names_of(side: Side, known: AbstractSet[str]) -> Names:
-    """Return how a side's own values are called."""
     return Names(side.view, known, side.own_names)
 
 

@@ -65,14 +65,12 @@ def changed_bodies(
 
 
 def value_at(path: Path, body: Any) -> Any:
-    """Return the value that a path leads to."""
     for step in path:
         body = body[step]
     return body
 
 
 def description(path: Path, body: Mapping[str, Any]) -> str:
-    """Say where a body was changed, and to what."""
     return f"{'.'.join(map(str, path))} = {str(value_at(path, body))[:60]}"
 
 

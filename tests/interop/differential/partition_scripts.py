@@ -116,7 +116,6 @@ def complete(story: Story) -> None:
 
 
 def list_reassignments(story: Story) -> None:
-    """Ask what is being moved."""
     name = story.topic()
     some = [{"name": name, "partitionIndexes": [0, 1, story.partition(name)]}]
     topics = story.one_of((None, some, []))
@@ -164,12 +163,10 @@ def assign_directories(story: Story) -> None:
 
 
 def fence(story: Story) -> None:
-    """Take a broker out of service."""
     story.add("BrokerHeartbeat", heartbeat(story.one_of(story.brokers), wantFence=True))
 
 
 def switch_elr(story: Story) -> None:
-    """Switch the eligible leader replicas on or off."""
     _set_elr(story, is_on=story.chance(0.5))
 
 

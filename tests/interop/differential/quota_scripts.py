@@ -48,13 +48,11 @@ SHA_256, SHA_512 = 1, 2
 
 
 def begin(story: Story) -> None:
-    """Two brokers."""
     for broker in (1, 2):
         story.start_broker(broker)
 
 
 def entity(story: Story) -> list[Fields]:
-    """Draw who a quota is for."""
     parts: list[tuple[str, str | None]] = []
     draw = story.random.random()
     if draw < 0.1:
@@ -107,7 +105,6 @@ def spare_ourselves(entry: Fields) -> None:
 
 
 def alter_quotas(story: Story) -> None:
-    """Change the quotas of a few entities."""
     entries: list[Fields] = []
     for _ in range(story.random.choice((1, 1, 1, 2, 3))):
         who = entity(story)
@@ -117,12 +114,10 @@ def alter_quotas(story: Story) -> None:
         entries.append({**entries[0], "ops": quota_operations(story, is_address=False)})
     for entry in entries:
         spare_ourselves(entry)
-    body = {"entries": entries, "validateOnly": story.chance(0.1)}
-    story.add("AlterClientQuotas", body)
+    story.add("AlterClientQuotas", {"entries": entries, "validateOnly": story.chance(0.1)})
 
 
 def upsertion(story: Story) -> Fields:
-    """Draw a credential to set."""
     mechanism = story.one_of((SHA_256, SHA_256, SHA_512, SHA_512, SHA_512, 0, 3, -1))
     size = 64 if mechanism == SHA_512 else 32
     return {
@@ -135,12 +130,10 @@ def upsertion(story: Story) -> Fields:
 
 
 def random_bytes(story: Story, size: int) -> str:
-    """Draw bytes, as JSON shows them."""
     return base64.b64encode(story.random.randbytes(size)).decode()
 
 
 def deletion(story: Story) -> Fields:
-    """Draw a credential to delete."""
     return {
         "name": story.one_of(("alice", "bob", "carol", "dave", "")),
         "mechanism": story.one_of((SHA_256, SHA_256, SHA_512, SHA_512, 0, 3)),
@@ -148,12 +141,10 @@ def deletion(story: Story) -> Fields:
 
 
 def alter_credentials(story: Story) -> None:
-    """Set and delete SCRAM credentials."""
     counts = story.one_of(((1, 0), (1, 0), (0, 1), (1, 1), (2, 1), (2, 2), (0, 0), (3, 0)))
     upsertions = [upsertion(story) for _ in range(counts[0])]
     deletions = [deletion(story) for _ in range(counts[1])]
-    body = {"upsertions": upsertions, "deletions": deletions}
-    story.add("AlterUserScramCredentials", body)
+    story.add("AlterUserScramCredentials", {"upsertions": upsertions, "deletions": deletions})
 
 
 def allocate_ids(story: Story) -> None:

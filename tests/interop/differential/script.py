@@ -37,11 +37,9 @@ class Step:
 
     @property
     def key(self) -> int:
-        """The number of the API."""
         return API_KEYS[self.api]
 
     def as_json(self) -> str:
-        """The step as one line."""
         row: dict[str, Any] = {"api": self.api, "version": self.version, "body": self.body}
         row |= {"placed": True} if self.is_placed else {}
         return json.dumps(row | ({"awaited": self.awaited} if self.awaited else {}))
@@ -59,7 +57,6 @@ class Silence:
     alive: tuple[int, ...] = ()
 
     def as_json(self) -> str:
-        """The step as one line."""
         return json.dumps({"silent": self.silent, "alive": self.alive})
 
 
@@ -80,7 +77,6 @@ class Script:
         return f"{self.kind}-{self.seed}"
 
     def as_lines(self) -> str:
-        """The script as JSON lines."""
         return "".join(f"{step.as_json()}\n" for step in self.steps)
 
 
@@ -144,7 +140,6 @@ def directory(broker: int, number: int = 0) -> str:
 
 
 def features(ranges: Mapping[str, tuple[int, int]] = FEATURES) -> list[Fields]:
-    """Return features as a registration lists them."""
     return [
         {"name": name, "minSupportedVersion": low, "maxSupportedVersion": high}
         for name, (low, high) in ranges.items()
@@ -154,7 +149,6 @@ def features(ranges: Mapping[str, tuple[int, int]] = FEATURES) -> list[Fields]:
 def registration(
     broker: int, *, incarnation: int = 1, directories: int = 1, rack: str | None = None
 ) -> Fields:
-    """Return the body of a good registration."""
     return {
         "brokerId": broker,
         "clusterId": "$cluster",
@@ -189,7 +183,6 @@ def started(broker: int, **fields: Any) -> list[Step]:
 
 
 def topic(name: str, assignments: Sequence[Sequence[int]], **fields: object) -> Fields:
-    """Return a topic to create with these replicas."""
     rows = [
         {"partitionIndex": index, "brokerIds": list(replicas)}
         for index, replicas in enumerate(assignments)
@@ -199,7 +192,6 @@ def topic(name: str, assignments: Sequence[Sequence[int]], **fields: object) -> 
 
 
 def created(*topics: Fields, version: int = 7, validate_only: bool = False) -> Step:
-    """Return the step that creates topics."""
     body = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, "validateOnly": validate_only}
     return Step("CreateTopics", version, body)
 

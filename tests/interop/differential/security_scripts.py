@@ -87,7 +87,6 @@ def create_entries(story: Story) -> None:
 
 
 def narrow(story: Story) -> dict[str, Any]:
-    """Draw a filter."""
     made = dict(ANYTHING)
     like = entry(story)
     if story.chance(0.6):
@@ -109,13 +108,10 @@ def narrow(story: Story) -> dict[str, Any]:
 
 
 def delete_entries(story: Story) -> None:
-    """Remove entries."""
-    filters = [narrow(story) for _ in range(story.random.randint(1, 2))]
-    story.add("DeleteAcls", {"filters": filters})
+    story.add("DeleteAcls", {"filters": [narrow(story) for _ in range(story.random.randint(1, 2))]})
 
 
 def describe_entries(story: Story) -> None:
-    """Look at entries."""
     story.add("DescribeAcls", narrow(story))
 
 
@@ -129,12 +125,10 @@ def make_token(story: Story) -> None:
     if story.chance(0.2):
         renewers.append({"principalType": "Group", "principalName": "g"})
     lifetime = story.one_of((-1, 0, 3_600_000, 2**63 - 1))
-    body = {"renewers": renewers, "maxLifetimeMs": lifetime, **owner}
-    story.add("CreateDelegationToken", body)
+    story.add("CreateDelegationToken", {"renewers": renewers, "maxLifetimeMs": lifetime, **owner})
 
 
 def change_token(story: Story) -> None:
-    """Renew a token or let it end."""
     secret = f"$secret:{story.random.randrange(3)}"
     period = story.one_of((-1, 0, 3_600_000, 2**63 - 1))
     if story.chance(0.5):

@@ -78,8 +78,7 @@ class Side:
             answer = self.ask("BrokerHeartbeat", stranger)
             if not isinstance(answer, Mapping):
                 raise ConnectionResetError(f"{self.name}: {NO_ANSWER}")
-            body = cast("Body", answer)
-            return bool(body["errorCode"] == ErrorCode.STALE_BROKER_EPOCH)
+            return bool(cast("Body", answer)["errorCode"] == ErrorCode.STALE_BROKER_EPOCH)
 
         self.wait_until(leads, "it leads")
 
@@ -102,7 +101,6 @@ class Side:
         self.hang_up()
 
     def hang_up(self) -> None:
-        """Close the connection, so that the next request comes on a new one."""
         if self._client is not None:
             self._client.socket.close()
             self._client = None
@@ -120,7 +118,6 @@ class Side:
         return body
 
     def receive(self, step: Step) -> Json:
-        """Return the answer to what was sent last."""
         assert self._client is not None
         frame = self._client.read_frame()
         if frame is None:
@@ -170,7 +167,6 @@ class UserStep(Step):
     host: str = "10.1.2.3"
 
     def as_json(self) -> str:
-        """The step as one line."""
         return Step.as_json(self).removesuffix("}") + f', "user": "{self.user}"}}'
 
 

@@ -40,11 +40,9 @@ class Story:
         self.steps.append(Step(api, version, body, is_placed=is_placed))
 
     def chance(self, probability: float) -> bool:
-        """Draw whether something happens."""
         return self.random.random() < probability
 
     def one_of(self, choices: Sequence[Choice]) -> Choice:
-        """Draw one of some values."""
         return self.random.choice(choices)
 
     def some(self, choices: Sequence[Choice], *, at_least: int = 1) -> list[Choice]:
@@ -53,7 +51,6 @@ class Story:
         return self.random.sample(choices, self.random.randint(low, len(choices)))
 
     def new_name(self) -> str:
-        """Return a name that no topic of the script has had."""
         self.names_made += 1
         return f"t{self.names_made}"
 
@@ -79,7 +76,6 @@ class Story:
         return self.some(self.brokers or BROKERS, at_least=at_least)[:4]
 
     def start_broker(self, broker: int) -> None:
-        """Add the steps by which a broker comes into service."""
         self.brokers = sorted({*self.brokers, broker})
         self.steps.extend(
             started(
@@ -108,7 +104,6 @@ def script_of(
     story = Story(random)
     begin(story)
     weights = [weight for weight, _ in chapters]
-    count = random.randint(*length)
-    for _, chapter in random.choices(chapters, weights, k=count):
+    for _, chapter in random.choices(chapters, weights, k=random.randint(*length)):
         chapter(story)
     return Script(kind, seed, tuple(story.steps))

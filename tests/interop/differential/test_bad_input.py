@@ -46,7 +46,6 @@ class Survivors:
         return findings
 
     def close(self) -> None:
-        """Stop both."""
         if self.pair is not None:
             self.pair.stop()
             self.pair = None

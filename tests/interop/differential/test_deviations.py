@@ -41,7 +41,6 @@ class Deviation:
 
     @property
     def script(self) -> Script:
-        """The steps as a script."""
         return Script(self.name, 0, tuple(self.steps))
 
 
@@ -67,8 +66,7 @@ def _reassigned_to(*targets: list[int]) -> Step:
         {"name": "t", "partitions": [{"partitionIndex": 0, "replicas": replicas}]}
         for replicas in targets
     ]
-    body = {"timeoutMs": TIMEOUT_MS, "topics": topics}
-    return Step("AlterPartitionReassignments", 1, body)
+    return Step("AlterPartitionReassignments", 1, {"timeoutMs": TIMEOUT_MS, "topics": topics})
 
 
 DEVIATIONS: Final[Sequence[Deviation]] = (

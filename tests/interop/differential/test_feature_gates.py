@@ -57,8 +57,7 @@ def scripts(level: int) -> list[Script]:
     stops = sorted(Random(level).sample(between, min(2, len(between))))
     steps = tuple(_upgraded(stop) for stop in (*stops, HIGHEST))
     leaving = Script(f"leaving {level}", 0, tuple(_woven(made[0].steps, steps)))
-    left = Script(f"left {level}", 0, (_upgraded(HIGHEST),))
-    return [*made, leaving, left, made[1]]
+    return [*made, leaving, Script(f"left {level}", 0, (_upgraded(HIGHEST),)), made[1]]
 
 
 def _upgraded(level: int) -> Step:
@@ -85,7 +84,6 @@ def first_records(pair: Pair) -> list[Json]:
 
 
 def sorted_by_name(value: Json) -> Json:
-    """Return a value with the lists of named things sorted."""
     if is_object(value):
         return {name: sorted_by_name(each) for name, each in value.items()}
     if not is_array(value):

@@ -88,7 +88,6 @@ pytestmark = pytest.mark.timeout(3600)
 
 
 def reports(*outcomes: Outcome) -> list[str]:
-    """Return what differed."""
     return [outcome.report() for outcome in outcomes if outcome.findings]
 
 

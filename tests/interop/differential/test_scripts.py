@@ -160,7 +160,6 @@ def pair(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]
 
 @pytest.fixture(scope="module")
 def outcomes() -> list[Outcome]:
-    """The outcomes of the scripts that were run so far."""
     return []
 
 

@@ -58,7 +58,6 @@ class PublishingPair(Pair):
         return found
 
     def reset(self) -> None:
-        """Remove the entries as well."""
         for side in self.sides:
             side.wait_until_leading()
             side.ask("DeleteAcls", {"filters": [ANYTHING]})
@@ -81,7 +80,6 @@ def entry(
     operation: AclOperation = AclOperation.READ,
     host: str = "*",
 ) -> dict[str, str | int]:
-    """Return an entry that allows something."""
     return {
         "resourceType": kind.value,
         "resourceName": name,

@@ -58,7 +58,6 @@ def _create(story: Story, topics: list[Fields], *, is_trial: bool, is_placed: bo
 
 
 def create_bad(story: Story) -> None:
-    """Create nothing but what must be refused."""
     topics = [_bad(story) for _ in range(story.random.randint(1, 4))]
     _create(story, topics, is_trial=story.chance(0.2), is_placed=True)
     _delete_named(story, [one["name"] for one in topics])
@@ -148,7 +147,6 @@ BAD_TOPICS: Final[Sequence[Callable[[Story], Fields]]] = (
 
 
 def create_partitions(story: Story) -> None:
-    """Give topics more partitions, with replicas of ours."""
     names = story.some(list(story.topics), at_least=1)[:2] or [NO_TOPIC]
     rows = [_more(story, name) for name in names]
     for row in rows:
@@ -225,8 +223,7 @@ def _delete(story: Story, rows: list[Fields], names: Sequence[str]) -> None:
     story.has_deleted = True
     for name in names:
         story.topics.pop(name, None)
-    body = {"topics": rows, "topicNames": list(names), "timeoutMs": TIMEOUT_MS}
-    story.add("DeleteTopics", body)
+    story.add("DeleteTopics", {"topics": rows, "topicNames": list(names), "timeoutMs": TIMEOUT_MS})
 
 
 def begin(story: Story) -> None:

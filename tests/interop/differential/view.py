@@ -65,7 +65,6 @@ class SettingsView:
             self.first_features = dict(self.features)
 
     def fold(self, record: LogRecord) -> None:
-        """Take a record in."""
         data: Mapping[str, Any] = record.data
         match record.type:
             case "ConfigRecord":
@@ -162,7 +161,6 @@ class ClusterView:
     run: int = 0
 
     def fold(self, records: Iterable[LogRecord]) -> None:
-        """Take records in."""
         for record in records:
             take = _FOLDS.get(record.type)
             if take is not None:
@@ -178,7 +176,6 @@ class ClusterView:
         self.tokens.clear()
 
     def resolve(self, value: Json) -> Json:
-        """Return `value` with every placeholder replaced."""
         if isinstance(value, Mapping):
             fields = cast("Mapping[str, Json]", value)
             return {name: self.resolve(each) for name, each in fields.items()}

@@ -31,7 +31,6 @@ class Quorum:
 
     @property
     def listener(self) -> Fields:
-        """The endpoints of the node by their names."""
         return {"name": "CONTROLLER", "host": self.host, "port": self.port}
 
 
@@ -206,8 +205,7 @@ def _snapshot_parts(quorum: Quorum) -> Iterator[Fields]:
 
     def part(*partitions: Fields, name: str = TOPIC, **rest: Any) -> Fields:
         topic = {"name": name, "partitions": list(partitions)}
-        values = {"cluster_id": quorum.cluster_id, "replica_id": 2}
-        return {**values, "topics": [topic], **rest}
+        return {"cluster_id": quorum.cluster_id, "replica_id": 2, "topics": [topic], **rest}
 
     yield part(valid)
     yield part(valid, cluster_id=None)

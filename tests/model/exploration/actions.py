@@ -47,8 +47,7 @@ def restarted(design: Design, own: int, node: Node, *, first_voters: int, node_c
         return _former_leader(design, own, node, node_count=node_count)
     has_own_vote = node.voted == replica_of(own, node) and node.leader == NOBODY
     if has_own_vote and may_stand(design, own, node, first_voters):
-        standing = moved(node, CANDIDATE, epoch=node.epoch)
-        return standing._replace(tally=counts_as(design, own, node))
+        return moved(node, CANDIDATE, epoch=node.epoch)._replace(tally=counts_as(design, own, node))
     role = UNATTACHED if node.leader == NOBODY else FOLLOWER
     return moved(node, role, epoch=node.epoch, leader=node.leader)
 
@@ -161,7 +160,6 @@ def state_after_prologue(design: Design, bounds: Bounds, first: State | None = N
 
 
 def say(label: Label) -> str:
-    """Return a step's label as text."""
     return " ".join(map(str, label))
 
 
@@ -314,8 +312,7 @@ def _disk(design: Design, bounds: Bounds, state: State, own: int) -> Iterator[St
             design, own, node, first_voters=state.first_voters, node_count=len(state.nodes)
         )
         after = cut_off(noted(state, own, back), own)
-        more = spent._replace(crashes=spent.crashes + 1)
-        yield ("crashes", own), after._replace(spent=more)
+        yield ("crashes", own), after._replace(spent=spent._replace(crashes=spent.crashes + 1))
     if spent.replacements < bounds.replacements and may_lose_disk(state, own):
         more = spent._replace(replacements=spent.replacements + 1)
         yield ("has its disk replaced", own), _replaced(state, own)._replace(spent=more)

@@ -36,7 +36,6 @@ def moved(node: Node, role: str, *, epoch: int, leader: int = NOBODY) -> Node:
 
 
 def learned(own: int, node: Node, *, epoch: int, leader: int) -> Node:
-    """Return what a node becomes that hears of an epoch and its leader."""
     if leader == own:
         leader = NOBODY
     if epoch > node.epoch:

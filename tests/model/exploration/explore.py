@@ -79,8 +79,7 @@ class Explorer:
                     following.append(known)
                     broken = broken or self._broken_state(known)
                 if broken is not None:
-                    way = self._way(hash(state), (label, after))
-                    self.found.broken = Broken(broken, way)
+                    self.found.broken = Broken(broken, self._way(hash(state), (label, after)))
                     return following
         return following
 

@@ -93,11 +93,9 @@ def majority_fetches_after_step(before: State, label: Label, after: State) -> bo
     match label:
         case ("adds voter" | "removes voter", int(own), int(replica), int(fetching)):
             own_replica = replica_of(own, before.nodes[own])
-            changed = _voters(before, own) ^ bit(replica)
-            return is_majority(fetching | bit(own_replica), changed)
+            return is_majority(fetching | bit(own_replica), _voters(before, own) ^ bit(replica))
         case ("hands over", int(own), int(replica), int(fetching)):
-            rest = _voters(before, own) & ~bit(replica)
-            return is_majority(fetching, rest)
+            return is_majority(fetching, _voters(before, own) & ~bit(replica))
         case _:
             return True
 

@@ -138,7 +138,6 @@ def _reply(node: Node, request: Request, verdict: str) -> Reply:
 
 
 def taken(design: Design, bounds: Bounds, node: Node, reply: Reply) -> Node:
-    """Return the asker after the reply."""
     request, own = reply.request, node_of(reply.receiver)
     if node.epoch != request.epoch or request.kind not in KINDS_OF_ROLE[node.role]:
         return node

@@ -23,8 +23,6 @@ class Ticked(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request came in."""
-
     request: Request
     token: int
 
@@ -43,8 +41,6 @@ class Proposed(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """The log became durable."""
-
     end_offset: int
 
 
@@ -159,7 +155,6 @@ class ObservedCore(RaftCore):
 
 
 def number_of(node_id: int | None) -> int:
-    """Return a node's number in the model."""
     return NOBODY if node_id is None else node_id - 1
 
 
@@ -175,7 +170,6 @@ class Directories:
         self.ever_voters = 0
 
     def replica(self, key: ReplicaKey | None) -> int:
-        """Return the number of a replica."""
         if key is None:
             return NOBODY
         return number_of(key.id) + NODES_MAX * self.index(key)
@@ -190,7 +184,6 @@ class Directories:
         return known.index(key.directory_id)
 
     def mask(self, keys: Iterable[ReplicaKey]) -> int:
-        """Return replicas as a mask."""
         return sum(bit(self.replica(key)) for key in keys)
 
     def voters(self, voters: VoterSet) -> int:
@@ -218,7 +211,6 @@ class Records:
         self.leaders: dict[int, int] = {}
 
     def entry(self, epoch: int, offset: int, *, voters: int) -> Entry:
-        """Return the record of an epoch at an offset."""
         key = (epoch, offset)
         known = self._entries.get(key)
         if known is None or known.voters != voters:

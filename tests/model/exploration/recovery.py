@@ -222,8 +222,7 @@ def _leader(state: State) -> Node | None:
     """Return the leader of the highest epoch, if it lives."""
     living = _living(state)
     highest = max(node.epoch for node in living)
-    leaders = (node for node in living if node.role == LEADER and node.epoch == highest)
-    return next(leaders, None)
+    return next((node for node in living if node.role == LEADER and node.epoch == highest), None)
 
 
 def must_reach(state: State) -> bool:

@@ -71,7 +71,6 @@ class Replay:
         self._counted_by = 0
 
     def core_class(self) -> type[ObservedCore]:
-        """Return a class of cores that are replayed here."""
         replay = self
 
         class ReplayedCore(ObservedCore):
@@ -196,8 +195,7 @@ class Replay:
             if after.start == after.end <= len(self.committed):
                 # A fetched snapshot had taken the log's place when the process ended.
                 content = self.committed[: after.end]
-                installed = picture._replace(log=content, durable=after.end)
-                yield self._restart_of(own, installed, after)
+                yield self._restart_of(own, picture._replace(log=content, durable=after.end), after)
         new = Node(directory=after.directory)
         if not self.directories.ever_voters & bit(replica_of(own, new)):
             yield self._restart_of(own, new, after)
@@ -231,16 +229,13 @@ class Replay:
             self._counted_by = self.voters(node)
 
     def note_vote(self, epoch: int, *, voter: int, candidate: int) -> None:
-        """Note a vote that has arrived."""
         key = (epoch, voter)
         self._votes[key] = self._votes.get(key, 0) | bit(candidate)
 
     def replica(self, key: ReplicaKey | None) -> int:
-        """Return the number of a replica."""
         return self.directories.replica(key)
 
     def voters(self, node: Node) -> int:
-        """Return the voters that a node's log says."""
         return voters_of(node.log, self.first_voters)
 
     def check(self) -> None:
@@ -252,7 +247,6 @@ class Replay:
                 raise NotAllowedError(f"{name} does not hold:\n  {nodes}")
 
     def state(self) -> State:
-        """Return all nodes as they are now."""
         epochs = range(max((node.epoch for node in self._nodes), default=0) + 1)
         history = History(
             leaders=tuple(self._leaders.get(epoch, 0) for epoch in epochs),

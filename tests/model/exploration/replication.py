@@ -16,19 +16,16 @@ from tests.model.exploration.state import (
 
 
 def no_progress(node_count: int) -> tuple[tuple[int, ...], ...]:
-    """Return the progress that a new leader knows of."""
     return ((0,) * node_count,)
 
 
 def progress_of(leader: Node, replica: int) -> int:
-    """Return how far a leader knows a replica to be."""
     directory = replica // NODES_MAX
     rows = leader.progress
     return rows[directory][node_of(replica)] if directory < len(rows) else 0
 
 
 def with_progress(leader: Node, replica: int, offset: int) -> Node:
-    """Return a leader that knows how far a replica is."""
     if offset == progress_of(leader, replica):
         return leader
     rows = [list(row) for row in leader.progress]
@@ -99,8 +96,7 @@ def appended(design: Design, node: Node, *, entries: Log, watermark: int, syncs:
     """Return a node that takes fetched records; they are not durable before they are flushed."""
     log = node.log + entries
     durable = len(log) if syncs else node.durable
-    node = node._replace(log=log, durable=durable)
-    return with_promise(node, watermark)
+    return with_promise(node._replace(log=log, durable=durable), watermark)
 
 
 def with_promise(node: Node, watermark: int) -> Node:
@@ -110,7 +106,6 @@ def with_promise(node: Node, watermark: int) -> Node:
 
 
 def flushed(node: Node) -> Node:
-    """Return a node whose log is durable to its end."""
     return with_promise(node._replace(durable=node.end), node.promised)
 
 

@@ -77,12 +77,10 @@ class Node(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The end of the log."""
         return len(self.log)
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record."""
         return self.log[-1].epoch if self.log else 0
 
 
@@ -171,7 +169,6 @@ def replica_of(own: int, node: Node) -> int:
 
 
 def node_of(replica: int) -> int:
-    """Return the number of a replica's node."""
     return replica % NODES_MAX
 
 
@@ -181,7 +178,6 @@ def bit(replica: int) -> int:
 
 
 def members(mask: int) -> list[int]:
-    """Return the members of a mask."""
     return [one for one in range(mask.bit_length()) if mask >> one & 1]
 
 
@@ -228,6 +224,5 @@ def may_stand(design: Design, own: int, node: Node, first_voters: int) -> bool:
 
 
 def with_node(state: State, index: int, node: Node) -> State:
-    """Return the state with another node in one place."""
     nodes = state.nodes
     return state._replace(nodes=(*nodes[:index], node, *nodes[index + 1 :]))

@@ -78,7 +78,6 @@ def _entry_look(entry: Entry, index: int) -> tuple[object, ...]:
 
 
 def renamed(state: State, renaming: Renaming) -> State:
-    """Return the state with the nodes renamed."""
     nodes: list[Node | None] = [None] * len(renaming)
     for index, node in enumerate(state.nodes):
         nodes[renaming[index]] = renamed_node(node, renaming)
@@ -147,7 +146,6 @@ def _name(replica: int, renaming: Renaming) -> int:
 
 @lru_cache(maxsize=1 << 10)
 def _back(renaming: Renaming) -> Renaming:
-    """Return the former number of each node."""
     return tuple(sorted(range(len(renaming)), key=renaming.__getitem__))
 
 

@@ -199,7 +199,6 @@ def _epoch_start(node: Node) -> int:
 
 
 def _replicas(state: State) -> list[int]:
-    """Return every replica that there has been."""
     return [
         index + NODES_MAX * directory
         for index, node in enumerate(state.nodes)

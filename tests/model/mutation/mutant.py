@@ -154,7 +154,6 @@ class Place:
 
     @property
     def module(self) -> str:
-        """The module's name below `kvorum`."""
         _, _, inner = self.file.removesuffix(".py").partition("/kvorum/")
         return inner.removesuffix("/__init__").replace("/", ".")
 
@@ -324,11 +323,9 @@ class Mutant:
     @property
     def digest(self) -> str:
         """The digest that decides whether a result in the ledger is about these very edits."""
-        identities = "\0".join(edit.identity for edit in self.edits)
-        return sha256(identities.encode()).hexdigest()[:12]
+        return sha256("\0".join(edit.identity for edit in self.edits).encode()).hexdigest()[:12]
 
     def renamed(self, names: Mapping[str, str]) -> Mutant:
-        """Return the bug with names replaced in its edits."""
         return replace(self, edits=tuple(edit.renamed(names) for edit in self.edits))
 
     def places(self, sources: Sources) -> tuple[Place, ...]:

@@ -65,11 +65,9 @@ class Disk:
         self.durable_end = min(self.durable_end, self.end)
 
     def crash(self) -> None:
-        """Lose what was not made durable."""
         del self.entries[self.durable_end - self.start :]
 
     def latest_snapshot(self) -> tuple[OffsetAndEpoch, Snapshot] | None:
-        """Return the snapshot the log begins behind."""
         return max(self.snapshots.items(), key=lambda known: known[0].offset, default=None)
 
     def view(self) -> LogView:
@@ -104,7 +102,6 @@ class Disk:
 
 
 def epoch_start(effect: fx.AppendEpochStart) -> list[Entry]:
-    """Return the records a leader begins its epoch with."""
     entries = [Entry(effect.epoch, f"leader {effect.leader_id}")]
     if effect.voters is not None:
         entries += new_voters(effect.epoch, effect.voters, effect.kraft_version)
@@ -116,8 +113,7 @@ def new_voters(epoch: int, voters: VoterSet, kraft_version: int | None) -> list[
     entry = Entry(epoch, f"voters {voter_names(voters)}", voters=voters)
     if kraft_version is None:
         return [entry]
-    version = Entry(epoch, f"kraft.version {kraft_version}", kraft_version=kraft_version)
-    return [version, entry]
+    return [Entry(epoch, f"kraft.version {kraft_version}", kraft_version=kraft_version), entry]
 
 
 def voter_names(voters: VoterSet) -> str:
@@ -127,7 +123,6 @@ def voter_names(voters: VoterSet) -> str:
 
 def fetched(response: msg.FetchResponse, records: tuple[Entry, ...]) -> msg.FetchResponse:
     """Return what the fetching core gets of a response with records."""
-    start = response.read_from or 0
     return response._replace(
         read_from=None,
         bytes_max=0,
@@ -141,7 +136,7 @@ def fetched(response: msg.FetchResponse, records: tuple[Entry, ...]) -> msg.Fetc
                     () if entry.kraft_version is None else ((offset, entry.kraft_version),)
                 ),
             )
-            for offset, entry in enumerate(records, start=start)
+            for offset, entry in enumerate(records, start=response.read_from or 0)
         ),
     )
 

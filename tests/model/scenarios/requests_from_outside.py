@@ -44,7 +44,6 @@ Fields = Mapping[str, str]
 
 
 def parse_request(kind: str, words: list[str]) -> msg.Request:
-    """Return the request that a line describes."""
     fields = {name: value for name, _, value in (word.partition("=") for word in words)}
     makers: dict[str, Callable[[Fields], msg.Request]] = {
         "vote": _vote,
@@ -61,7 +60,6 @@ def parse_request(kind: str, words: list[str]) -> msg.Request:
 
 
 def replica(text: str) -> ReplicaKey:
-    """Return the replica that a text names."""
     node, slash, directory = text.partition("/")
     if directory == "-":
         return ReplicaKey(int(node))

@@ -119,8 +119,7 @@ def execute(simulation: Simulation, line: str, say: Callable[[str], None]) -> No
 
 def propose(command: Command) -> None:
     """Propose as many records as the line says."""
-    records = [f"record {i}" for i in range(int(command.words[1]))]
-    command.simulation.propose(command.node, records)
+    command.simulation.propose(command.node, [f"record {i}" for i in range(int(command.words[1]))])
 
 
 def deliver(command: Command) -> None:

@@ -368,8 +368,7 @@ class Simulation:
 
     def _end_targets(self, node: Node, text: str) -> None:
         """Propose the end of target voters, unless that or others are in the log by now."""
-        known = len(node.committed)
-        entries = [*node.committed, *node.disk.read(known)]
+        entries = [*node.committed, *node.disk.read(len(node.committed))]
         if ends_targets(self._image(entry.text for entry in entries), text):
             self.propose(node.id, [NO_TARGETS])
 
@@ -514,8 +513,7 @@ class Simulation:
             return
         records: tuple[Entry, ...] = ()
         if isinstance(response, msg.FetchResponse) and response.read_from is not None:
-            records = tuple(node.disk.read(response.read_from))
-            response = fetched(response, records)
+            response = fetched(response, tuple(node.disk.read(response.read_from)))
         elif isinstance(response, msg.FetchSnapshotResponse) and response.error is msg.Error.NONE:
             if sender != OUTSIDE:
                 self.nodes[sender].download_source = node.disk.snapshots[response.snapshot_id]

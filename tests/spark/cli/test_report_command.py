@@ -68,8 +68,7 @@ def test_an_output_that_cannot_be_written_is_one_line(
     (tmp_path / "file").write_text("")
     output = tmp_path / "file" / "page.html"
     assert main(["report", "--tables", str(tmp_path / "tables"), "--output", str(output)]) == FAILED
-    error = capsys.readouterr().err
-    assert error == f"kvorum report: {output}: cannot be written: File exists\n"
+    assert capsys.readouterr().err == f"kvorum report: {output}: cannot be written: File exists\n"
 
 
 def test_nothing_of_spark_is_imported_before_it_is_needed() -> None:

@@ -42,8 +42,6 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Folded:
-    """A log's rows, and the published image after each of its offsets."""
-
     records: list[LogRecord]
     history: MetadataHistory
     rows: list[HistoryRow]
@@ -54,7 +52,6 @@ class Folded:
 
     @property
     def first(self) -> int:
-        """The first offset with an image."""
         return min(self.images)
 
 
@@ -84,8 +81,7 @@ def folded(golden_sets: Path, request: pytest.FixtureRequest) -> Folded:
         if record.message.API_KEY is not None:
             image = image.apply(record.message, record.version, record.offset)
         images[record.offset] = image.published
-    rows = [*history.add_all(records), *history.open_rows()]
-    return Folded(records, history, rows, images)
+    return Folded(records, history, [*history.add_all(records), *history.open_rows()], images)
 
 
 def intervals(

@@ -146,8 +146,7 @@ def test_the_kraft_version_holds_through_changes_of_voters() -> None:
     history = MetadataHistory()
     last = records[-1]
     for message in (version, voters(3, 1), voters(2, 3, 1)):
-        offset = records[-1].offset + 1
-        records.append(last._replace(offset=offset, message=message, version=0))
+        records.append(last._replace(offset=records[-1].offset + 1, message=message, version=0))
     rows = [*history.add_all(records), *history.open_rows()]
     assert [
         (row.kraft_version, [voter.voter_id for voter in row.voters], row.from_offset)

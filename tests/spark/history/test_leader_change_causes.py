@@ -41,10 +41,9 @@ Told = tuple[int | None, int, str, bool]
 def told(records: list[LogRecord]) -> list[Told]:
     """The changes of leaders in a log; those at its end, whose cause is still open, included."""
     history = MetadataHistory()
-    rows = [*history.add_all(records), *history.open_rows()]
     return [
         (row.old_leader, row.new_leader, str(row.cause), row.is_unclean)
-        for row in rows
+        for row in [*history.add_all(records), *history.open_rows()]
         if isinstance(row, LeaderChangeRow)
     ]
 
@@ -121,10 +120,9 @@ def test_a_broker_that_starts_again_before_it_is_fenced(controller: ControllerUn
 
 
 def test_a_directory_that_a_heartbeat_reports_as_failed(controller: ControllerUnderTest) -> None:
-    broker = controller.image.cluster.brokers[1]
     request = BrokerHeartbeatRequest(
         broker_id=1,
-        broker_epoch=broker.epoch,
+        broker_epoch=controller.image.cluster.brokers[1].epoch,
         current_metadata_offset=controller.next_offset,
         offline_log_dirs=[directory_of(1)],
     )

@@ -115,8 +115,7 @@ def test_an_open_transaction_is_not_seen() -> None:
     assert [row for row in history.open_rows() if not isinstance(row, QuorumEpochRow)] == []
     assert list(history.end_state()) == []
     *_, end = log_of(*messages, EndTransactionRecord())
-    rows = list(history.add(end))
-    assert [type(row) for row in rows] == [LeaderChangeRow]
+    assert [type(row) for row in history.add(end)] == [LeaderChangeRow]
     assert [row.partition_id for row in history.end_state() if isinstance(row, PartitionRow)] == [0]
 
 
@@ -295,8 +294,7 @@ def test_controllers() -> None:
     def controller(number: int) -> RegisterControllerRecord:
         return RegisterControllerRecord(controller_id=1, incarnation_id=bytes([number]) * 16)
 
-    messages = (controller(1), controller(1), controller(2))
-    rows = rows_of(ControllerRegistrationRow, *messages)
+    rows = rows_of(ControllerRegistrationRow, controller(1), controller(1), controller(2))
     assert [(row.from_offset, row.to_offset, row.end_reason) for row in rows] == [
         (1, 3, "superseded"),
         (3, None, "log_end"),

@@ -55,8 +55,7 @@ def test_real_logs_give_the_same_rows_when_they_are_split(golden_sets: Path, nod
 @given(seed=st.integers(0, 2**32))
 def test_any_log_gives_the_same_rows_when_it_is_split_at_every_offset(seed: int) -> None:
     records = random_log(seed)
-    whole = everything(MetadataHistory(), records)
-    assert resumed_at_every(MetadataHistory(), records, 1) == whole
+    assert resumed_at_every(MetadataHistory(), records, 1) == everything(MetadataHistory(), records)
 
 
 def test_saving_does_not_change_a_history() -> None:

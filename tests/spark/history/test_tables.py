@@ -25,7 +25,6 @@ NAMES = {
 
 
 def type_name(stored: pa.DataType) -> str:
-    """The type as Spark writes it."""
     text = str(stored)
     for arrow, spark in NAMES.items():
         text = text.replace(arrow, spark)
@@ -78,8 +77,7 @@ def test_times_are_timestamps_and_a_missing_one_is_null() -> None:
     def epoch(offset: int, number: int, time: int) -> LogRecord:
         return LogRecord(offset, number, time, LeaderChangeMessage(leader_id=1), 0)
 
-    history = MetadataHistory()
-    rows = list(history.add_all([epoch(0, 1, 1500), epoch(1, 2, -1)]))
+    rows = list(MetadataHistory().add_all([epoch(0, 1, 1500), epoch(1, 2, -1)]))
     (row,) = record_batch(QuorumEpochRow, rows).to_pylist()
     assert row["from_time"] == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
     assert row["to_time"] is None

@@ -19,8 +19,6 @@ DATASET: Any = pyarrow.dataset
 
 
 class HereTasks:
-    """Tasks in this process, one after the other."""
-
     def run(
         self,
         task: Callable[[Item], Result | FailedTask],
@@ -28,7 +26,6 @@ class HereTasks:
         what: str,
         progress: Console,
     ) -> list[Result]:
-        """See `Tasks`."""
         results: list[Result] = []
         for item in items:
             result = task(item)
@@ -45,14 +42,11 @@ class KilledError(BaseException):
 
 
 class Notes(Console):
-    """Progress as a list of lines."""
-
     def __init__(self) -> None:
         super().__init__(StringIO(), is_terminal=False)
         self.lines: list[str] = []
 
     def note(self, text: str) -> None:
-        """Keep the line."""
         self.lines.append(text)
 
     def show(self, what: str, *, done: int, total: int, records: int) -> None:
@@ -63,7 +57,6 @@ class Notes(Console):
 def run_here(
     inputs: Path | Sequence[Path], output: Path | str, progress: Notes | None = None, **options: Any
 ) -> PipelineReport:
-    """Run the pipeline without Spark."""
     given = [inputs] if isinstance(inputs, Path) else inputs
     request = PipelineRequest(tuple(str(each) for each in given), str(output), **options)
     return run_pipeline(request, HereTasks, progress or Notes())

@@ -27,8 +27,6 @@ LOG = "__cluster_metadata-0"
 
 @dataclass(frozen=True)
 class Story:
-    """The log of a cluster, batch by batch."""
-
     cluster_id: str
     batches: tuple[RecordBatch, ...]
 
@@ -59,7 +57,6 @@ class Story:
 
 
 def segment_of(disk: Path) -> Path:
-    """Return the one segment on a disk."""
     (segment,) = (disk / LOG).glob("*.log")
     return segment
 
@@ -111,13 +108,11 @@ def write_snapshot(story: Story, folder: Path, number: int) -> int:
         build_data_batch(values, base_offset=1, epoch=epoch, timestamp_ms=time),
         control(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(), len(values) + 1),
     ]
-    name = f"{last.next_offset:020}-{epoch:010}.checkpoint"
-    (folder / LOG / name).write_bytes(b"".join(parts))
+    (folder / LOG / f"{last.next_offset:020}-{epoch:010}.checkpoint").write_bytes(b"".join(parts))
     return last.next_offset
 
 
 def make_story(folder: Path, seed: int, *, records: int = 900, partitions: int = 120) -> Story:
-    """Return the log of a made-up cluster."""
     write_cluster(folder, seed, records=records, partitions=partitions)
     properties = (folder / "meta.properties").read_text()
     (line,) = [line for line in properties.splitlines() if line.startswith("cluster.id=")]

@@ -93,8 +93,7 @@ def test_a_run_that_ends_at_any_step_is_made_up_for(
         with suppress(KilledError):
             run_here(source, output)
         steps.begin(None)
-        progress = Notes()
-        run_here(source, output, progress)
+        run_here(source, output, Notes())
         assert content(output) == expected, number
         assert not any(name.startswith("_staging") for name in files_of(output)), number
         assert ((output / COMMITS / "2.done").exists(), number) == (True, number)

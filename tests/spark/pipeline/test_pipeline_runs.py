@@ -96,8 +96,7 @@ def test_a_cluster_without_news_is_not_touched(story: Story, tmp_path: Path) -> 
 
 def test_a_log_that_was_rewritten_is_folded_again(story: Story, tmp_path: Path) -> None:
     other = Story(story.cluster_id, make_story(tmp_path / "made", 9).batches)
-    half = len(story.batches) // 2
-    run_here(story.write(tmp_path / "a", end=half), tmp_path / "out")
+    run_here(story.write(tmp_path / "a", end=len(story.batches) // 2), tmp_path / "out")
     report = run_here(other.write(tmp_path / "a"), tmp_path / "out")
     assert list(report.rebuilt) == [story.cluster_id]
     assert "rewritten" in report.rebuilt[story.cluster_id]
@@ -141,8 +140,7 @@ def test_a_log_that_starts_later_goes_on_with_a_snapshot_and_keeps_the_rows_of_b
     closed = [row for row in rows_of(tmp_path / "out", "partition_timeline") if row["to_offset"]]
     source = story.write(tmp_path / "a", begin=count // 2)
     end = write_snapshot(story, source, count // 2 + 10)
-    report = run_here(source, tmp_path / "out")
-    assert "goes on with a snapshot" in report.rebuilt[story.cluster_id]
+    assert "goes on with a snapshot" in run_here(source, tmp_path / "out").rebuilt[story.cluster_id]
     found = content(tmp_path / "out")
     for table in ("topics", "partitions", "brokers", "configs"):
         assert found[table] == whole[table], table

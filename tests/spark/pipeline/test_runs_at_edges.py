@@ -48,8 +48,7 @@ def test_a_log_that_cannot_be_used_any_more_leaves_the_tables_and_where_they_end
 ) -> None:
     run_here(story.write(tmp_path / "a", end=10), tmp_path / "out", keeps_errors=True)
     before = content(tmp_path / "out")
-    source = story.write(tmp_path / "a", begin=20)
-    run_here(source, tmp_path / "out", keeps_errors=True)
+    run_here(story.write(tmp_path / "a", begin=20), tmp_path / "out", keeps_errors=True)
     after = content(tmp_path / "out")
     assert len(after.pop("errors")) == len(before.pop("errors")) + 1
     assert after == before
@@ -196,8 +195,7 @@ def test_a_bootstrap_file_alone_is_not_a_log(golden_sets: Path, tmp_path: Path) 
 def test_a_new_segment_without_a_batch_does_not_hide_those_before(
     story: Story, tmp_path: Path
 ) -> None:
-    first = story.write(tmp_path / "in" / "a", node=1)
-    (first / LOG / f"{story.record_count:020}.log").touch()
+    (story.write(tmp_path / "in" / "a", node=1) / LOG / f"{story.record_count:020}.log").touch()
     story.write(tmp_path / "in" / "b", node=2, end=30)
     run_here(tmp_path / "in", tmp_path / "out")
     assert {row["node_id"] for row in rows_of(tmp_path / "out", "records")} == {1}

@@ -125,7 +125,6 @@ class MadeUpCluster:
         self._leave(broker)
 
     def sync(self, broker: int, share: float = 1.0) -> None:
-        """Have a share of a broker's replicas catch up."""
         behind = [
             one
             for one in self.partitions
@@ -138,7 +137,6 @@ class MadeUpCluster:
         self.write(*_changes(one.with_preferred_leader() for one in self.partitions))
 
     def lag(self, broker: int, count: int) -> None:
-        """Have some followers on a broker fall behind."""
         following = [
             one
             for one in self.partitions

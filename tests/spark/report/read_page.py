@@ -10,8 +10,6 @@ VOID = {"meta", "br", "hr"}
 
 @dataclass
 class Page:
-    """The content of a page."""
-
     tags: Counter[str] = field(default_factory=Counter[str])
     ids: list[str] = field(default_factory=list[str])
     references: list[str] = field(default_factory=list[str])
@@ -53,7 +51,6 @@ class PageReader(HTMLParser):
 
 
 def read_page(html: str) -> Page:
-    """Return what is on a page."""
     reader = PageReader()
     reader.feed(html)
     reader.close()

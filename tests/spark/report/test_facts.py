@@ -366,11 +366,10 @@ def test_a_replica_that_is_being_added_is_not_missing(tmp_path: Path) -> None:
     cluster = MadeUpCluster(3)
     cluster.create_topic("a", 1, replica_count=2)
     cluster.later(HOUR_MS)
-    topic_id = cluster.topics["a"][0].topic_id
     cluster.write(
         PartitionChangeRecord(
             0,
-            topic_id,
+            cluster.topics["a"][0].topic_id,
             isr=[1],
             replicas=[1, 2, 3],
             adding_replicas=[3],

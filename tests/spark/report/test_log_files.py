@@ -129,8 +129,7 @@ def test_damage_at_which_the_tables_end_is_critical(tmp_path: Path) -> None:
 
 
 def test_damage_that_a_later_run_got_past_does_not_end_the_tables(tmp_path: Path) -> None:
-    rows = [run_row(1, 40), run_row(3, 100), damage(1, 40)]
-    report = report_of(tmp_path, *rows)
+    report = report_of(tmp_path, run_row(1, 40), run_row(3, 100), damage(1, 40))
     assert report.trouble is Trouble.DEGRADED
     assert report.files.stopped_at is None
     assert [(each.run, each.found_ms) for each in report.files.damages] == [(1, BEGIN_MS + DAY_MS)]

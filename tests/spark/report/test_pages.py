@@ -103,8 +103,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     cluster.later(MINUTE_MS)
     cluster.fence(1)
     tables = cluster_tables(tmp_path, cluster.records, HOSTILE)
-    html = cluster_page(cluster_report(tables))
-    page = read_page(html)
+    page = read_page(cluster_page(cluster_report(tables)))
     assert page.tags["script"] == 0
     for shown in (f"{HOSTILE}-0", f"User:{HOSTILE}", f"topic {HOSTILE}", f"user {HOSTILE}"):
         assert shown in page.text
@@ -173,13 +172,11 @@ def test_the_index_begins_with_the_worst_cluster(tmp_path: Path) -> None:
 
 
 def test_a_cluster_of_another_time_does_not_keep_others_from_the_index(tmp_path: Path) -> None:
-    later = MadeUpCluster(1, begin_ms=BEGIN_MS + DAY_MS)
-    write_log(tmp_path / "tables", later.records, "later")
+    write_log(tmp_path / "tables", MadeUpCluster(1, begin_ms=BEGIN_MS + DAY_MS).records, "later")
     write_log(tmp_path / "tables", healthy_cluster().records, "earlier")
     tables, pages = TablesDirectory(tmp_path / "tables"), tmp_path / "pages"
     *_, index = write_report(tables, pages, until_ms=BEGIN_MS + DAY_MS - 1)
-    text = read_page(index.read_text("utf-8")).text
-    assert "1 healthy, 1 without events in this time." in text
+    assert "1 healthy, 1 without events in this time." in read_page(index.read_text("utf-8")).text
     reason = (
         "The tables of cluster 'later' cover 2026-11-17 00:00:00 to 2026-11-17 00:00:00 UTC, and"
     )

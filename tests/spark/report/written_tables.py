@@ -26,18 +26,15 @@ CLUSTER = "c1"
 
 
 def write_log(directory: Path, records: Iterable[LogRecord], cluster_id: str = CLUSTER) -> None:
-    """Write all tables of a cluster's log."""
     write_rows(directory, rows_of(records), cluster_id)
 
 
 def rows_of(records: Iterable[LogRecord]) -> list[Any]:
-    """Return the rows that a log makes, of all types."""
     history = MetadataHistory()
     return [*history.add_all(records), *history.open_rows(), *history.end_state()]
 
 
 def write_rows(directory: Path, rows: Iterable[Any], cluster_id: str = CLUSTER) -> None:
-    """Write rows of any types into the tables of their types."""
     by_table: dict[tuple[str, str | None], list[Any]] = defaultdict(list)
     for row in rows:
         table = NAMES[type(row)]
@@ -64,7 +61,6 @@ def day_of(row: Any) -> str:
 def cluster_tables(
     directory: Path, records: Iterable[LogRecord], cluster_id: str = CLUSTER
 ) -> ClusterTables:
-    """Write the tables of a cluster's log, and return them for reading."""
     write_log(directory, records, cluster_id)
     return TablesDirectory(directory).cluster(cluster_id)
 

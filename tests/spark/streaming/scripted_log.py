@@ -50,7 +50,6 @@ class ScriptedLog:
         return self.batches[-1].next_offset if self.batches else self.start
 
     def place(self, index: int) -> OffsetAndEpoch:
-        """Return the place before a batch."""
         epoch = self.batches[index - 1].partition_leader_epoch if index else 0
         return OffsetAndEpoch(self.batches[index].base_offset, epoch)
 

@@ -24,7 +24,6 @@ from kvorum.wire.primitives import Message
 
 @pytest.fixture
 def log() -> ScriptedLog:
-    """A log of two epochs."""
     found = ScriptedLog()
     found.append(Random(1), count=6, epoch=2)
     found.append(Random(2), count=6)

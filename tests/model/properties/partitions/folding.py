@@ -30,7 +30,6 @@ def decoded(record: RecordAndVersion) -> RecordAndVersion:
 
 
 def through_snapshot(image: MetadataImage) -> MetadataImage:
-    """Write a snapshot and load it."""
     records = [decoded(record) for record in image_records(image)]
     return MetadataImage().apply_all(
         (message, version, image.last_offset) for message, version in records

@@ -101,8 +101,7 @@ def merged_but_partition_epoch(
 def merged_but_leader_epoch(
     partition: PartitionRegistration, record: PartitionChangeRecord
 ) -> PartitionRegistration:
-    new = merge_partition_change(partition, record)
-    return new._replace(leader_epoch=partition.leader_epoch)
+    return merge_partition_change(partition, record)._replace(leader_epoch=partition.leader_epoch)
 
 
 elect = PartitionChangeBuilder._elect

@@ -80,7 +80,6 @@ class Moment(NamedTuple):
         return f"{self.world} to {wanted}, of which {ready} are ready: {self.step}"
 
     def moves(self) -> set[Move]:
-        """Return every legal step that changes something."""
         world, to_go = self.world, difference(self.world, self.wanted)
         sets: dict[Move, frozenset[VoterKey]]
         others = to_go.leaving - {world.leader}
@@ -197,8 +196,7 @@ def waited_for(one: Moment) -> set[int]:
 
 
 def named_in(blocked: Blocked) -> set[int]:
-    numbers = re.findall(r"(?:target|voter|fetching:|,) (\d+)", str(blocked))
-    return set(map(int, numbers))
+    return set(map(int, re.findall(r"(?:target|voter|fetching:|,) (\d+)", str(blocked))))
 
 
 def test_of_two_that_leave_the_silent_one_goes_first() -> None:

@@ -69,7 +69,6 @@ class World:
         return f"voters {voters}"
 
     def step_to(self, targets: TargetVoters) -> Step:
-        """Return the step that the leader takes."""
         return next_step(targets, _described(self), _circumstances(self))
 
     def after(self, step: Step) -> Iterator[World]:
@@ -93,8 +92,7 @@ class World:
                 return
 
     def has_fetching_majority(self) -> bool:
-        fetching = self.voters - (self.silent - {self.leader})
-        return 2 * len(fetching) > len(self.voters)
+        return 2 * len(self.voters - (self.silent - {self.leader})) > len(self.voters)
 
 
 @cache
