@@ -140,9 +140,8 @@ def codec_rows(name: str, found: Sequence[Codec]) -> list[Row]:
 
 
 def rows_of(what: str, median_seconds: dict[str, float]) -> list[Row]:
-    ours = median_seconds["kvorum"] * MICROSECONDS
     return [
-        Row(what, peer, ours, seconds * MICROSECONDS, "us")
+        Row(what, peer, median_seconds["kvorum"] * MICROSECONDS, seconds * MICROSECONDS, "us")
         for peer, seconds in median_seconds.items()
         if peer != "kvorum"
     ]

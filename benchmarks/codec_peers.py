@@ -221,8 +221,7 @@ def split_name(name: str) -> tuple[str, str]:
     if match is None:
         message = f"not a request or response: {name}"
         raise ValueError(message)
-    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", match[1]).lower()
-    return snake, match[2].lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", match[1]).lower(), match[2].lower()
 
 
 def find_attribute(name: str, *modules: str) -> Any | None:

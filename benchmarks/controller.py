@@ -323,8 +323,7 @@ def _row(case: Case, quorums: Sequence[FilledQuorum], label: str) -> Row:
             if number:
                 found.append(rate)
     ours, theirs = statistics.median(rates[0]), statistics.median(rates[-1])
-    what = f"{label}: {case.name}"
-    return Row(what, quorums[-1].program.name, ours, theirs, "/s", is_rate=True)
+    return Row(f"{label}: {case.name}", quorums[-1].program.name, ours, theirs, "/s", is_rate=True)
 
 
 def _rate(case: Case, quorum: FilledQuorum) -> float:

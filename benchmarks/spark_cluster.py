@@ -113,8 +113,7 @@ def _seconds_alone(root: Path, processes: int) -> float:
     tables = root / "tables"
     request = PipelineRequest((str(root / "fleet"),), str(tables))
     started = time.perf_counter()
-    console = Console(StringIO(), is_terminal=False)
-    run_pipeline(request, lambda: ProcessTasks(processes), console)
+    run_pipeline(request, lambda: ProcessTasks(processes), Console(StringIO(), is_terminal=False))
     seconds = time.perf_counter() - started
     shutil.rmtree(tables)
     return seconds

@@ -95,8 +95,7 @@ def symbols_of(path: Path) -> frozenset[str]:
 def places_of(pattern: str, folders: tuple[str, ...]) -> list[Path]:
     """Return the file of a path from the root, from `kvorum`, or from one of `folders`."""
     starts = ("", *(f"{root}/kvorum" for root in SOURCE_ROOTS), *folders)
-    glob = re.sub(r"<\w+>", "*", pattern.rstrip("/"))
-    places = [ROOT / start / glob for start in starts]
+    places = [ROOT / start / re.sub(r"<\w+>", "*", pattern.rstrip("/")) for start in starts]
     return [path for place in places for path in place.parent.glob(place.name)]
 
 

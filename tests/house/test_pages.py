@@ -99,8 +99,7 @@ def pattern(lines: list[str]) -> str:
 def _line_pattern(line: str) -> str:
     if line == LEFT_OUT:
         return r"(?:.*\n)*?"
-    end = r".*\n" if line.endswith(LEFT_OUT) else r"\n"
-    return re.escape(line.removesuffix(LEFT_OUT)) + end
+    return re.escape(line.removesuffix(LEFT_OUT)) + (r".*\n" if line.endswith(LEFT_OUT) else r"\n")
 
 
 @pytest.mark.process

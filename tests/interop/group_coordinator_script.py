@@ -124,8 +124,7 @@ class Script:
         instance = member.group_instance_id
         if random.random() < 0.05:
             instance = random.choice((None, *INSTANCES))
-        generation = group.generation_id - (random.random() < 0.06)
-        return member.member_id, instance, generation
+        return member.member_id, instance, group.generation_id - (random.random() < 0.06)
 
     def _join(self) -> str:
         random = self._random
@@ -316,8 +315,7 @@ class Script:
         return self._text("delete_groups", 2, ",".join((*GROUPS, "absent")))
 
     def _describe(self) -> str:
-        version = self._random.choice((5, 6))
-        return self._text("describe", version, ",".join((*GROUPS, "absent")))
+        return self._text("describe", self._random.choice((5, 6)), ",".join((*GROUPS, "absent")))
 
     def _list(self) -> str:
         random = self._random

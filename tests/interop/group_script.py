@@ -366,7 +366,6 @@ class Server:
     member_ids: list[str] = field(default_factory=list[str])
 
     def ask(self, step: Step) -> Any:
-        """Send a step's request with this server's ids."""
         kind = type(step.request)
         assert kind.API_KEY is not None
         request = self._own(kind.decode(step.request.encode(step.version), step.version))

@@ -61,7 +61,6 @@ class Shell:
         return tree
 
     def tree(self, data: bytes) -> str:
-        """Return all that it shows of a file."""
         expected = tree_text(*load(data))
         return self._until(self._file(data), "tree", lambda text: _ends_alike(text, expected))
 

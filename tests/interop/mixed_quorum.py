@@ -68,7 +68,6 @@ def formed(
 
 
 def are_observing(quorum: Quorum, *node_ids: int) -> None:
-    """Wait until these replicas fetch from the leader."""
     quorum.until(
         f"{node_ids} fetch from the leader",
         lambda found: (

@@ -134,8 +134,7 @@ def _filter_question(
         int(wanted.operation),
         int(wanted.permission_type),
     )
-    found = len(list(matching_entries(world.acls, wanted)))
-    return "\t".join(("match", *map(str, words))), found
+    return "\t".join(("match", *map(str, words))), len(list(matching_entries(world.acls, wanted)))
 
 
 @pytest.mark.slow

@@ -441,8 +441,7 @@ def test_a_topic_serves_from_its_first_answer_on(sides: list[Side]) -> None:
             side.create(name, [leader, *(set(BROKERS) - {leader})])
             codes = _codes_until_served(side, name, leader)
             assert set(codes) <= NOT_YET | {ErrorCode.NONE}, codes
-            first = codes.index(ErrorCode.NONE)
-            assert set(codes[first:]) == {ErrorCode.NONE}, codes
+            assert set(codes[codes.index(ErrorCode.NONE) :]) == {ErrorCode.NONE}, codes
             stored = codes[::3].count(ErrorCode.NONE)
             assert list_offset(side.clients[leader], name, LATEST) == (ErrorCode.NONE, stored)
 

@@ -144,8 +144,7 @@ class Script:
         number = random.randrange(max(0, len(self.sessions) - 4), len(self.sessions))
         session = self.sessions[number]
         if kind < 0.12:
-            epoch = random.choice((0, -1))
-            return Step(version, number, epoch, self._asked(), [])
+            return Step(version, number, random.choice((0, -1)), self._asked(), [])
         if kind < 0.15:
             return Step(version, -random.randrange(1, 6), random.choice((-1, 0, 1)), [], [])
         if kind < 0.18:

@@ -231,8 +231,7 @@ class Story:
         def described() -> Any:
             request = DescribeGroupsRequest([GROUP])
             (group,) = self.server.client.ask(request, DescribeGroupsResponse, 5).groups
-            is_so = (group.group_state, len(group.members)) == (state, members)
-            return group if is_so else None
+            return group if (group.group_state, len(group.members)) == (state, members) else None
 
         self.tell_answer(wait_for(described, f"the group is {state} with {members} members"))
 

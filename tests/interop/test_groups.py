@@ -210,8 +210,7 @@ def test_members_by_aiokafka_share_and_commit(servers: str, topic: str) -> None:
         await asyncio.gather(first.stop(), second.stop())
         async with consumer() as again:
             ends = await again.end_offsets(again.assignment())
-            committed = {one: await again.committed(one) for one in again.assignment()}
-            assert committed == ends
+            assert {one: await again.committed(one) for one in again.assignment()} == ends
         return shares
 
     assert asyncio.run(story()) == [PARTITIONS // 2] * 2

@@ -194,8 +194,7 @@ def test_types_and_states_are_kafkas(kafka: InternalTopics) -> None:
 
 
 def empty_key(topic: CoordinatorTopic, type_id: int) -> bytes:
-    kind = message_class(f"{topic.messages[type_id]}Key")
-    return struct.pack(">h", type_id) + kind().encode(0)
+    return struct.pack(">h", type_id) + message_class(f"{topic.messages[type_id]}Key")().encode(0)
 
 
 def test_we_decode_what_kafka_writes_of_every_type_and_version(kafka: InternalTopics) -> None:

@@ -31,13 +31,11 @@ def voters(tmp_path: Path, java: Java) -> Iterator[Quorum]:
 
 def leader_of(voters: Quorum) -> Node:
     """Wait until one leads and the other has all that is committed; return who leads."""
-    found = voters.until("one leads and the other follows", has_a_follower)
-    return voters.members[found.leader_id]
+    return voters.members[voters.until("one leads and the other follows", has_a_follower).leader_id]
 
 
 def has_a_follower(found: Described) -> bool:
-    ends = [state.log_end_offset for state in found.current_voters]
-    return min(ends) >= found.high_watermark > 0
+    return min(state.log_end_offset for state in found.current_voters) >= found.high_watermark > 0
 
 
 @pytest.mark.slow

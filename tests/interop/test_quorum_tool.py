@@ -441,8 +441,7 @@ def test_errors_that_depend_on_the_asked_node(
 
 def test_a_code_of_a_later_release(server: Server, settings: Path, kafka_tools: ToolRunner) -> None:
     server.answer(RemoveRaftVoter=RemoveRaftVoterResponse(error_code=999, error_message="new"))
-    told = both(server, settings, kafka_tools, *REMOVE)
-    assert "UnknownServerException: new" in told.stderr
+    assert "UnknownServerException: new" in both(server, settings, kafka_tools, *REMOVE).stderr
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,7 @@ def test_brokers_answer_as_real_ones_and_a_consumer_reads_from_the_follower(
 ) -> None:
     with running(run_brokers, frozenset()) as real:
         expected = answers(real)
-    sent_away = {key for key, answer in expected.items() if answer.preferred_read_replica >= 0}
-    assert sent_away == {
+    assert {key for key, answer in expected.items() if answer.preferred_read_replica >= 0} == {
         (LEADER, version, f"rack-{FOLLOWER}", offset)
         for version in VERSIONS[1:]
         for offset in (0, RECORDS)

@@ -63,8 +63,7 @@ def test_records_and_groups(cluster: BrokerCluster) -> None:
     with traffic_to(cluster, "plain") as traffic:
         traffic.wait_for_acknowledged(50)
     traffic.check()
-    offsets = cluster.wait_for_partitions("__consumer_offsets", leaders=BOTH, isr=BOTH)
-    assert len(offsets) == 3
+    assert len(cluster.wait_for_partitions("__consumer_offsets", leaders=BOTH, isr=BOTH)) == 3
     assert traffic.group in cluster.tool("kafka-consumer-groups", "--list").splitlines()
 
 

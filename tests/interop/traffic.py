@@ -142,8 +142,7 @@ def flaws_of(cluster: BrokerCluster, writer: Writer, brokers: Iterable[int]) -> 
         f"the replicas of {writer.topic} are the same",
         otherwise=lambda: _sizes(logs()),
     )
-    found = [flaws_in(numbers_in(log), writer.acknowledged) for log in logs().values()]
-    return sum(found, Flaws())
+    return sum([flaws_in(numbers_in(log), writer.acknowledged) for log in logs().values()], Flaws())
 
 
 def check(cluster: BrokerCluster, writer: Writer, brokers: Iterable[int]) -> None:

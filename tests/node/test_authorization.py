@@ -227,8 +227,7 @@ def test_configurations_of_each_resource_are_authorized_by_themselves(client: Ra
     ]
     request = IncrementalAlterConfigsRequest(resources=resources)
     response = as_user(client, ALICE, request, IncrementalAlterConfigsResponse, 1)
-    found = {(r.resource_type, r.resource_name): r.error_code for r in response.responses}
-    assert found == {
+    assert {(r.resource_type, r.resource_name): r.error_code for r in response.responses} == {
         (2, "configured"): 0,
         (2, "other"): 29,
         (4, ""): 31,
@@ -368,8 +367,7 @@ def test_metadata_hides_topics_that_a_client_may_not_describe(stranger: RawClien
         topics=asked, allow_auto_topic_creation=True, include_topic_authorized_operations=True
     )
     response = stranger.ask(request, MetadataResponse, 12)
-    found = {t.name: (t.error_code, t.topic_authorized_operations) for t in response.topics}
-    assert found == {
+    assert {t.name: (t.error_code, t.topic_authorized_operations) for t in response.topics} == {
         "open": (0, EVERY_OPERATION),
         "secret": (29, NOT_TOLD),
         "new-secret": (29, NOT_TOLD),

@@ -247,8 +247,7 @@ async def test_a_step_that_is_refused_again_and_again_is_logged_once(
     replica = RefusingReplica(PlayedLeader())
     async with running(replica, PlayedController(is_active=True)):
         await replica.has_refused_thrice.wait()
-    begun = [one for one in caplog.records if "Reassigning the quorum" in one.getMessage()]
-    assert len(begun) == 1
+    assert len([one for one in caplog.records if "Reassigning the quorum" in one.getMessage()]) == 1
 
 
 def describe(address: str, topic: str = METADATA) -> DescribeQuorumResponse.PartitionData:

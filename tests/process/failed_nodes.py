@@ -24,8 +24,7 @@ def refused(node: Node) -> str:
 def assert_one_line(ended: Ended) -> None:
     """It failed, said so last and once, and threw no traceback at the operator."""
     assert ended.exit_code == 1
-    own = [line for line in ended.lines if line.startswith(OWN_LINE)]
-    assert own == [ended.last_line]
+    assert [line for line in ended.lines if line.startswith(OWN_LINE)] == [ended.last_line]
     assert not [line for line in ended.lines if "Traceback" in line or "this is a defect" in line]
 
 

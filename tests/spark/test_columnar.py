@@ -276,8 +276,7 @@ def test_records_of_few_and_many_batches_of_all_lengths_are_found(batches: int) 
     parts = bodies(random, counts)
     bounds = found(parts, counts)
     assert bounds is not None
-    pairs = list(zip(bounds.starts.tolist(), bounds.ends.tolist(), strict=True))
-    assert pairs == one_by_one(parts)
+    assert list(zip(bounds.starts.tolist(), bounds.ends.tolist(), strict=True)) == one_by_one(parts)
 
 
 def test_a_batch_without_records_has_no_bounds() -> None:

@@ -227,8 +227,7 @@ def test_every_field_is_one_of_its_schema_with_the_type_of_its_column() -> None:
             assert KINDS[fact.kind] == column.type, (message, each)
             continue
         if elements is None:
-            expected = TIMESTAMP if fact.kind == "int64" else TEXT
-            assert column.type == expected, (message, each)
+            assert column.type == (TIMESTAMP if fact.kind == "int64" else TEXT), (message, each)
             continue
         structs: Any = column.type
         names = {fact.json_name: fact.kind for fact in fields_of(elements)}

@@ -174,8 +174,7 @@ def test_a_segment_that_is_deleted_after_the_planning_is_reported(
         list(arrow_batches(unit, query("offset")))
     (found,) = arrow_batches(unit, query("offset", "damage", mode=Mode.PERMISSIVE))
     (row,) = found.to_pylist()
-    end = int(log.segments[1][:20])
-    assert row["damage"].endswith(f"offsets 0 to {end - 1} are missing")
+    assert row["damage"].endswith(f"offsets 0 to {int(log.segments[1][:20]) - 1} are missing")
     with caplog.at_level(logging.WARNING):
         assert list(arrow_batches(unit, query("offset", mode=Mode.DROPMALFORMED))) == []
     assert "deleted" in caplog.text

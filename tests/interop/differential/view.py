@@ -98,8 +98,6 @@ _LISTS = {"isr": "isr", "replicas": "replicas", "elr": "eligibleLeaderReplicas"}
 
 @dataclass
 class PartitionView:
-    """A partition as its records make it."""
-
     leader: int
     lists: dict[str, list[int]]
     leader_epoch: int = 0

@@ -39,8 +39,7 @@ def learned(own: int, node: Node, *, epoch: int, leader: int) -> Node:
     if leader == own:
         leader = NOBODY
     if epoch > node.epoch:
-        role = UNATTACHED if leader == NOBODY else FOLLOWER
-        return moved(node, role, epoch=epoch, leader=leader)
+        return moved(node, UNATTACHED if leader == NOBODY else FOLLOWER, epoch=epoch, leader=leader)
     if epoch < node.epoch or leader == NOBODY or node.role == FOLLOWER:
         return node
     return moved(node, FOLLOWER, epoch=epoch, leader=leader) if node.leader == NOBODY else node

@@ -196,8 +196,7 @@ def voters_of(log: Sequence[Entry], first_voters: int) -> int:
 
 def targets_of(log: Sequence[Entry]) -> int:
     """Return the target voters that a log says, 0 while no others are wanted."""
-    latest = next((entry.targets for entry in reversed(log) if entry.targets), 0)
-    return max(latest, 0)
+    return max(next((entry.targets for entry in reversed(log) if entry.targets), 0), 0)
 
 
 def counts_as(design: Design, own: int, node: Node) -> int:

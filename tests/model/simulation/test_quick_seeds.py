@@ -72,8 +72,7 @@ def test_worlds_show_a_leader_that_forgets_a_change_out_of_time(
 
     def forget(replica: Replica, what: str) -> Refusal | None:
         refusal = refuse_unless_settled(replica, what)
-        is_for_time = refusal is not None and refusal.error is Error.REQUEST_TIMED_OUT
-        return None if is_for_time else refusal
+        return None if refusal is not None and refusal.error is Error.REQUEST_TIMED_OUT else refusal
 
     monkeypatch.setattr(additions, "refuse_unless_settled", forget)
     seeds = (*OUT_OF_TIME, *range(1, 120))

@@ -228,8 +228,7 @@ def test_the_oldest_record_types() -> None:
         UnfenceBrokerRecord(id=2, epoch=2),
         PartitionChangeRecord(0, topic_id, leader=2),
     ]
-    records = written_records([(message, 0) for message in messages])
-    assert told(records) == [
+    assert told(written_records([(message, 0) for message in messages])) == [
         (None, 1, "partition_created", False),
         (1, 2, "broker_fenced", False),
         (2, -1, "broker_fenced", False),

@@ -253,8 +253,7 @@ def test_scram_credentials_without_their_secrets() -> None:
         ("added", "ann", "SCRAM-SHA-512", 8192),
         ("removed", "ann", "SCRAM-SHA-256", 4096),
     ]
-    text = repr(rows)
-    assert not [secret for secret in ("salt", "stored", "server") if secret in text]
+    assert not [secret for secret in ("salt", "stored", "server") if secret in repr(rows)]
 
 
 def test_features_tokens_and_producer_ids() -> None:

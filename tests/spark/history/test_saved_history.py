@@ -84,8 +84,7 @@ def test_what_a_snapshot_contains_began_earlier_after_saving_too() -> None:
     records = written_records([(message, type(message).MAX_VERSION) for message in messages])[1:]
     history = MetadataHistory.from_snapshot(records, end_offset=50, epoch=3)
     rows = list(history.open_rows())
-    kinds = {type(row).__name__ for row in rows}
-    assert kinds == {
+    assert {type(row).__name__ for row in rows} == {
         *("PartitionTimelineRow", "AvailabilityRow", "BrokerSessionRow", "BrokerStateRow"),
         *("ControllerRegistrationRow", "QuorumEpochRow", "QuorumVotersRow"),
     }

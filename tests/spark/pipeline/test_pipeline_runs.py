@@ -366,8 +366,7 @@ def test_the_output_may_be_on_a_file_system_of_fsspec(
     memory = fsspec.filesystem("memory")
     memory.get("memory://pipeline-out/", str(tmp_path / "got"), recursive=True)
     shutil.rmtree(tmp_path / "got" / "_state")
-    found = content(tmp_path / "got")
-    assert {name: len(rows) for name, rows in found.items()} == {
+    assert {name: len(rows) for name, rows in content(tmp_path / "got").items()} == {
         name: len(rows) for name, rows in whole.items()
     }
     memory.rm("memory://pipeline-out", recursive=True)

@@ -208,8 +208,7 @@ def test_controllers(tmp_path: Path) -> None:
     since = "2026-11-16 01:00:00"
     assert f"Controller 102voter{since}2CONTROLLER controller-102:1099{level}" in text
     assert "Controller 109observer" in text
-    events = [one.text for one in report.facts.events if one.text.startswith("Controller 102")]
-    assert events == [
+    assert [one.text for one in report.facts.events if one.text.startswith("Controller 102")] == [
         "Controller 102 changed its registration",
         "Controller 102 registered",
         "Controller 102 registered",

@@ -165,8 +165,7 @@ def _isr_changes(world: World) -> Iterator[Step]:
         one for one in sorted(world.image.cluster.brokers) if one not in partition.replicas
     ]
     for isr in (*_subsets(partition.replicas), *((partition.leader, one) for one in strangers)):
-        states = (0, 1) if partition.leader_recovery_state else (0,)
-        for recovery_state in states:
+        for recovery_state in (0, 1) if partition.leader_recovery_state else (0,):
             data = AlterPartitionRequest.PartitionData(
                 partition_index=0,
                 leader_epoch=partition.leader_epoch,
@@ -227,8 +226,7 @@ def _reassignments(space: Space, world: World) -> Iterator[Step]:
 
 def _config_changes(space: Space, world: World) -> Iterator[Step]:
     current = world.image.configs.of_topic(TOPIC)
-    minimums = range(1, space.replicas + 1)
-    values = [(MIN_INSYNC, str(one)) for one in minimums]
+    values = [(MIN_INSYNC, str(one)) for one in range(1, space.replicas + 1)]
     values += [(UNCLEAN_ELECTION, "true"), (UNCLEAN_ELECTION, "false")]
     for name, value in values:
         if current.get(name) != value:

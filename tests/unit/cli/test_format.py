@@ -271,8 +271,7 @@ def parse(text: str, *, seed: int = 1) -> tuple[str, int, bytes, bytes, bytes, i
 
 def test_the_example_of_rfc_7677() -> None:
     salt = "W22ZaJ0SNY7soEsUEjb6gQ=="
-    text = f"SCRAM-SHA-256=[name=user,password=pencil,salt={salt},iterations=4096]"
-    assert parse(text) == (
+    assert parse(f"SCRAM-SHA-256=[name=user,password=pencil,salt={salt},iterations=4096]") == (
         "user",
         1,
         base64.b64decode(salt),

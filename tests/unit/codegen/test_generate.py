@@ -309,8 +309,7 @@ def test_structs_alone_and_in_arrays(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedVersionError, match="non-default b at version 0"):
         message.encode(0)
     nullable = class_of(tmp_path, field("Inner", fields=INNER, nullableVersions="0+"))
-    inner = nullable.Inner(a=1, b="x")
-    assert nullable(it=inner).encode(1).hex() == "01" + "0001" + "000178"
+    assert nullable(it=nullable.Inner(a=1, b="x")).encode(1).hex() == "01" + "0001" + "000178"
 
 
 def test_tagged_fields_stand_by_tag_and_only_when_not_default(tmp_path: Path) -> None:

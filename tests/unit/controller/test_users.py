@@ -420,7 +420,8 @@ def test_secrets_of_tokens_that_are_gone_are_forgotten(controller: ControllerUnd
     assert secrets.find(controller.image.delegation_tokens, gone) is not None
     expire(controller, gone)
     assert secrets.find(controller.image.delegation_tokens, gone) is None
-    assert secrets.find(controller.image.delegation_tokens, create(controller).hmac) is not None
+    there = create(controller).hmac
+    assert secrets.find(controller.image.delegation_tokens, there) is not None
 
 
 def described(

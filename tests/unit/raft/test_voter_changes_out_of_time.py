@@ -272,8 +272,7 @@ def test_an_update_begun_before_an_upgrade_of_kraft_version_waits_for_its_commit
     if is_committed:
         leader.commit()
     leader.answer_probe(CAN_ALL)
-    error = Error.NONE if is_committed else Error.REQUEST_TIMED_OUT
-    assert outcome(leader, token).error is error
+    assert outcome(leader, token).error is (Error.NONE if is_committed else Error.REQUEST_TIMED_OUT)
     assert len(leader.appended) == 1 + is_committed
 
 

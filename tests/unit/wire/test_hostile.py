@@ -307,8 +307,7 @@ def test_long_lists_take_bounded_memory_and_time(bomb: Bomb, length: int, is_cos
 def test_many_unknown_tags_take_bounded_memory() -> None:
     start = ApiVersionsRequest(client_software_name="x").encode(3)[:-1]
     count = 400_000
-    body = b"".join(_uvarint(tag) + b"\x00" for tag in range(count))
-    data = start + _uvarint(count) + body
+    data = start + _uvarint(count) + b"".join(_uvarint(tag) + b"\x00" for tag in range(count))
     with peak_memory_below(4 * len(data) + (16 << 20)), pytest.raises(DecodeError, match="memory"):
         ApiVersionsRequest.decode(data, 3)
 

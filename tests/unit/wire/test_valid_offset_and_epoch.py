@@ -46,8 +46,7 @@ def outlines(records: tuple[int, ...]) -> Iterator[LogOutline]:
 
 
 def epochs_from(records: tuple[int, ...], start: int) -> tuple[EpochStart, ...]:
-    rest = list(enumerate(records))[start:]
-    firsts = {epoch: offset for offset, epoch in reversed(rest)}
+    firsts = {epoch: offset for offset, epoch in reversed(list(enumerate(records))[start:])}
     return tuple(EpochStart(epoch, firsts[epoch]) for epoch in sorted(firsts))
 
 

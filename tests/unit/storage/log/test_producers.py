@@ -41,9 +41,8 @@ class Log:
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> str:
         """Return what becomes of a batch of these sequences: ok, duplicate or a code."""
-        count = (last - first) % (INT32_MAX + 1) + 1
         batch = batch_of(
-            *[RecordData(b"v", None, 5)] * count,
+            *[RecordData(b"v", None, 5)] * ((last - first) % (INT32_MAX + 1) + 1),
             base_offset=self.state.end_offset,
             producer_id=producer,
             producer_epoch=epoch,

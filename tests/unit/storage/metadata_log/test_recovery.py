@@ -222,7 +222,8 @@ def test_a_power_cut_loses_nothing_that_was_flushed(seed: int) -> None:
                 )
                 log.local_log.append(batch)
                 expected.append(batch)
-        survived = content(open_log(files.after_power_cut(random)).local_log)
+        files = files.after_power_cut(random)
+        survived = content(open_log(files).local_log)
         assert survived == expected[: len(survived)]
         assert len(survived) >= flushed
         expected = survived

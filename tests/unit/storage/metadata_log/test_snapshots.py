@@ -284,8 +284,7 @@ def test_a_flipped_bit_in_a_snapshot_is_noticed() -> None:
 def starts(data: bytes) -> list[int]:
     found = [0]
     while found[-1] < len(data):
-        length = int.from_bytes(data[found[-1] + 8 : found[-1] + 12])
-        found.append(found[-1] + 12 + length)
+        found.append(found[-1] + 12 + int.from_bytes(data[found[-1] + 8 : found[-1] + 12]))
     return found
 
 

@@ -127,8 +127,7 @@ def test_a_wrapper_of_nothing_or_of_wrappers_is_refused() -> None:
 
 def test_a_cut_is_an_error_unless_it_is_expected() -> None:
     data = built(1, Compression.NONE, CONTENTS)
-    whole = list(read_entries(data))
-    for end in range(whole[2].position + 1, len(data)):
+    for end in range(list(read_entries(data))[2].position + 1, len(data)):
         assert len(list(read_entries(data[:end], is_cut_allowed=True))) == 2
         with pytest.raises(CorruptBatchError, match="cut off"):
             list(read_entries(data[:end]))
