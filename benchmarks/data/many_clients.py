@@ -221,7 +221,8 @@ async def _join(servers: str, group: str) -> Member:
 
     async def join() -> int:
         nonlocal joined
-        return (await connection.ask(request, JoinGroupResponse, _JOIN_VERSION)).error_code
+        joined = await connection.ask(request, JoinGroupResponse, _JOIN_VERSION)
+        return joined.error_code
 
     await _until_none(join)
     assignment = SyncGroupRequestAssignment(joined.member_id, b"everything")
