@@ -47,11 +47,9 @@ def _rows(frame: Any) -> list[list[Any]]:
 
 def _streamed(session: SparkSession, options: dict[str, str], folder: str) -> list[list[Any]]:
     """Return what a streaming query reads until it has caught up."""
+    stream = session.readStream.format("kafka").options(**options).load()
     query = (
-        session.readStream.format("kafka")
-        .options(**options)
-        .load()
-        .writeStream.format("memory")
+        stream.writeStream.format("memory")
         .queryName("records")
         .option("checkpointLocation", folder)
         .trigger(availableNow=True)
