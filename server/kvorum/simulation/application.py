@@ -91,8 +91,7 @@ class Application:
             self.records_since_snapshot += batch.last_offset + 1 - batch.base_offset
             for offset in range(batch.base_offset, batch.last_offset + 1):
                 for waiting in self._waiting.pop(offset, ()):
-                    is_mine = batch.epoch == waiting.epoch
-                    waiting.on_commit(offset if is_mine else None)
+                    waiting.on_commit(offset if batch.epoch == waiting.epoch else None)
         self._on_applied()
 
     def on_leadership_gained(self, epoch: int) -> None:

@@ -168,5 +168,4 @@ def _names_durably(observer: SimulatedNode, node: SimulatedNode) -> bool:
         return False
     offset, voters = core.history.voters_offset, core.history.voters
     is_durable = offset is not None and offset < core.log.durable_end_offset
-    is_another = voters.by_id(node.node_id) is None
-    return is_durable and (is_another or voters.names(node.key))
+    return is_durable and (voters.by_id(node.node_id) is None or voters.names(node.key))

@@ -197,8 +197,7 @@ class SimulatedDisk:
         """Raise OSError where a write to that file is to be refused."""
         for refusal in self._refusals:
             if refusal.strikes(kind_of(path.name)):
-                name = errno.errorcode[refusal.error]
-                self.note(FaultKind.REFUSED_WRITE, f"{path.name}: {name}")
+                self.note(FaultKind.REFUSED_WRITE, f"{path.name}: {errno.errorcode[refusal.error]}")
                 raise _system_error(refusal.error)
 
     def part_of(self, size: int) -> int:

@@ -108,8 +108,7 @@ class DiskFile:
             blocks = range(
                 undo.position // block_bytes, (undo.position + undo.size - 1) // block_bytes + 1
             )
-            kept = sum(block in arrived for block in blocks)
-            is_torn = is_torn or 0 < kept < len(blocks)
+            is_torn = is_torn or 0 < sum(block in arrived for block in blocks) < len(blocks)
         return Loss(len(lost) * block_bytes, is_torn)
 
     def flip(self, position: int, bit: int) -> None:

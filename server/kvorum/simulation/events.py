@@ -78,8 +78,7 @@ class NodeClock:
 
     def monotonic_ms(self) -> float:
         """Return milliseconds of a clock that never goes back."""
-        elapsed_ms = self._events.now_ms - self._base_world_ms
-        return self._base_local_ms + elapsed_ms * self._rate
+        return self._base_local_ms + (self._events.now_ms - self._base_world_ms) * self._rate
 
     def wall_ms(self) -> int:
         """Return milliseconds since 1970 by this node's wall clock."""

@@ -223,8 +223,7 @@ def draw_plan(random: Random, options: Options) -> tuple[Fault, ...]:
         plan += [_draw(random, kind, until_ms=options.safety_ms) for _ in range(count)]
     if options.kind is not QuorumKind.STATIC and random.random() < RATIOS.late_targets:
         late = _draw(random, FaultKind.CHANGED_TARGET_VOTERS, until_ms=options.safety_ms)
-        late_ms = random.randrange(_LATE_TARGETS_MS)
-        plan.append(replace(late, at_ms=options.safety_ms - 1 - late_ms))
+        plan.append(replace(late, at_ms=options.safety_ms - 1 - random.randrange(_LATE_TARGETS_MS)))
     if options.kind is QuorumKind.UPGRADED:
         upgrade = _draw(random, FaultKind.UPGRADE, until_ms=options.safety_ms // 2)
         lost_disk = _draw(random, FaultKind.WIPE_AFTER_UPGRADE, until_ms=options.safety_ms)
@@ -238,8 +237,7 @@ def strikes_leader(fault: Fault) -> bool:
 
 
 def _draw(random: Random, kind: FaultKind, *, until_ms: int) -> Fault:
-    usual_ms = _USUAL_DURATION_MS[kind]
-    duration_ms = int(random.expovariate(1.0) * usual_ms) + 1
+    duration_ms = int(random.expovariate(1.0) * _USUAL_DURATION_MS[kind]) + 1
     return Fault(
         kind=kind,
         at_ms=random.randrange(_FIRST_AT_MS, until_ms),

@@ -112,8 +112,7 @@ class NetworkFaults:
         if random.random() < RATIOS.reset_at_once:
             quorum.reset(one, other)
             return
-        routes = [(one.node_id, other.node_id), (other.node_id, one.node_id)]
-        self._cut(routes, fault.duration_ms)
+        self._cut([(one.node_id, other.node_id), (other.node_id, one.node_id)], fault.duration_ms)
         around.events.after(fault.duration_ms, lambda: quorum.reset(one, other))
 
     def _cut(self, routes: Iterable[Route], duration_ms: float) -> None:

@@ -120,8 +120,7 @@ class Operator:
 
     def _add(self, asked: SimulatedNode, target: ReplicaKey, random: Random) -> None:
         around = self._around
-        quorum = self._quorum
-        node = quorum.nodes[target.id]
+        node = self._quorum.nodes[target.id]
         around.trace.say(f"operator asks {asked.node_id} to add voter {target.id}")
         around.properties.operator_asked_to_add(node.node_id, node.directory_id)
         request = AddRaftVoterRequest(

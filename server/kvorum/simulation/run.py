@@ -75,8 +75,7 @@ class Shrinker(Generic[T]):
 
     def shrink(self, plan: Sequence[T]) -> list[T]:
         """Return a smaller plan that fails, else `plan` itself."""
-        smallest = self._drop(list(plan))
-        return self._weaken(smallest)
+        return self._weaken(self._drop(list(plan)))
 
     def _try(self, plan: Sequence[T]) -> bool:
         if self.tries >= self._tries_max:
@@ -157,13 +156,11 @@ def shrink_seed(result: SeedResult) -> SeedResult:
     whole = World(seed, duration_ms=duration_ms).plan
 
     def fails(plan: Sequence[Fault]) -> bool:
-        again = run_seed(seed, duration_ms=duration_ms, plan=tuple(plan))
-        return again.broken == result.broken
+        return run_seed(seed, duration_ms=duration_ms, plan=tuple(plan)).broken == result.broken
 
     # A fault that had not begun at the failure has no part in it.
     earlier = [fault for fault in whole if fault.at_ms <= result.failed_at_ms]
-    shrinker = Shrinker(fails, simpler=_shorter, tries_max=_SHRINK_TRIES_MAX)
-    smaller = tuple(shrinker.shrink(earlier))
+    smaller = tuple(Shrinker(fails, simpler=_shorter, tries_max=_SHRINK_TRIES_MAX).shrink(earlier))
     return run_seed(seed, duration_ms=duration_ms, plan=smaller, is_traced=True)
 
 

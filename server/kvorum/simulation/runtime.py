@@ -92,8 +92,7 @@ class SimulatedRuntime:
             callback()
 
     def _later(self, mean_ms: float, callback: Callable[[], None]) -> None:
-        delay_ms = self._random.expovariate(1.0) * mean_ms
-        self._events.after(delay_ms, lambda: self._turn(callback))
+        self._events.after(self._random.expovariate(1.0) * mean_ms, lambda: self._turn(callback))
 
     def plan(self, deadline_ms: float, callback: Callable[[], None]) -> Event:
         """Plan a callback for a time of the node's clock."""

@@ -65,8 +65,7 @@ class _Connection:
     async def request(self, message: Message, kind: type[Response], *, timeout_ms: int) -> Response:
         version = self.version_for(type(message))
         self._exchange.send_frame(message, version=version, timeout_ms=timeout_ms)
-        frame = await _Answer()
-        return decode_response_frame(frame, response_class=kind, version=version)[1]
+        return decode_response_frame(await _Answer(), response_class=kind, version=version)[1]
 
 
 class SimulatedLinks:

@@ -58,8 +58,7 @@ class Stranger:
 
     def begin(self) -> None:
         """Send the next request after a random pause."""
-        delay_ms = self._random.expovariate(1.0) * _PAUSE_MS_MEAN
-        self._around.events.after(delay_ms, self._ask)
+        self._around.events.after(self._random.expovariate(1.0) * _PAUSE_MS_MEAN, self._ask)
 
     def _ask(self) -> None:
         quorum, random = self._quorum, self._random
@@ -180,8 +179,7 @@ class Client:
         self._think()
 
     def _think(self) -> None:
-        share = min(self._random.expovariate(1.0), THINKING_MAX)
-        delay_ms = share * self._around.options.think_ms
+        delay_ms = min(self._random.expovariate(1.0), THINKING_MAX) * self._around.options.think_ms
         if not self._quorum.is_safety_phase:
             delay_ms = min(delay_ms, CALM_THINK_MS_MAX)
         self._around.events.after(delay_ms, self._write)

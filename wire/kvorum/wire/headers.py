@@ -74,8 +74,7 @@ def encode_response_parts(
     response: Message, *, version: int, correlation_id: int
 ) -> list[bytes | memoryview]:
     """Return header and body of a response in pieces; see `Message.encode_parts`."""
-    header = _response_header(response, version, correlation_id)
-    return [header, *response.encode_parts(version)]
+    return [_response_header(response, version, correlation_id), *response.encode_parts(version)]
 
 
 def _response_header(response: Message, version: int, correlation_id: int) -> bytes:

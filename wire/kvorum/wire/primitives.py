@@ -387,8 +387,7 @@ def check_array(
 
 def read_numbers(data: bytes, pos: int, count: int, code: str, budget: Budget) -> list[Any]:
     """Read an array of fixed-width numbers, `code` being its format character."""
-    width = struct.calcsize(">" + code)
-    if count * width > len(data) - pos:
+    if count * struct.calcsize(">" + code) > len(data) - pos:
         fail(f"an array of {count} elements, but {len(data) - pos} bytes are left", pos)
     if budget is not None:
         budget.charge(count * NUMBER_BYTES, pos)

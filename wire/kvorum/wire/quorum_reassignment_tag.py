@@ -21,8 +21,7 @@ def add_reassignment(
 ) -> None:
     """Put the reassignment into the response's partition."""
     tags = partition.unknown_tagged_fields or []
-    payload = reassignment.encode(_VERSION)
-    partition.unknown_tagged_fields = [*tags, (REASSIGNMENT_TAG, payload)]
+    partition.unknown_tagged_fields = [*tags, (REASSIGNMENT_TAG, reassignment.encode(_VERSION))]
 
 
 def reassignment_in(partition: DescribeQuorumResponse.PartitionData) -> QuorumReassignment | None:

@@ -48,8 +48,7 @@ class Client:
         servers = [one for one in self.around.servers.values() if one.is_up]
         if not servers:
             return None
-        image = self.around.random.choice(servers).image
-        topic = image.topics.by_id.get(self._topic_id)
+        topic = self.around.random.choice(servers).image.topics.by_id.get(self._topic_id)
         partition = None if topic is None else topic.partitions.get(self.index)
         return partition.leader if partition is not None and partition.has_leader else None
 
@@ -319,8 +318,7 @@ class Deleter(Client):
 
     def _is_everywhere(self) -> bool:
         """Return whether every replica has what is committed, for good."""
-        topic = self.around.quorum.committed_image.topics.by_id[TOPIC_ID]
-        partition = topic.partitions[self.index]
+        partition = self.around.quorum.committed_image.topics.by_id[TOPIC_ID].partitions[self.index]
         is_in_sync = set(partition.isr) == set(partition.replicas)
         return is_in_sync and not self.around.settings.is_unclean_enabled
 

@@ -137,8 +137,7 @@ class GroupLedger:
     def longest_wait_ms(self) -> float:
         """Return for how long a member may wait for the others."""
         known = (one for each in self._timeouts_ms.values() for one in each)
-        longest_ms = max(self.settings.longest_wait_ms, *known, 0)
-        return longest_ms + COMMIT_TIMEOUT_MS + _TURN_MS
+        return max(self.settings.longest_wait_ms, *known, 0) + COMMIT_TIMEOUT_MS + _TURN_MS
 
     def on_join(self, request: JoinGroupRequest, now_ms: float) -> None:
         """Note that a coordinator handles a join, now or later."""

@@ -80,8 +80,7 @@ class Member(GroupClient):
         if instance_id is not None:
             clients = self.ledger.clients
             clients[instance_id] = clients.get(instance_id, 0) + 1
-        versions = VERSIONS if instance_id is None else STATIC_VERSIONS
-        self._version = around.random.choice(versions)
+        self._version = around.random.choice(VERSIONS if instance_id is None else STATIC_VERSIONS)
         self.rebalance_timeout_ms = around.settings.groups.rebalance_timeouts_ms[0]
         self._member_id = ""
         self._generation = NOT_IN_GROUP
@@ -198,12 +197,10 @@ class Member(GroupClient):
 
     def _join(self) -> Message:
         settings = self.around.settings.groups
-        is_consumer = settings.protocol_type == CONSUMER_PROTOCOL_TYPE
-        metadata = _SUBSCRIPTION if is_consumer else b""
-        session_ms = STATIC_SESSION_TIMEOUT_MS if self.is_static else SESSION_TIMEOUT_MS
+        metadata = _SUBSCRIPTION if settings.protocol_type == CONSUMER_PROTOCOL_TYPE else b""
         return JoinGroupRequest(
             group_id=self.group_id,
-            session_timeout_ms=session_ms,
+            session_timeout_ms=STATIC_SESSION_TIMEOUT_MS if self.is_static else SESSION_TIMEOUT_MS,
             # The first version has none.
             rebalance_timeout_ms=self.rebalance_timeout_ms if self._version else -1,
             member_id=self._member_id,

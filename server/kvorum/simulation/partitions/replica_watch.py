@@ -69,10 +69,8 @@ class ReplicaWatch:
         if known is not None and known.is_of(partition):
             return
         self._states[partition] = state = _state(partition, log)
-        index = partition.topic_partition.partition
-        place = self._settings.place(partition.topic_id, index)
-        replica = Replica(self._replicas.broker_id, place, log)
-        self._compare(partition, replica, known, state)
+        place = self._settings.place(partition.topic_id, partition.topic_partition.partition)
+        self._compare(partition, Replica(self._replicas.broker_id, place, log), known, state)
 
     def _compare(
         self, partition: Partition, replica: Replica, known: _State | None, state: _State

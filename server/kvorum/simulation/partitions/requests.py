@@ -190,9 +190,8 @@ class RequestHandler:
         (index,) = topic.partition_indexes
 
         def done(code: ErrorCode) -> None:
-            result = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult(index, code)
             topic_result = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(
-                topic.name, [result]
+                topic.name, [WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult(index, code)]
             )
             one = WriteTxnMarkersResponse.WritableTxnMarkerResult(
                 wanted.producer_id, [topic_result]

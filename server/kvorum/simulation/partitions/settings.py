@@ -130,8 +130,7 @@ class WorldSettings:
 
     def has_retention(self, place: int) -> bool:
         """Return whether records of a partition are deleted by their size or age."""
-        limits = {self.retention_bytes, self.retention_ms}
-        return place < self.partitions and limits != {-1}
+        return place < self.partitions and {self.retention_bytes, self.retention_ms} != {-1}
 
     def place(self, topic_id: bytes, index: int) -> int:
         """Return the number of a partition among those of all topics."""

@@ -278,8 +278,7 @@ class TransactionalCommitter(GroupClient):
         if self.last_code == ErrorCode.NONE:
             self._is_committed = True
             self.ledger.offsets(PARTITION).is_pending = True
-            work_ms = self.around.random.uniform(0, WORK_MS_MAX)
-            self._works_until_ms = self.around.now_ms + work_ms
+            self._works_until_ms = self.around.now_ms + self.around.random.uniform(0, WORK_MS_MAX)
 
     def _decide(self, offset: int, *, is_commit: bool) -> None:
         offsets = self.ledger.offsets(PARTITION)

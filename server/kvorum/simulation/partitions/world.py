@@ -166,8 +166,7 @@ class IdlePartitions:
             partition = self._partitions[index]
             if set(partition.isr) == set(partition.replicas):
                 self._ends[index] = self._ends_of(index)
-        broker = self._around.random.choice(list(self._brokers.values()))
-        broker.process.stall(PAUSE_MS)
+        self._around.random.choice(list(self._brokers.values())).process.stall(PAUSE_MS)
 
     def on_change(self, index: int, before: PartitionRegistration) -> None:
         """Check a change; one without an election takes no replica out of the ISR."""
@@ -182,8 +181,7 @@ class IdlePartitions:
 
     def _ends_of(self, index: int) -> set[int]:
         """Return the offsets at which the logs of a partition end that can be read."""
-        members = self._partitions[index].replicas
-        replicas = [self._brokers[one].replica(index) for one in members]
+        replicas = [self._brokers[one].replica(index) for one in self._partitions[index].replicas]
         return {one.log.local_log.log_end_offset for one in replicas if one is not None}
 
 

@@ -276,8 +276,7 @@ class Liveness:
             text = f"nothing was committed behind {self._calm_end}"
             self._checks.demand(L3, text, holds=self._shared.committed_end > self._calm_end)
             text = f"no write was acknowledged after the first {self._calm_writes}"
-            acknowledged = self._ledger.acknowledged_count
-            self._checks.demand(L3, text, holds=acknowledged > self._calm_writes)
+            self._checks.demand(L3, text, holds=self._ledger.acknowledged_count > self._calm_writes)
         late = [node for node in nodes if _high_watermark(node) < self._calm_end]
         if late:
             self._check_late(now_ms, late, end=self._calm_end)

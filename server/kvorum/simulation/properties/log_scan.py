@@ -196,8 +196,7 @@ class LogScan:
         for segment in self._segments:
             if segment.end_offset <= offset:
                 continue
-            first = max(bisect_right(segment.bases, offset) - 1, 0)
-            yield from segment.batches[first:]
+            yield from segment.batches[max(bisect_right(segment.bases, offset) - 1, 0) :]
 
     def marks(self) -> dict[str, int]:
         """Return how many bytes of each file have been read, by its name."""

@@ -57,8 +57,7 @@ class Restarts:
         self._checks.demand(P8, text, holds=first == second)
 
     def _open(self, memory: NodeMemory, disk: SimulatedDisk) -> _Found:
-        settings = memory.node.settings
-        opened = open_directory(settings, files=disk.mount(), now_ms=0)
+        opened = open_directory(memory.node.settings, files=disk.mount(), now_ms=0)
         log = opened.log
         return _Found(
             start_offset=log.local_log.log_start_offset,

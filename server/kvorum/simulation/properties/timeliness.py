@@ -75,8 +75,7 @@ class Timeliness:
 
     def node_is_back(self, memory: NodeMemory, now_ms: float) -> None:
         """Begin to measure again for a node that was paused and could do nothing meanwhile."""
-        node_id = memory.node.node_id
-        for place in [place for place in self._leading_since if place[0] == node_id]:
+        for place in [place for place in self._leading_since if place[0] == memory.node.node_id]:
             self._leading_since[place] = now_ms
 
     def node_is_gone(self, memory: NodeMemory) -> None:

@@ -140,8 +140,7 @@ class Voters:
         """Note the committed voter sets, in the order of the log: P14."""
         if committed_end <= self._committed_end:
             return
-        controls = self._controls.setdefault(id(memory), _Controls())
-        for offset, voters in controls.voters:
+        for offset, voters in self._controls.setdefault(id(memory), _Controls()).voters:
             if self._committed_end <= offset < committed_end:
                 self._take_committed(offset, voters)
         self._committed_end = committed_end

@@ -22,8 +22,7 @@ class Watermarks:
 
     def disk_lost(self, memory: NodeMemory) -> None:
         """Note that a disk is lost, with the durable end that its node had reported."""
-        before = self._lost.get(memory.key, 0)
-        self._lost[memory.key] = max(before, memory.durable_offset)
+        self._lost[memory.key] = max(self._lost.get(memory.key, 0), memory.durable_offset)
 
     def check_durable(self, memory: NodeMemory) -> None:
         """Demand that records which the node takes for durable would survive: a part of P6."""

@@ -110,11 +110,10 @@ def _uuids(data: Bytes, places: Places) -> Array:
 def _strings(data: Bytes, places: Places) -> Array:
     lengths = np.maximum(places.counts, 0)
     offsets = _list_offsets(lengths)
-    content = data[_each_position(places.starts, lengths, 1)]
     array = pa.StringArray.from_buffers(
         len(lengths),
         pa.py_buffer(offsets.tobytes()),
-        pa.py_buffer(content.tobytes()),
+        pa.py_buffer(data[_each_position(places.starts, lengths, 1)].tobytes()),
         _validity(places.counts != ABSENT),
     )
     array.validate(full=True)

@@ -96,10 +96,9 @@ def _with_decoded(
 ) -> list[Array]:
     """Return the columns with the values of the records at `rows`, which have none in `arrays`."""
     indices = _indices(rows, len(run.types))
-    decoded = _decoded(run, rows, columns)
     return [
         pc.coalesce(array, values.take(indices)) if values.null_count < len(values) else array
-        for array, values in zip(arrays, decoded, strict=True)
+        for array, values in zip(arrays, _decoded(run, rows, columns), strict=True)
     ]
 
 

@@ -199,8 +199,7 @@ def find_files(paths: Iterable[str], search: Search = Search()) -> FoundFiles:  
 def classify(path: str, size: int) -> LogFile | None:
     """Return the file by its name; None for a file that does not contain records."""
     directory, name = posixpath.split(path)
-    of_partition = parse_partition_directory(posixpath.basename(directory))
-    topic, partition = of_partition or (None, None)
+    topic, partition = parse_partition_directory(posixpath.basename(directory)) or (None, None)
     if name == BOOTSTRAP_CHECKPOINT:
         return LogFile(path, FileKind.BOOTSTRAP, 0, 0, size)
     if (segment := parse_offset_name(name)) and segment[1] == LOG_SUFFIX:

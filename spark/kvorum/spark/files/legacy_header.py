@@ -54,8 +54,7 @@ class LegacyHeader(NamedTuple):
 
     def problem(self) -> str | None:
         """Return the problem that makes this an invalid message, or None."""
-        shortest = LENGTH_MIN + (_TIMESTAMP_BYTES if self.magic else 0)
-        if self.length < shortest:
+        if self.length < LENGTH_MIN + (_TIMESTAMP_BYTES if self.magic else 0):
             return f"a message of format {self.magic} with a length of {self.length} bytes"
         if self.last_offset < 0:
             return f"message offset {self.last_offset} is impossible"
@@ -68,8 +67,7 @@ class LegacyHeader(NamedTuple):
         """
         first = last = self.last_offset
         try:
-            message = whole_message(data)
-            for index, wrapped in enumerate(message.records()):
+            for index, wrapped in enumerate(whole_message(data).records()):
                 if not wrapped.is_valid:
                     return self._replace(flaw=f"the checksum of message {wrapped.offset} is wrong")
                 _ = wrapped.value

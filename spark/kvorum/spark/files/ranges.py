@@ -61,8 +61,7 @@ class FileRange(NamedTuple):
     @property
     def is_tail(self) -> bool:
         """Whether a node may be writing at the end of the range: the end of a log."""
-        is_segment = self.file.kind is FileKind.SEGMENT
-        return is_segment and self.is_last and self.end_offset is None
+        return self.file.kind is FileKind.SEGMENT and self.is_last and self.end_offset is None
 
     @property
     def lowest_offset(self) -> int:
@@ -109,8 +108,7 @@ def _segments(
     yield from (_whole_file(file) for file in segments if file.offset is None)
     for index, file in enumerate(named):
         following = named[index + 1] if index + 1 < len(named) else None
-        offset = file.offset or 0
-        is_gap = index == 0 and offset > covered and file.log_directory in must_be_whole
+        is_gap = index == 0 and (file.offset or 0) > covered and file.log_directory in must_be_whole
         yield _whole_file(file)._replace(
             end_offset=None if following is None else following.offset,
             next_path=None if following is None else following.path,

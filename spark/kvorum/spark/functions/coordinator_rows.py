@@ -54,5 +54,4 @@ def coordinator_function(
             row.update(read_fields(fields[row["type"]], record))
         return row
 
-    all_columns = (*FIRST_COLUMNS, *columns, *LAST_COLUMNS)
-    return RecordFunction(name, ("key", "value"), all_columns, row_of)
+    return RecordFunction(name, ("key", "value"), (*FIRST_COLUMNS, *columns, *LAST_COLUMNS), row_of)

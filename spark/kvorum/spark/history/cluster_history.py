@@ -139,8 +139,7 @@ class NodeHistory:
                 controlled_shutdown=_begin_or_none(shutdown),
             )
         for controller_id, begin in saved["controllers"]:
-            registration = cluster.controllers[controller_id]
-            history._controllers[controller_id] = registration, Begin(*begin)
+            history._controllers[controller_id] = cluster.controllers[controller_id], Begin(*begin)
         return history
 
 

@@ -44,8 +44,7 @@ class RecordColumns:
         """Return one value for each record."""
         kind = ARROW_TYPES[name]
         if name in FILE_VALUES:
-            everywhere = np.zeros_like(self._places.offsets)
-            return taken([FILE_VALUES[name](self._file)], kind, everywhere)
+            return taken([FILE_VALUES[name](self._file)], kind, np.zeros_like(self._places.offsets))
         if name in _OF_RECORDS:
             return _OF_RECORDS[name](self._places).cast(kind)
         if not self._batches and name in NEVER_OF_MESSAGES:

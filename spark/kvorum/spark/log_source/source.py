@@ -153,9 +153,8 @@ def planned_segments(options: SourceOptions) -> list[FileRange]:
     """
     files = options.files
     found = find_files(files.paths, files.search)
-    segments = tuple(file for file in found.files if file.kind is FileKind.SEGMENT)
     return plan_ranges(
-        found._replace(files=segments),
+        found._replace(files=tuple(file for file in found.files if file.kind is FileKind.SEGMENT)),
         range_bytes=files.range_bytes,
         has_gaps=options.has_gaps,
         file_system_options=files.search.file_system_options,

@@ -69,8 +69,7 @@ class BatchFilter:
 
     def admitted(self, block: BatchBlock) -> Flags:
         """Return which batches may hold a row that Spark keeps."""
-        is_control = block.is_control
-        found = np.where(is_control, self._admits_control, self._admits_metadata)
+        found = np.where(block.is_control, self._admits_control, self._admits_metadata)
         for column in BOUND_COLUMNS & self._conditions.keys():
             found &= self._conditions[column].may_match_each(*_bounds(block, column))
         for needles in self.needles:

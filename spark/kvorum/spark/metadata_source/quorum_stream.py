@@ -81,8 +81,7 @@ class QuorumStreamReader(DataSourceStreamReader):
         if self._begin is None:
             self.initialOffset()
         assert self._begin is not None
-        planner = self._planning(self._begin.cluster_id)
-        return planner.next_end(self._begin).to_checkpoint()
+        return self._planning(self._begin.cluster_id).next_end(self._begin).to_checkpoint()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the tasks of a micro-batch, and remember where the next one begins.

@@ -136,8 +136,7 @@ class KvorumMetadataReader(DataSourceReader):
         if unit is None:
             return
         files = self._options.files
-        options = files.search.file_system_options
-        query = Query(self._columns, self._filter, files.mode, options)
+        query = Query(self._columns, self._filter, files.mode, files.search.file_system_options)
         yield from arrow_batches(unit, query)
 
 

@@ -194,8 +194,7 @@ def divergence_rows(
 ) -> Iterator[ReplicaDivergenceRow]:
     """Yield where each of the other replicas differs from the reference."""
     for replica in others:
-        found = differences(batch_places(reference, options), batch_places(replica, options))
-        for each in found:
+        for each in differences(batch_places(reference, options), batch_places(replica, options)):
             yield ReplicaDivergenceRow(
                 node_id=replica.node_id,
                 log_directory=replica.log_directory,

@@ -115,8 +115,7 @@ class _ClusterTask:
 
     @property
     def _replaces_all(self) -> bool:
-        is_added = {FoldBegin.SAVED, FoldBegin.LOG_STARTS_LATER}
-        return self._folded.start.begin not in is_added
+        return self._folded.start.begin not in {FoldBegin.SAVED, FoldBegin.LOG_STARTS_LATER}
 
     def _write_records(self) -> list[Piece]:
         """Write the table of records if it is small; return the pieces that are left to others."""
@@ -140,8 +139,7 @@ class _ClusterTask:
         for row in self._folded.start.history.open_rows():
             open_rows[table_and_day(row)].append(row)
         last_day = day_of(self._folded.start.history.last_timestamp_ms)
-        filled = {table for table, _ in open_rows}
-        for table in HISTORY_TABLES.keys() - filled:
+        for table in HISTORY_TABLES.keys() - {table for table, _ in open_rows}:
             # A table without rows has a file, too, so that it can be read.
             open_rows[table, last_day] = []
         for (table, day), rows in open_rows.items():

@@ -159,9 +159,8 @@ class _Table:
         if schema == before:
             return []
         schema_id = max(each.schema_id for each in metadata.schemas) + 1
-        numbered = Schema(*schema.fields, schema_id=schema_id)
         return [
-            AddSchemaUpdate(schema=numbered),
+            AddSchemaUpdate(schema=Schema(*schema.fields, schema_id=schema_id)),
             SetCurrentSchemaUpdate.model_validate({"schema-id": schema_id}),
         ]
 

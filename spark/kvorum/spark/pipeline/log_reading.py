@@ -82,8 +82,7 @@ class LogReading:
         """Yield the records from the next offset on, as far as any replica has them."""
         while self.next_offset < self.limit:
             before = self.next_offset
-            having = (i for i, each in enumerate(self.replicas) if each.has(before))
-            index = next(having, None)
+            index = next((i for i, each in enumerate(self.replicas) if each.has(before)), None)
             if index is None:
                 return
             self.is_tail_gone = False

@@ -143,8 +143,7 @@ class _Run:
         ]
         if not pieces:
             return []
-        what = "parts of the table of records"
-        written = tasks.run(write_piece, pieces, what, self._progress)
+        written = tasks.run(write_piece, pieces, "parts of the table of records", self._progress)
         demand_all_records(outcomes, written)
         return written
 

@@ -61,8 +61,7 @@ class Stage:
         self, table: str, folders: str, rows: Sequence[tuple[Any, ...]], *, is_open: bool = False
     ) -> None:
         """Stage rows of another table than that of records, as `add_batches` does."""
-        batch = record_batch(ROW_TYPES[table], rows)
-        self.add_batches(table, folders, [batch], is_open=is_open)
+        self.add_batches(table, folders, [record_batch(ROW_TYPES[table], rows)], is_open=is_open)
 
     def add_batches(
         self, table: str, folders: str, batches: Sequence[pa.RecordBatch], *, is_open: bool = False
@@ -168,8 +167,7 @@ class DayRows:
 
     def _make_room(self) -> None:
         """Write the largest collections, until half of the bound is free."""
-        by_size = sorted(self._collected, key=lambda key: -self._collected[key].held_bytes)
-        for key in by_size:
+        for key in sorted(self._collected, key=lambda key: -self._collected[key].held_bytes):
             if self._held_bytes <= HELD_BYTES_MAX // 2:
                 return
             self._write(key)
@@ -179,5 +177,4 @@ class DayRows:
         collected = self._collected.pop(key)
         self._pack(table, collected)
         self._held_bytes -= collected.packed_bytes
-        folders = f"{self._cluster}/{day_directory(day)}"
-        self._stage.add_batches(table, folders, collected.batches)
+        self._stage.add_batches(table, f"{self._cluster}/{day_directory(day)}", collected.batches)

@@ -64,8 +64,7 @@ def broker_facts(tables: ClusterTables, window: TimeWindow) -> tuple[BrokerFacts
     columns = ("broker_id", "incarnation_id", "state", "from_offset", "from_time", "to_time")
     rows = tables.read("broker_states", columns)
     begins, ends = rows.times_ms("from_time"), rows.times_ms("to_time")
-    overlaps = window.overlaps(begins, ends)
-    rows = rows.where(overlaps)
+    rows = rows.where(window.overlaps(begins, ends))
     rows = rows.at(np.lexsort((rows.integers("from_offset"), rows.integers("broker_id"))))
     brokers = rows.integers("broker_id")
     racks = _racks(tables)
@@ -213,10 +212,9 @@ def leadership_facts(
     columns = ("leader", "isr", "replicas")
     current = tables.read("partition_timeline", columns, holds_at(window.end_ms))
     leaders, preferred = current.integers("leader"), current.first_items("replicas")
-    loads = _loads(current, leaders, preferred, broker_ids)
     return LeadershipFacts(
         led=_led_over_time(tables, window),
-        loads=loads,
+        loads=_loads(current, leaders, preferred, broker_ids),
         partition_count=current.count,
         not_preferred_count=int(((leaders != preferred) & (leaders != NO_LEADER)).sum()),
         causes=_causes(tables, window),

@@ -41,11 +41,10 @@ def lane(label: Markup | str, plot: Markup, value: Markup | str, *, class_: str)
 def plot(title: str, window: TimeWindow, height: int, shapes: Iterable[Markup]) -> Markup:
     """Return a plot of `height` units with `title` as its text for readers who do not see it."""
     ticks = (_x(window, time) for time in _ticks(window))
-    grid = [element("line", x1=x, x2=x, y1=0, y2=height, class_="grid") for x in ticks]
     return element(
         "svg",
         element("title", title),
-        grid,
+        [element("line", x1=x, x2=x, y1=0, y2=height, class_="grid") for x in ticks],
         shapes,
         class_="plot",
         viewBox=f"0 0 {PLOT_WIDTH} {height}",

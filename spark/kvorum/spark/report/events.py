@@ -169,8 +169,7 @@ _STATE_EVENTS: Final[Mapping[str, tuple[str, Severity]]] = {
 
 
 def _broker_changes(tables: ClusterTables, window: TimeWindow) -> Iterator[Event]:
-    sessions = tables.read("broker_sessions", ("from_offset",))
-    registrations = set(sessions.values("from_offset"))
+    registrations = set(tables.read("broker_sessions", ("from_offset",)).values("from_offset"))
     where = _latest(tables, "broker_states", window, offset="from_offset", time="from_time")
     if where is not None:
         columns = ("broker_id", "state", "from_offset", "begins_earlier")
@@ -214,10 +213,8 @@ def _controller_changes(tables: ClusterTables, window: TimeWindow) -> Iterator[E
 
 
 def _deleted_topics(tables: ClusterTables, window: TimeWindow) -> Iterator[Event]:
-    is_end = field("end_reason") == IntervalEnd.TOPIC_DELETED.value
-    where = is_end & during("to_time", window)
-    columns = ("topic_name", "to_offset", "to_time")
-    rows = tables.read("partition_timeline", columns, where)
+    where = (field("end_reason") == IntervalEnd.TOPIC_DELETED.value) & during("to_time", window)
+    rows = tables.read("partition_timeline", ("topic_name", "to_offset", "to_time"), where)
     offsets, first, counts = np.unique(
         rows.integers("to_offset"), return_index=True, return_counts=True
     )

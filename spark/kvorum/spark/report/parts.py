@@ -144,8 +144,7 @@ def end_of(outage: Outage) -> Content:
 
 def begin_of(outage: Outage) -> Content:
     """Return when an interval began."""
-    before = "before " if outage.begins_earlier else ""
-    return joined(before, time_element(outage.begin_ms))
+    return joined("before " if outage.begins_earlier else "", time_element(outage.begin_ms))
 
 
 def incident_partitions(incident: Incident) -> str:

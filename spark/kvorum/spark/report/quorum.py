@@ -83,7 +83,6 @@ def quorum_facts(tables: ClusterTables, window: TimeWindow) -> QuorumFacts:
     whole = Intervals.until_end(begins, ends, window)
     leaders = rows.integers("leader")
     first = max(0, rows.count - STRIP_EPOCHS_MAX)
-    kept = rows.part(first, rows.count).dicts(*columns)
     epochs = tuple(
         Epoch(
             epoch=row["epoch"],
@@ -96,7 +95,7 @@ def quorum_facts(tables: ClusterTables, window: TimeWindow) -> QuorumFacts:
             voters=tuple(row["voters"]),
             granting_voters=tuple(row["granting_voters"]),
         )
-        for index, row in enumerate(kept, start=first)
+        for index, row in enumerate(rows.part(first, rows.count).dicts(*columns), start=first)
     )
     voters, kraft_version = _voters(tables, window, epochs)
     return QuorumFacts(

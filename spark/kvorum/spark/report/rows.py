@@ -68,8 +68,7 @@ class Rows:
 
     def first_items(self, name: str) -> Int64s:
         """Return the first integer of each list in a column, `MISSING` for an empty list."""
-        lists = self._table.column(name)
-        padded = _compute.list_slice(lists, 0, 1, return_fixed_size_list=True)
+        padded = _compute.list_slice(self._table.column(name), 0, 1, return_fixed_size_list=True)
         return _integers(_compute.list_element(padded, 0))
 
     def dicts(self, *names: str) -> list[dict[str, Any]]:

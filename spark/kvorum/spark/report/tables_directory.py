@@ -171,5 +171,4 @@ def _format(table: str) -> Any:
 def _some(names: Iterable[str]) -> str:
     """Return the first of some names as text."""
     listed = list(names)
-    more = ", …" if len(listed) > _NAMES_MAX else ""
-    return ", ".join(listed[:_NAMES_MAX]) + more
+    return ", ".join(listed[:_NAMES_MAX]) + (", …" if len(listed) > _NAMES_MAX else "")

@@ -57,8 +57,7 @@ class TimeWindow:
         the window's ends.
         """
         step = self.step_ms
-        first = (self.begin_ms // step + 1) * step
-        inner = np.arange(first, self.end_ms, step, dtype=np.int64)
+        inner = np.arange((self.begin_ms // step + 1) * step, self.end_ms, step, dtype=np.int64)
         edges: Int64s = np.concatenate(([self.begin_ms], inner, [self.end_ms]))
         return edges
 

@@ -107,10 +107,9 @@ def _history(tables: ClusterTables, window: TimeWindow, kind: _Kind) -> ValueHis
     where = during("time", window) & (field("offset") >= int(latest[0]))
     rows = tables.read(kind.table, ("offset", "time", *kind.columns), where)
     times = rows.times_ms("time").tolist()
-    found = rows.dicts("offset", *kind.columns)
     changes = [
         ValueChange(row["offset"], time, kind.name, kind.subject(row), kind.change(row))
-        for row, time in zip(found, times, strict=True)
+        for row, time in zip(rows.dicts("offset", *kind.columns), times, strict=True)
     ]
     changes.sort(key=lambda change: change.offset, reverse=True)
     return ValueHistory(kind.name, tuple(changes[:CHANGES_MAX]), len(offsets))
@@ -164,10 +163,6 @@ def _feature_change(row: _Row) -> str:
     return f"{old} → {new}"
 
 
-def _scram_change(row: _Row) -> str:
-    return f"{row['action']}: {row['mechanism']}, {row['iterations']:,} iterations"
-
-
 _RESOURCE: Final = ("resource_type", "resource_name")
 _KINDS: Final = (
     _Kind(
@@ -203,7 +198,7 @@ _KINDS: Final = (
         "scram_history",
         ("action", "user", "mechanism", "iterations"),
         lambda row: f"user {row['user']}",
-        _scram_change,
+        lambda row: f"{row['action']}: {row['mechanism']}, {row['iterations']:,} iterations",
     ),
     _Kind(
         "delegation token",

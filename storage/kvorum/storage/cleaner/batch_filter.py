@@ -177,8 +177,7 @@ class BatchFilter:
             batch.next_offset == self.high_watermark
         )
         if not batch.is_control:
-            is_aborted = self.transactions.is_aborted(batch)
-            return _Decision(is_aborted, False, is_kept_when_empty)
+            return _Decision(self.transactions.is_aborted(batch), False, is_kept_when_empty)
         may_go = self.transactions.may_discard_marker(batch)
         horizon = batch.delete_horizon_ms
         is_past = may_go and horizon is not None and horizon <= self.now_ms

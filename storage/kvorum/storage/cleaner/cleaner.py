@@ -157,10 +157,9 @@ class Cleaner:
         """
         self._build_offset_map(log, work)
         end_offset = self._map.latest_offset + 1
-        transactions = CleanedTransactions()
         rules = BatchFilter(
             offset_map=self._map,
-            transactions=transactions,
+            transactions=CleanedTransactions(),
             last_records=work.last_records,
             high_watermark=work.high_watermark,
             now_ms=work.now_ms,
@@ -378,8 +377,7 @@ class LogCleaner:
             if isinstance(problem, DiskError | PoisonedError):
                 raise
             self._manager.mark_uncleanable(chosen.partition)
-            first_dirty = chosen.part.first_dirty_offset
-            self._manager.update_checkpoint(logs, chosen.partition, first_dirty)
+            self._manager.update_checkpoint(logs, chosen.partition, chosen.part.first_dirty_offset)
             return CleanedLog(chosen.partition, None, problem)
         self._manager.update_checkpoint(logs, chosen.partition, end_offset)
         return CleanedLog(chosen.partition, end_offset)

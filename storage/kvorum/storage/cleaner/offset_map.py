@@ -74,8 +74,7 @@ class OffsetMap:
 
     def get(self, key: bytes) -> int:
         """Return a key's offset, -1 for a key that was not put."""
-        digest = md5(key, usedforsecurity=False).digest()
-        place, is_new = self._find(digest)
+        place, is_new = self._find(md5(key, usedforsecurity=False).digest())
         if is_new:
             return -1
         return int.from_bytes(self._slots[place + _HASH_BYTES : place + SLOT_BYTES], "big")

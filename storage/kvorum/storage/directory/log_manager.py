@@ -206,8 +206,7 @@ class LogManager:
         topic_id: bytes,
         now_ms: int,
     ) -> UnifiedLog:
-        place = self._place(directory, topic_partition, topic_id, path)
-        log = self._open(directory, place, now_ms)
+        log = self._open(directory, self._place(directory, topic_partition, topic_id, path), now_ms)
         directory.future_logs[topic_partition] = log
         return log
 
@@ -334,8 +333,7 @@ class LogManager:
         self, directory: LogDirectory, topic_partition: TopicPartition, topic_id: bytes, now_ms: int
     ) -> UnifiedLog:
         path = directory.path / str(topic_partition)
-        place = self._place(directory, topic_partition, topic_id, path)
-        log = self._open(directory, place, now_ms)
+        log = self._open(directory, self._place(directory, topic_partition, topic_id, path), now_ms)
         directory.logs[topic_partition] = log
         return log
 

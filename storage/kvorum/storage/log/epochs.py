@@ -59,8 +59,7 @@ class LeaderEpochs:
         before = self.entries
         older = [entry for entry in before if entry.start_offset <= start_offset]
         if older:
-            first = EpochStart(older[-1].epoch, start_offset)
-            self._entries = [first, *before[len(older) :]]
+            self._entries = [EpochStart(older[-1].epoch, start_offset), *before[len(older) :]]
 
     def clear(self) -> None:
         """Remove all epochs."""
@@ -83,8 +82,7 @@ class EpochCheckpoint:
         data = read_if_there(self._files, self.path)
         if data is None:
             return None
-        lines = decode_checkpoint(data, self.path, advice=_ADVICE)
-        entries = [self._entry(line) for line in lines]
+        entries = [self._entry(line) for line in decode_checkpoint(data, self.path, advice=_ADVICE)]
         for one, next_one in pairwise(entries):
             if next_one.epoch <= one.epoch or next_one.start_offset <= one.start_offset:
                 raise self._corrupt(f"epoch {next_one.epoch} does not come after {one.epoch}")

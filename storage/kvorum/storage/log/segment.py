@@ -155,8 +155,7 @@ class Segment:
         self.size, self.end_offset = 0, self.base_offset
         self._max_timestamp, self._max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self._bytes_since_index_entry = 0
-        is_in_order = self._note_from(0, size)
-        if not is_in_order or not self._ends_at(end_offset):
+        if not self._note_from(0, size) or not self._ends_at(end_offset):
             problem = f"the batches end at offset {self.end_offset}, not at {end_offset}"
             position = self.size
             self.size, self.end_offset = size, end_offset

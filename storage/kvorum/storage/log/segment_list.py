@@ -179,8 +179,7 @@ class SegmentList:
 
     def replace_all(self, base_offset: int, *, now_ms: int) -> None:
         """Remove every segment and begin an empty one at `base_offset`."""
-        old = self._segments
-        for segment in reversed(old):
+        for segment in reversed(self._segments):
             self._delete(segment, now_ms)
         self._begin((self._create(base_offset, now_ms),))
 
@@ -217,8 +216,7 @@ class SegmentList:
                 self._producer_snapshots.remove(segment.base_offset)
         new.change_suffix("")
         first = self._segments.index(old[0])
-        rest = self._segments[first + len(old) :]
-        self._segments = (*self._segments[:first], new, *rest)
+        self._segments = (*self._segments[:first], new, *self._segments[first + len(old) :])
 
     def sync_names(self) -> None:
         """Return once all names in the directory are durable; may run beside appends."""
@@ -227,8 +225,7 @@ class SegmentList:
 
     def _delete(self, segment: Segment, now_ms: int) -> None:
         """Mark one segment's files as deleted, durably, so that no gap can come back."""
-        marked = segment.mark_deleted()
-        self.delete_later(marked, now_ms=now_ms)
+        self.delete_later(segment.mark_deleted(), now_ms=now_ms)
         self._producer_snapshots.remove(segment.base_offset)
         with disk_errors(segment.path, "deleting"):
             self._files.sync_directory(self._directory)

@@ -30,8 +30,7 @@ def first_control_record(batch: memoryview, header: BatchHeader) -> tuple[int, b
         value_size, position = _varint(batch, position + key_size)
     except (IndexError, struct.error):
         return None
-    value = bytes(batch[position : position + max(value_size, 0)])
-    return control_type, value
+    return control_type, bytes(batch[position : position + max(value_size, 0)])
 
 
 def last_contained_log_timestamp(value: bytes) -> int | None:

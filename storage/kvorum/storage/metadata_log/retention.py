@@ -51,8 +51,7 @@ def _clean_while(
 ) -> bool:
     """Remove snapshots, oldest first, while `should_go` returns True and the removal succeeds."""
     did_clean = False
-    ids = log.snapshots.ids()
-    for snapshot_id, next_id in pairwise(ids):
+    for snapshot_id, next_id in pairwise(log.snapshots.ids()):
         if not should_go(snapshot_id) or not log.delete_before_snapshot(next_id, now_ms=now_ms):
             break
         did_clean = True

@@ -67,8 +67,7 @@ class OffsetCheckpointFile:
         data = read_if_there(self._files, self.path)
         if data is None:
             return {}
-        lines = decode_checkpoint(data, self.path, advice=self._advice)
-        offsets = dict(map(self._entry, lines))
+        offsets = dict(map(self._entry, decode_checkpoint(data, self.path, advice=self._advice)))
         self._partitions = frozenset(offsets)
         return offsets
 

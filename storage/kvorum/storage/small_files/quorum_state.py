@@ -74,8 +74,7 @@ class QuorumStateFile:
 
         Returns only once it would survive a power cut: before that, no vote may be answered.
         """
-        data = with_checksum(encode_quorum_state(state, version))
-        replace_durably(self._files, self.path, data)
+        replace_durably(self._files, self.path, with_checksum(encode_quorum_state(state, version)))
 
 
 def with_checksum(data: bytes) -> bytes:

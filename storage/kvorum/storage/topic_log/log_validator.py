@@ -215,8 +215,7 @@ def inspect_batch(
         or batch.may_exceed(rules.record_bytes_max, content)
         or not _is_right(summary, batch, rules, now_ms)
     ):
-        records = _records_in(batch, content, rules)
-        _check_records(records, batch, topic_partition, rules, now_ms)
+        _check_records(_records_in(batch, content, rules), batch, topic_partition, rules, now_ms)
         summary = summary_of(batch.records_in(content), batch.base_offset)
     if _may_stay(batch, summary, rules):
         return _patched(batch, summary, rules, now_ms)
@@ -426,9 +425,8 @@ def _rewritten(
     now_ms: int,
 ) -> InspectedBatch:
     """Return a batch of the same records in the topic's compression."""
-    compression = batch.compression if rules.compression is None else rules.compression
     options = BatchOptions(
-        compression=compression,
+        compression=batch.compression if rules.compression is None else rules.compression,
         producer_id=batch.producer_id,
         producer_epoch=batch.producer_epoch,
         base_sequence=batch.base_sequence,

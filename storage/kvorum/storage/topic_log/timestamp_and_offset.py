@@ -28,6 +28,5 @@ def first_record_since(
         return None
     for record in batch.records(STORED_UNPACKED_BYTES_MAX, record_bytes_max=record_bytes_max):
         if record.timestamp >= timestamp and record.offset >= start_offset:
-            epoch = batch.partition_leader_epoch
-            return TimestampAndOffset(record.timestamp, record.offset, epoch)
+            return TimestampAndOffset(record.timestamp, record.offset, batch.partition_leader_epoch)
     return None

@@ -146,8 +146,7 @@ class UnifiedLog:
         duplicate = self._duplicate_of(written, origin)
         if duplicate is not None:
             # As in Kafka, whatever the topic's kind of time is.
-            time_ms = duplicate.timestamp
-            return LogAppendInfo(duplicate.first_offset, duplicate.last_offset, time_ms)
+            return LogAppendInfo(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp)
         self._write(written, origin, now_ms, transaction)
         self._flush_if_wanted()
         is_stamped = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -307,8 +306,7 @@ class UnifiedLog:
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that a reader from `offset` to `end_offset` must know."""
         segments = self.local_log.segments
-        bases = [segment.base_offset for segment in segments]
-        first = max(bisect_right(bases, offset) - 1, 0)
+        first = max(bisect_right([segment.base_offset for segment in segments], offset) - 1, 0)
         indexes = (segment.transaction_index for segment in segments[first:])
         return find_aborted(indexes, offset, end_offset)
 

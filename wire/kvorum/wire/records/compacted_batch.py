@@ -59,8 +59,7 @@ def converted(message: LegacyMessage, decompressed_bytes_max: int) -> RecordBatc
         Record(one.offset, one.timestamp, one.key, one.value, ())
         for one in message.records(decompressed_bytes_max)
     )
-    data = with_records(header, records, delete_horizon_ms=None)
-    batch = batch_at(memoryview(data), 0)
+    batch = batch_at(memoryview(with_records(header, records, delete_horizon_ms=None)), 0)
     assert batch is not None
     return batch._replace(magic=message.magic)
 

@@ -19,8 +19,7 @@ def build_control_batch(
     controls: Iterable[ControlRecord], *, base_offset: int, epoch: int, timestamp_ms: int
 ) -> bytes:
     """Return a batch of control records, all of one time."""
-    records = [encode_control_record(control, timestamp_ms) for control in controls]
     return build_batch(
-        records,
+        [encode_control_record(control, timestamp_ms) for control in controls],
         BatchOptions(base_offset=base_offset, partition_leader_epoch=epoch, is_control=True),
     )

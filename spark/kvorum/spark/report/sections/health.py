@@ -105,8 +105,7 @@ def _figures(facts: ClusterFacts) -> Iterator[Markup]:
     missing = facts.unregistered_voters
     if missing:
         voters += f"; not registered: {_some_ids(missing)}"
-    class_ = "warning" if missing else "calm"
-    yield _figure("voters", str(len(facts.quorum.voters)), voters, class_)
+    yield _figure("voters", str(len(facts.quorum.voters)), voters, "warning" if missing else "calm")
     for feature in facts.features[:1]:
         others = "; ".join(f"{one.feature} {one.text}" for one in facts.features[1:4])
         if facts.quorum.kraft_version is not None:

@@ -40,8 +40,7 @@ def file_sentences(files: LogFileFacts) -> list[str]:
             "not on this page."
         )
     elif files.damages:
-        paths = files.damaged_paths
-        are = count_text(len(paths), "file of the log is", "files of the log are")
+        are = count_text(len(files.damaged_paths), "file of the log is", "files of the log are")
         sentences.append(f"{are} damaged.")
     return sentences
 
