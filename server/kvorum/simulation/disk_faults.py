@@ -34,9 +34,7 @@ def kind_of(name: str) -> FileKind:
         return FileKind.LOG
     if name.endswith((".checkpoint", ".checkpoint.part")):
         return FileKind.SNAPSHOT
-    if name.startswith("quorum-state"):
-        return FileKind.QUORUM_STATE
-    return FileKind.OTHER
+    return FileKind.QUORUM_STATE if name.startswith("quorum-state") else FileKind.OTHER
 
 
 class CrashedError(BaseException):

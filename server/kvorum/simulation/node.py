@@ -299,15 +299,13 @@ class SimulatedNode:
         if role is not self._traced_role:
             self._traced_role = role
             self._around.trace.say(f"{self.node_id} is {role_text(role)}")
-        self._tell_log_start(process.client.log.local_log.log_start_offset)
-        if process.client.failure is not None:
-            self._fail(process.client.failure)
-
-    def _tell_log_start(self, start_offset: int) -> None:
-        """Write a new log start to the trace: the log was cleaned, or replaced by a snapshot."""
+        start_offset = process.client.log.local_log.log_start_offset
         if start_offset != self._traced_log_start:
+            # The log was cleaned, or replaced by a snapshot.
             self._traced_log_start = start_offset
             self._around.trace.say(f"{self.node_id} keeps its log from {start_offset}")
+        if process.client.failure is not None:
+            self._fail(process.client.failure)
 
     def _fail(self, failure: Exception) -> None:
         if isinstance(failure, PropertyViolatedError):
@@ -350,9 +348,7 @@ class SimulatedNode:
         self.disk.forget_faults()
 
     def _before_call(self, operation: str, path: Path) -> None:
-        if self.calls_until_crash is None:
-            return
-        if not self._is_crashing_operation(operation, path):
+        if self.calls_until_crash is None or not self._is_crashing_operation(operation, path):
             return
         self.calls_until_crash -= 1
         if self.calls_until_crash < 0:

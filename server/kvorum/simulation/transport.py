@@ -120,8 +120,6 @@ class SimulatedLinks:
 
 
 class _Exchange:
-    """One request and its result."""
-
     def __init__(self, links: SimulatedLinks, send: Send) -> None:
         self.host = send.destination.host
         self._links = links

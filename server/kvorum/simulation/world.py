@@ -294,7 +294,12 @@ class World:
             liveness.look(around.now_ms, self.quorum.running())
             self.run_until(min(around.now_ms + LOOK_MS, end_ms))
         liveness.end(around.now_ms, self.quorum.running())
-        self._check_states()
+        for node in self.quorum.nodes.values():
+            if node.process is not None:
+                application = node.process.application
+                around.properties.ledger.check_state(
+                    f"node {node.node_id}", application.values, application.next_offset
+                )
         around.trace.say("the end")
 
     def run_until(self, until_ms: float) -> None:
@@ -316,12 +321,3 @@ class World:
         self._stranger.begin()
         for fault in self.plan:
             around.events.at(fault.at_ms, partial(self._injector.strike, fault))
-
-    def _check_states(self) -> None:
-        """Check every state machine once more as a whole."""
-        for node in self.quorum.nodes.values():
-            if node.process is not None:
-                application = node.process.application
-                self.around.properties.ledger.check_state(
-                    f"node {node.node_id}", application.values, application.next_offset
-                )

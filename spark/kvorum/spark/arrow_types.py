@@ -53,9 +53,7 @@ def spark_type(kind: Any) -> str:
         fields: list[Any] = [struct.field(index) for index in range(struct.num_fields)]
         inner = ",".join(f"{field.name}:{spark_type(field.type)}" for field in fields)
         return f"struct<{inner}>"
-    if pa.types.is_list(kind):
-        return f"array<{spark_type(kind.value_type)}>"
-    return _SPARK_TYPES[kind]
+    return f"array<{spark_type(kind.value_type)}>" if pa.types.is_list(kind) else _SPARK_TYPES[kind]
 
 
 _SPARK_TYPES: Final[Mapping[Any, str]] = MappingProxyType(

@@ -143,9 +143,7 @@ def _value_to_json(kind: str, value: Any, version: int, options: JsonOptions) ->
         return uuid_to_text(value)
     if kind in {"bytes", "records"}:
         return base64.b64encode(value).decode("ascii")
-    if isinstance(value, Struct):
-        return _struct_to_json(value, version, options)
-    return value
+    return _struct_to_json(value, version, options) if isinstance(value, Struct) else value
 
 
 # -- from JSON ---------------------------------------------------------------------------------

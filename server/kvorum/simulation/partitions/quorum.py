@@ -181,7 +181,6 @@ class ControllerQuorum:
             self._cut(broker, other, duration_ms)
 
     def _cut(self, one: SimulatedNode, other: SimulatedNode, duration_ms: float) -> None:
-        """Cut two nodes off from each other for a while."""
         network = self._around.network
         network.cut(one.node_id, other.node_id)
         network.cut(other.node_id, one.node_id)

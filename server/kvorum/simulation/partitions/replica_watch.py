@@ -12,8 +12,6 @@ from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 
 class _State(NamedTuple):
-    """The state of a replica at a moment."""
-
     log: UnifiedLog
     start_offset: int
     end_offset: int

@@ -79,7 +79,10 @@ class Answers:
         if isinstance(response, FetchSnapshotResponse) and isinstance(
             request, FetchSnapshotRequest
         ):
-            self._check_part(memory, request, response)
+            for topic in response.topics:
+                for partition in topic.partitions:
+                    size = len(partition.unaligned_records or b"")
+                    self._check_size(memory, size, request.max_bytes, first=0)
 
     def _check_cluster(self, memory: NodeMemory, request: Message, error: int | None) -> None:
         named: object = getattr(request, "cluster_id", None)
@@ -114,7 +117,8 @@ class Answers:
                 data = memoryview(partition.records or b"")
                 if not data:
                     continue
-                self._check_size(memory, len(data), request.max_bytes, first=_first_size(data))
+                first = read_header(data).size if len(data) >= HEADER_SIZE else 0
+                self._check_size(memory, len(data), request.max_bytes, first=first)
                 self._check_bytes(memory, data)
 
     def _check_bytes(self, memory: NodeMemory, data: memoryview) -> None:
@@ -135,21 +139,9 @@ class Answers:
             is_hidden = memory.is_log_damaged and base_offset >= memory.scanned_end
             self._checks.demand(P22, text, holds=known or is_hidden)
 
-    def _check_part(
-        self, memory: NodeMemory, request: FetchSnapshotRequest, response: FetchSnapshotResponse
-    ) -> None:
-        for topic in response.topics:
-            for partition in topic.partitions:
-                size = len(partition.unaligned_records or b"")
-                self._check_size(memory, size, request.max_bytes, first=0)
-
     def _check_size(self, memory: NodeMemory, size: int, wanted: int, *, first: int) -> None:
         text = f"{memory.name} answers with {size} bytes where {wanted} were asked for"
         self._checks.demand(P23, text, holds=size <= max(wanted, first))
-
-
-def _first_size(data: memoryview) -> int:
-    return read_header(data).size if len(data) >= HEADER_SIZE else 0
 
 
 def _is_node(asked: ReplicaKey, own: ReplicaKey) -> bool:

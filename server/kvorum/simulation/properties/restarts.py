@@ -88,14 +88,16 @@ class Restarts:
     def refused(self, memory: NodeMemory, error: Exception) -> None:
         """Check a failed start: only a damaged or failing disk excuses it, by a StorageError."""
         text = f"{memory.name} does not start: {error!r}"
-        is_storage_error = isinstance(error, StorageError)
-        self._checks.demand(P21, text, holds=is_storage_error and _is_excused(memory))
+        self._checks.demand(
+            P21, text, holds=isinstance(error, StorageError) and _is_excused(memory)
+        )
 
     def failed(self, memory: NodeMemory, error: Exception) -> None:
         """Check a replica that has stopped itself: its disk may cause that, no message may."""
         text = f"{memory.name} has stopped: {error!r}"
-        is_storage_error = isinstance(error, StorageError)
-        self._checks.demand(P20, text, holds=is_storage_error and _is_excused(memory))
+        self._checks.demand(
+            P20, text, holds=isinstance(error, StorageError) and _is_excused(memory)
+        )
 
 
 def _is_excused(memory: NodeMemory) -> bool:

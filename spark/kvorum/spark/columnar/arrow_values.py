@@ -58,9 +58,7 @@ def gather(data: Bytes, places: Places, kind: str) -> Array:
     """
     if kind.startswith(_LIST):
         return _lists(data, places, kind.removeprefix(_LIST))
-    if kind == _UUID:
-        return _uuids(data, places)
-    return _strings(data, places)
+    return _uuids(data, places) if kind == _UUID else _strings(data, places)
 
 
 def taken(values: Sequence[Any], kind: pa.DataType, indices: Ints) -> Array:
@@ -83,7 +81,6 @@ def timestamps(milliseconds: Ints) -> Array:
 
 
 def _fixed(data: Bytes, starts: Ints, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return values of a fixed size."""
     # A value begins at every byte, and overlaps those that begin at the bytes after it.
     everywhere = np.ndarray(len(data) - dtype.itemsize + 1, dtype, data, strides=(1,))
     found: NDArray[Any] = everywhere[starts]

@@ -65,6 +65,4 @@ def _stored_type(hint: Any) -> pa.DataType:
         return _STORED[get_args(hint)[1]]
     if get_origin(hint) is tuple:
         return pa.list_(_stored_type(get_args(hint)[0]))
-    if hint in _STORED:
-        return _STORED[hint]
-    return pa.struct(_fields(hint))
+    return _STORED[hint] if hint in _STORED else pa.struct(_fields(hint))

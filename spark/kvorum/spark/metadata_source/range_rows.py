@@ -213,7 +213,6 @@ class _RowReader:
                 yield from self._rows_of(item)
 
     def _rows_of(self, block: BatchBlock) -> Iterator[pa.RecordBatch | Damage]:
-        """Yield the rows of batches of any kind."""
         if not block.batch_count:
             return
         is_control = block.is_control

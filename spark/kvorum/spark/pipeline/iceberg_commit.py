@@ -101,8 +101,6 @@ def add_commit(files: OutputFiles, table_root: str, change: TableChange) -> None
 
 
 class _Table:
-    """The metadata of a table."""
-
     def __init__(self, files: OutputFiles, root: str) -> None:
         self._files = files
         self._io = OutputFileIO(files)
@@ -321,8 +319,6 @@ def partition_spec(schema: Schema, partitions: Iterable[str]) -> PartitionSpec:
 
 
 class _Ids:
-    """The ids of fields."""
-
     def __init__(self, base: Schema, last_id: int) -> None:
         self._known = {name: base.find_field(name) for name in base.column_names}
         self._new: Iterator[int] = count(last_id + 1)

@@ -43,9 +43,7 @@ def cluster_directory(cluster_id: str) -> str:
 
 def day_directory(day: int | None) -> str:
     """Return the name of a day's directory; `day` is the number of days since 1970, in UTC."""
-    if day is None:
-        return f"day={NO_DAY}"
-    return f"day={date.fromordinal(_EPOCH + day).isoformat()}"
+    return f"day={NO_DAY}" if day is None else f"day={date.fromordinal(_EPOCH + day).isoformat()}"
 
 
 def day_of(timestamp_ms: int) -> int | None:

@@ -169,6 +169,5 @@ def _format(table: str) -> Any:
 
 
 def _some(names: Iterable[str]) -> str:
-    """Return the first of some names as text."""
     listed = list(names)
     return ", ".join(listed[:_NAMES_MAX]) + (", …" if len(listed) > _NAMES_MAX else "")

@@ -12,9 +12,7 @@ _UNITS: Final = ((DAY_MS, "d"), (HOUR_MS, "h"), (MINUTE_MS, "min"), (SECOND_MS, 
 
 def time_text(time_ms: int) -> str:
     """Return a time to the second: 2026-11-17 14:03:11."""
-    if time_ms == MISSING:
-        return "unknown time"
-    return _time(time_ms).strftime("%Y-%m-%d %H:%M:%S")
+    return "unknown time" if time_ms == MISSING else _time(time_ms).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def clock_text(time_ms: int) -> str:

@@ -100,9 +100,7 @@ class QuorumPlanner:
         if self._offsets_max is not None:
             end_offset = min(end_offset, start.offset + self._offsets_max)
         end = self._end_of_batch(end_offset, start) if end_offset > start.offset else start
-        if end == begin.end:
-            return begin
-        return QuorumOffset(begin.cluster_id, end, seen.snapshot)
+        return begin if end == begin.end else QuorumOffset(begin.cluster_id, end, seen.snapshot)
 
     def _end_of_batch(self, end_offset: int, start: OffsetAndEpoch) -> OffsetAndEpoch:
         """Return where the batch with the last offset before `end_offset` ends."""

@@ -148,9 +148,7 @@ def batch_problem(batch: memoryview, header: BatchHeader) -> str | None:
         is_right = zlib.crc32(batch[_MAGIC_PLACE:]) == header.crc
     else:
         is_right = checksum_matches(batch, header.crc)
-    if is_right:
-        return None
-    return "the checksum of the batch does not match its bytes"
+    return None if is_right else "the checksum of the batch does not match its bytes"
 
 
 def split_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:

@@ -18,9 +18,7 @@ def looks_torn(rest: memoryview) -> bool:
     bytes that end in zeros, which the file system put in place of unwritten blocks.
     """
     zeros = len(rest) - len(bytes(rest).rstrip(b"\0"))
-    if zeros == len(rest) or zeros >= _ZERO_RUN_MIN:
-        return True
-    if len(rest) < HEADER_SIZE:
+    if zeros == len(rest) or zeros >= _ZERO_RUN_MIN or len(rest) < HEADER_SIZE:
         return True
     header = read_header(rest)
     if header.problem() is not None or header.size <= len(rest):

@@ -107,6 +107,4 @@ def encode_control_record(control: ControlRecord, timestamp_ms: int) -> RecordDa
 
 def _value(control: ControlRecord) -> bytes:
     encoded = control.message.encode(control.version)
-    if control.type in TRANSACTION_ENDS:
-        return _VERSION.pack(control.version) + encoded
-    return encoded
+    return _VERSION.pack(control.version) + encoded if control.type in TRANSACTION_ENDS else encoded

@@ -105,7 +105,11 @@ def _broker_lane(facts: ClusterFacts, broker: BrokerFacts, highest: float, led_n
     # A short bad state must not lie below a long good one.
     by_state = sorted(broker.spans, key=lambda each: list(_STATES).index(each.state))
     shapes = [
-        *_tints(facts, broker),
+        *(
+            span(window, each.begin_ms, each.end_ms, top=0, height=_STRIP_TOP, class_="tint")
+            for each in broker.spans
+            if each.state is BrokerState.FENCED
+        ),
         *step_area(led, window.edges_ms(), window, height=_STRIP_TOP - 2, highest=highest),
         *(_state_span(facts, each) for each in by_state),
     ]
@@ -121,15 +125,6 @@ def _state_note(broker: BrokerFacts) -> Markup | None:
         return note(broker.rack) if broker.rack else None
     text = "unregistered" if broker.state is None else broker.state.value.replace("_", " ")
     return element("span", text, class_="note bad")
-
-
-def _tints(facts: ClusterFacts, broker: BrokerFacts) -> Iterator[Markup]:
-    """Yield the background of the times when the broker was fenced."""
-    for each in broker.spans:
-        if each.state is BrokerState.FENCED:
-            yield span(
-                facts.window, each.begin_ms, each.end_ms, top=0, height=_STRIP_TOP, class_="tint"
-            )
 
 
 def _state_span(facts: ClusterFacts, each: StateSpan) -> Markup:
