@@ -329,9 +329,8 @@ class Injector:
             self._later(fault, node.disk.accept_writes)
 
     def _flip_bit(self, fault: Fault, random: Random) -> None:
-        quorum = self._quorum
         node = self._target(fault)
-        if not may_damage(quorum, node):
+        if not may_damage(self._quorum, node):
             return
         if node.disk.flip_bit(random.choice(_DISK_KINDS)) is not None:
             node.is_damaged = True

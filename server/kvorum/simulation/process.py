@@ -334,7 +334,10 @@ class Process:
             self.node, recorded_target_voters(application.image), application.next_offset
         )
         self.reassignment.wake()
-        self._consider_snapshot()
+        every = self._around.options.snapshot_every
+        if self.application.records_since_snapshot >= every and not self._is_writing_snapshot:
+            self._is_writing_snapshot = True
+            self.runtime.call_soon(self._take_snapshot)
 
     def _leading(self) -> None:
         self.reassignment.wake()
@@ -359,12 +362,6 @@ class Process:
         around.events.after(0.0, end)
 
     # --- snapshots ---
-
-    def _consider_snapshot(self) -> None:
-        every = self._around.options.snapshot_every
-        if self.application.records_since_snapshot >= every and not self._is_writing_snapshot:
-            self._is_writing_snapshot = True
-            self.runtime.call_soon(self._take_snapshot)
 
     def _take_snapshot(self) -> None:
         """Write a snapshot as a node does; a failure stops nothing."""

@@ -67,12 +67,6 @@ def request_text(request: core.Request) -> str:
             )
         case core.FetchSnapshotRequest():
             return f"for snapshot {_end(request.snapshot_id)} from byte {request.position}"
-        case _:
-            return _voter_request_text(request)
-
-
-def _voter_request_text(request: core.Request) -> str:
-    match request:
         case core.AddRaftVoterRequest():
             return f"to add voter {_id(request.voter)}"
         case core.RemoveRaftVoterRequest():

@@ -254,19 +254,16 @@ class Member(GroupClient):
         """Return whether a code is NONE; after an error the member joins again, or as another."""
         self.last_code = code
         if code == ErrorCode.FENCED_INSTANCE_ID:
-            self._end_duplicate()
+            # Another client has the same instance id: that one goes on, and this one ends for good.
+            clients, instance_id = self.ledger.clients, self._instance_id or ""
+            if clients[instance_id] > 1:
+                clients[instance_id] -= 1
+                self.is_over = True
         if code in _IS_ANOTHER:
             self._forget()
         elif code in _JOINS_AGAIN:
             self._join_again()
         return code == ErrorCode.NONE
-
-    def _end_duplicate(self) -> None:
-        """End for good if another client has the same instance id: that one goes on."""
-        clients, instance_id = self.ledger.clients, self._instance_id or ""
-        if clients[instance_id] > 1:
-            clients[instance_id] -= 1
-            self.is_over = True
 
 
 class Application:

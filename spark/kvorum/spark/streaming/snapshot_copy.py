@@ -68,7 +68,11 @@ def _fetch_chunk(
         request = _request(client.cluster_id, snapshot, position, leader_epoch)
         answer = connection.ask(request, FetchSnapshotResponse)
         if answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR:
-            _check_refusal(client, connection, snapshot, leader_epoch)
+            # Kafka's controllers, those of 4.3.1 too, cannot write a refusal of FetchSnapshot: each
+            # becomes this error, without the leader. An answer to Fetch names the leader and the
+            # latest snapshot: all but that one may be gone.
+            if latest_snapshot(client, connection, leader_epoch) == snapshot:
+                raise UnusableAnswerError(error_text("FetchSnapshot", answer.error_code))
             return None
         endpoints = {node.node_id: Address(node.host, node.port) for node in answer.node_endpoints}
         check_error(client, "FetchSnapshot", answer.error_code)
@@ -83,19 +87,6 @@ def _fetch_chunk(
         return _chunk(data, snapshot, position, leader_epoch)
 
     return client.ask_leader(ask, lowest_epoch=snapshot.epoch)
-
-
-def _check_refusal(
-    client: QuorumClient, connection: Connection, snapshot: OffsetAndEpoch, leader_epoch: int
-) -> None:
-    """Raise `UnusableAnswerError` unless a later snapshot has taken the place of this one.
-
-    Kafka's controllers, those of 4.3.1 too, cannot write a refusal of FetchSnapshot: each becomes
-    UNKNOWN_SERVER_ERROR, without the leader. An answer to Fetch names the leader and the latest
-    snapshot: all but that one may be gone.
-    """
-    if latest_snapshot(client, connection, leader_epoch) == snapshot:
-        raise UnusableAnswerError(error_text("FetchSnapshot", ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 def _request(
