@@ -116,10 +116,9 @@ def kills(divisor: int) -> list[Command]:
 def damages(divisor: int) -> list[Command]:
     """Damage the files of five nodes, and have `kvorum log check` look at each damage."""
     file = "tests/node/inspection/test_log_check.py"
-    words = [*MODULE, "pytest", "-q", file, "-k", "a_damaged_file_is_named"]
     return [
         Command(
-            words=words,
+            words=[*MODULE, "pytest", "-q", file, "-k", "a_damaged_file_is_named"],
             figures=r"^MEASURED (\d+ damages.*)",
             environment={"KVORUM_LOG_DAMAGES": str(DAMAGES_OF_A_NODE // divisor)},
         )

@@ -66,8 +66,7 @@ class ClassFile:
             elif opcode == _PUTSTATIC:
                 if len(arguments) < 3 or not isinstance(arguments[0], str):
                     break
-                name = self._field(operand).name
-                found.append(EnumConstant(name, tuple(arguments[2:])))
+                found.append(EnumConstant(self._field(operand).name, tuple(arguments[2:])))
                 arguments = []
             else:
                 arguments += self._pushed(opcode, operand)

@@ -57,8 +57,7 @@ class Versions:
         return self.lowest <= version <= self.highest
 
     def __and__(self, other: Versions) -> Versions:
-        both = Versions(max(self.lowest, other.lowest), min(self.highest, other.highest))
-        return both or NONE
+        return Versions(max(self.lowest, other.lowest), min(self.highest, other.highest)) or NONE
 
     def each(self) -> range:
         """Every version of a closed range."""

@@ -83,9 +83,8 @@ def _printed(jars: Path) -> str:
     java = shutil.which("java")
     if java is None or not PROGRAM.is_file():
         raise NoDefinitionsError(f"they need a JDK on the path, and {PROGRAM} in this folder")
-    command = [java, "-cp", f"{jars}/*", str(PROGRAM)]
     done = subprocess.run(  # noqa: S603 - Java is the one on the path, the program is ours
-        command, capture_output=True, text=True, check=False
+        [java, "-cp", f"{jars}/*", str(PROGRAM)], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if line.strip()]
@@ -162,8 +161,7 @@ def _feature(
             levels[level] = version_names[constant.name] + (", new records" if rest[-1] else "")
         else:
             levels[level] = ", ".join(_shown(value, version_names) for value in rest)
-    latest = found.aliases()["LATEST_PRODUCTION"]
-    return Feature(name, levels, by_constant[latest])
+    return Feature(name, levels, by_constant[found.aliases()["LATEST_PRODUCTION"]])
 
 
 def _shown(value: Constant, version_names: Mapping[str, str]) -> str:

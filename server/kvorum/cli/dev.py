@@ -68,8 +68,7 @@ def run(args: argparse.Namespace) -> int:
         if is_kept:
             folder = Path(args.data)
         else:
-            temporary = tempfile.TemporaryDirectory(prefix="kvorum-dev-")
-            folder = Path(cleaning.enter_context(temporary))
+            folder = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="kvorum-dev-")))
         size = _size(args.controllers, args.brokers, folder)
 
         async def serve() -> None:

@@ -102,12 +102,10 @@ def build_parser() -> KafkaStyleParser:
     added = {name: commands.add_parser(name, help=text) for name, text in COMMANDS.items()}
     _add_config(added["info"])
     _add_format_options(added["format"])
-    mapping = added["version-mapping"]
-    mapping.add_argument(
+    added["version-mapping"].add_argument(
         "--release-version", "-r", help=f"the release or metadata.version: {_VERSIONS}"
     )
-    dependencies = added["feature-dependencies"]
-    dependencies.add_argument(
+    added["feature-dependencies"].add_argument(
         "--feature",
         "-f",
         action="append",

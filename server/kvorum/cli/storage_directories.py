@@ -44,7 +44,6 @@ def run_format(arguments: argparse.Namespace, config: NodeConfig, files: FileSys
     """Format the unformatted directories and print each of them; FormatError if refused."""
     source = random.SystemRandom()
     release_version = _release_version(arguments.release_version, config)
-    levels = _feature_levels(arguments.feature or ())
     request = FormatRequest(
         node_id=config.node_id,
         cluster_id=arguments.cluster_id,
@@ -55,7 +54,7 @@ def run_format(arguments: argparse.Namespace, config: NodeConfig, files: FileSys
         has_dynamic_quorum=not config.quorum.is_static,
         initial_controllers=_initial_controllers(arguments, config, source),
         release_version=release_version,
-        feature_levels=levels,
+        feature_levels=_feature_levels(arguments.feature or ()),
         scram_arguments=tuple(arguments.add_scram or ()),
         ignore_formatted=arguments.ignore_formatted,
         enable_unstable_features=config.enable_unstable_feature_versions,

@@ -75,8 +75,7 @@ def _small_file(layout: FileLayout, data: bytes, position: int) -> Explanation:
         return Explanation(tuple(_rows(fields, data, position)), text)
     assert layout.layout is not None
     start = position - position % layout.entry_size if layout.entry_size else 0
-    reading = read_layout(layout.layout, data, start, reads_on=True)
-    return _explained(reading, data, position)
+    return _explained(read_layout(layout.layout, data, start, reads_on=True), data, position)
 
 
 def _explained(reading: Reading, data: bytes, position: int, shift: int = 0) -> Explanation:

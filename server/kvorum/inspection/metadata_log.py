@@ -191,8 +191,7 @@ class FoldedLog:
             if was_open or begun.begin_offset == batch.base_offset:
                 return FoldedLog(image, self.provenance, end)
             last_offset = begun.begin_offset - 1
-        provenance = Provenance(last_offset, end.epoch, batch.max_timestamp)
-        return FoldedLog(image, provenance, end)
+        return FoldedLog(image, Provenance(last_offset, end.epoch, batch.max_timestamp), end)
 
 
 def decoded(record: Record) -> RecordAndVersion:

@@ -224,8 +224,7 @@ def _about(
         yield acls.patterns.get(ResourcePattern(kind, PatternType.LITERAL, WILDCARD))
     for of_kind, length in acls.prefix_lengths:
         if of_kind == kind and length <= len(name):
-            prefix = ResourcePattern(kind, PatternType.PREFIXED, name[:length])
-            yield acls.patterns.get(prefix)
+            yield acls.patterns.get(ResourcePattern(kind, PatternType.PREFIXED, name[:length]))
 
 
 def _covers(entry: AccessControlEntry, operation: AclOperation) -> bool:
@@ -257,8 +256,7 @@ def host_text(host: str) -> str:
         return host
     if parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
-    groups = parsed.exploded.split(":")
-    return ":".join(f"{int(group, 16):x}" for group in groups) + percent + scope
+    return ":".join(f"{int(group, 16):x}" for group in parsed.exploded.split(":")) + percent + scope
 
 
 def config_refusal(

@@ -91,11 +91,10 @@ class BrokerServer:
         apis = broker_apis()
         self.services = self._broker_services(apis)
         """The parts that handlers use."""
-        authorizer = Authorizer(config.security.authorizer, loader=shared.loader, raft=shared.raft)
         dispatcher = RequestHandler(
             apis,
             self.services,
-            authorizer.access,
+            Authorizer(config.security.authorizer, loader=shared.loader, raft=shared.raft).access,
             clock=shared.clock,
             metrics=shared.request_metrics,
             throttle=self.services.throttling.throttle,

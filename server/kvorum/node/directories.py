@@ -71,8 +71,7 @@ def open_directories(
     everything = tuple(dict.fromkeys((metadata_directory, *log_directories)))
     _require_formatted(everything, files)
     for directory in everything:
-        lock = lock_directory(directory, files)
-        locks.callback(lock.release)
+        locks.callback(lock_directory(directory, files).release)
     found = load_meta_properties(log_directories, files, metadata_directory=metadata_directory)
     _verify(found, config)
     _refuse_stray_logs(log_directories, metadata_directory, files)

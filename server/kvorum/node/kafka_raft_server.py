@@ -184,8 +184,7 @@ class _ServerStart:
         # Imported here: a node without metrics starts sooner.
         from kvorum.node.monitoring.metrics_server import LISTENER_NAME, MetricsServer  # noqa: PLC0415 - optional
 
-        remedy = f"change '{LISTENER_NAME}'"
-        bound = bind(LISTENER_NAME, address.host, address.port, remedy=remedy)
+        bound = bind(LISTENER_NAME, address.host, address.port, remedy=f"change '{LISTENER_NAME}'")
         self._closing.resources.callback(bound.close)
         monitoring = MetricsServer(config.node_id, lambda: self._started)
         self._closing.roles.push_async_callback(monitoring.stop)

@@ -111,12 +111,11 @@ def _is_own(replica: Replica, key: ReplicaKey) -> bool:
 
 
 def _resigned(replica: Replica, record: ElectionRecord, *, deadline: float) -> Role:
-    unacked = frozenset(voter.key.id for voter in replica.voters.others(replica.own.key))
     return Resigned(
         record.epoch,
         own_key=replica.own.key,
         preferred=(),
-        unacked_ids=unacked,
+        unacked_ids=frozenset(voter.key.id for voter in replica.voters.others(replica.own.key)),
         election_deadline=deadline,
         voted=record.voted,
     )

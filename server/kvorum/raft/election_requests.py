@@ -180,8 +180,7 @@ def succession_wait_ms(replica: Replica, role: Follower) -> float:
     successors = [voter_id for voter_id in replica.voters.ids if voter_id != role.leader_id]
     if role.contact is not LeaderContact.ALIVE:
         return step_ms * (1 + len(successors) * replica.random.random())
-    position = successors.index(replica.own.key.id)
-    return step_ms * (position + replica.random.random() / 2)
+    return step_ms * (successors.index(replica.own.key.id) + replica.random.random() / 2)
 
 
 def _successor_wait_ms(

@@ -346,13 +346,12 @@ class Replica:
         leader = self.role
         preferred = leader.successors(self.voters) if isinstance(leader, Leader) else ()
         wait_ms = self.config.shutdown_timeout_ms if is_shutdown else self.random_election_timeout()
-        unacked = frozenset(voter.key.id for voter in self.voters.others(self.own.key))
         self.move(
             Resigned(
                 leader.epoch,
                 own_key=self.own.key,
                 preferred=preferred,
-                unacked_ids=unacked,
+                unacked_ids=frozenset(voter.key.id for voter in self.voters.others(self.own.key)),
                 election_deadline=now + wait_ms,
             )
         )
@@ -373,8 +372,7 @@ class Replica:
 
     def send(self, now: float, destination: Destination, request: Request) -> None:
         """Send a request and wait for its response."""
-        number = self.peers.sent(now, destination, request)
-        self.outbox.add(Send(number, destination, request))
+        self.outbox.add(Send(self.peers.sent(now, destination, request), destination, request))
 
     def refuse(self, now: float, destination: Destination, reason: str) -> None:
         """Back off from a peer that failed or sent an invalid response, and report it."""

@@ -189,7 +189,6 @@ def list_offsets_request(
     states: Sequence[PartitionFetchState], timestamp: int, *, broker_id: int
 ) -> ListOffsetsRequest:
     """Return the request for one offset of each partition's leader."""
-    in_order = sorted(states, key=_topic)
     return ListOffsetsRequest(
         replica_id=broker_id,
         topics=[
@@ -202,7 +201,7 @@ def list_offsets_request(
                     for one in of_topic
                 ],
             )
-            for topic, of_topic in groupby(in_order, key=_topic)
+            for topic, of_topic in groupby(sorted(states, key=_topic), key=_topic)
         ],
     )
 

@@ -66,8 +66,7 @@ class FutureReplica:
         if common > copied_to:
             future.truncate_fully_and_start_at(common, now_ms=wall_ms)
         end = current.local_log.log_end_offset
-        read = current.read_range(common, max_bytes, end_offset=end)
-        records = bytes(read.records)
+        records = bytes(current.read_range(common, max_bytes, end_offset=end).records)
         if records:
             self.partition.append_records_to_future_replica(records, wall_ms=wall_ms)
         self.partition.update_future_replica(wall_ms=wall_ms)

@@ -200,8 +200,7 @@ class ClientQuotaManager:
         sensor = self._sensors.get(tags)
         if sensor is None:
             self._forget(now_ms)
-            rate = Rate(self._config)
-            sensor = self._sensors[tags] = _QuotaSensor(rate, self._bound(tags))
+            sensor = self._sensors[tags] = _QuotaSensor(Rate(self._config), self._bound(tags))
         return sensor
 
     def _forget(self, now_ms: float) -> None:

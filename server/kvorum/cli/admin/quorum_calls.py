@@ -69,8 +69,7 @@ class QuorumInfo:
     @property
     def leader(self) -> ReplicaState | None:
         """The leader's own state, None where the leader is not a voter."""
-        states = (voter for voter in self.voters if voter.replica_id == self.leader_id)
-        return next(states, None)
+        return next((voter for voter in self.voters if voter.replica_id == self.leader_id), None)
 
 
 def add_voter_call(

@@ -130,7 +130,6 @@ def _deletion_text(record: RemotePartitionDeleteMetadataRecord) -> str:
 
 
 def _snapshot_text(record: RemoteLogSegmentMetadataSnapshotRecord) -> str:
-    state = _segment_state(record.remote_log_segment_state)
     return _object_text(
         "RemoteLogSegmentMetadataSnapshot",
         segmentId=uuid_to_text(record.segment_id),
@@ -140,7 +139,7 @@ def _snapshot_text(record: RemoteLogSegmentMetadataSnapshotRecord) -> str:
         segmentLeaderEpochs=_epochs_text(record.segment_leader_epochs),
         segmentSizeInBytes=record.segment_size_in_bytes,
         customMetadata=_custom_text(record.custom_metadata),
-        state=state,
+        state=_segment_state(record.remote_log_segment_state),
         txnIdxEmpty=str(record.txn_index_empty).lower(),
     )
 

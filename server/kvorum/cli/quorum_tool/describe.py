@@ -65,8 +65,7 @@ async def print_replication(client: AdminClient, *, is_human_readable: bool) -> 
         )
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = zip(row, widths, strict=True)
-        print("".join(f"{text:<{width}}\t" for text, width in cells))
+        print("".join(f"{text:<{width}}\t" for text, width in zip(row, widths, strict=True)))
 
 
 def _leader_of(info: QuorumInfo) -> ReplicaState:

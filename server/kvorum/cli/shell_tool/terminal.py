@@ -25,8 +25,7 @@ class ShellCompleter(Completer):
         """Yield what the word may become; what is complete is followed by a space."""
         del complete_event
         line = document.text_before_cursor
-        start = last_word_start(line)
-        raw = line[start:]
+        raw = line[last_word_start(line) :]
         words = split_line(line)
         # Behind a space, or a quote that has just begun, the word has no letter yet.
         if not raw or not split_line(raw):

@@ -55,7 +55,6 @@ def alter_user_scram_credentials(
             results[change.name] = None
         else:
             results.setdefault(change.name, _duplicate())
-    answers = sorted(results.items(), key=lambda result: result[1] is not None)
     response = AlterUserScramCredentialsResponse(
         results=[
             AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult(
@@ -63,7 +62,7 @@ def alter_user_scram_credentials(
                 error_code=error.code if error else ErrorCode.NONE,
                 error_message=error.message if error else None,
             )
-            for name, error in answers
+            for name, error in sorted(results.items(), key=lambda result: result[1] is not None)
         ]
     )
     return ControllerResult(response, tuple(records))

@@ -50,8 +50,7 @@ def broker_heartbeat(
     """
     broker = registration_of_epoch(image.cluster, request.broker_id, request.broker_epoch)
     rules = ClusterRules(image, context.settings)
-    session = context.sessions.session(broker.id)
-    current = current_state(broker, session)
+    current = current_state(broker, context.sessions.session(broker.id))
     following = next_state(image, request, context)
     records: list[RecordAndVersion] = []
     if following is not current:
@@ -138,8 +137,7 @@ def _after_controlled_shutdown(
 ) -> BrokerControlState:
     if leads_any(image, broker_id):
         return BrokerControlState.CONTROLLED_SHUTDOWN
-    slowest = context.sessions.lowest_active_offset(image.cluster)
-    if session.controlled_shutdown_offset <= slowest:
+    if session.controlled_shutdown_offset <= context.sessions.lowest_active_offset(image.cluster):
         return BrokerControlState.SHUTDOWN_NOW
     return BrokerControlState.CONTROLLED_SHUTDOWN
 

@@ -91,8 +91,7 @@ def admit(
     request: CreateDelegationTokenRequest, requester: Requester
 ) -> CreateDelegationTokenResponse | None:
     """Return the refusal of a client that may not make a token for this owner, or None."""
-    owner = owner_of_new_token(request, requester.principal)
-    code = admission_code(requester, owner=owner)
+    code = admission_code(requester, owner=owner_of_new_token(request, requester.principal))
     return refuse_creation(request, requester, code) if code else None
 
 

@@ -254,8 +254,7 @@ def _ready(
 
 def _combined(blocked: Collection[Blocked]) -> Blocked:
     """Return one reason to wait that names all that is missing."""
-    first = next(iter(blocked))
-    return Blocked(first.reason, "; ".join(one.text for one in blocked))
+    return Blocked(next(iter(blocked)).reason, "; ".join(one.text for one in blocked))
 
 
 def _removal(

@@ -190,8 +190,7 @@ def _after(
 
 def _moved(key: VoterKey, quorum: QuorumDescription, *, is_voter: bool) -> QuorumDescription:
     """Return the quorum with a replica among the voters, or among the observers."""
-    replicas = (*quorum.voters, *quorum.observers)
-    moved = tuple(state for state in replicas if state.key == key)
+    moved = tuple(state for state in (*quorum.voters, *quorum.observers) if state.key == key)
     voters = tuple(state for state in quorum.voters if state.key != key)
     observers = tuple(state for state in quorum.observers if state.key != key)
     if is_voter:

@@ -44,8 +44,7 @@ def leave_group(
     if group is None:
         raise RequestError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
     if group.is_in(ClassicGroupState.DEAD):
-        response = LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        return NO_DECISION, response
+        return NO_DECISION, LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     rebalance = Rebalance(shard, now_ms)
     responses = [_leave(rebalance, group, member) for member in request.members]
     decision = NO_DECISION

@@ -136,8 +136,7 @@ class Rebalance:
 
     def remove_member(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
         """Remove a member, whose waiting join is answered that it is not known."""
-        response = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-        self.answer_join(group, member, response)
+        self.answer_join(group, member, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
 
     def answer_join(

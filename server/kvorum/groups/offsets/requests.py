@@ -261,10 +261,9 @@ def delete_offsets(
         answered = [OffsetDeleteResponsePartition(index, error) for index in indexes]
         topics.append(OffsetDeleteResponseTopic(topic.name, answered))
         if not is_subscribed:
-            places = (TopicPartition(topic.name, index) for index in indexes)
             records += [
                 offset_commit_tombstone(request.group_id, *where)
-                for where in places
+                for where in (TopicPartition(topic.name, index) for index in indexes)
                 if _is_there(offsets, request.group_id, where)
             ]
     return records, OffsetDeleteResponse(topics=topics)

@@ -102,8 +102,7 @@ def read_layout(
         end = trace[-1].end if trace else position
         path = error.path if isinstance(error, ConstructError) else None
         field = (path or "").removeprefix("(parsing) -> ").replace(" -> ", ".")
-        text = str(error).splitlines()[-1].strip()
-        problem = LayoutProblem(end, field, text)
+        problem = LayoutProblem(end, field, str(error).splitlines()[-1].strip())
     if broken:
         problem = LayoutProblem(position, "", "; ".join(broken))
     end = trace[-1].end if problem is not None and trace else stream.tell()

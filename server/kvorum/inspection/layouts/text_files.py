@@ -192,8 +192,7 @@ def flushed_offset(data: bytes) -> TextReading:
     reading = _FLUSHED_OFFSET(data)
     if reading.problem is not None:
         return reading
-    problem = _problem_of_checksum(data[:_COVERED_BYTES], reading.fields[-1])
-    return reading._replace(problem=problem)
+    return reading._replace(problem=_problem_of_checksum(data[:_COVERED_BYTES], reading.fields[-1]))
 
 
 CLEAN_SHUTDOWN: Final = _one_form(

@@ -74,8 +74,7 @@ def check_log_dir(
     if META_PROPERTIES_FILE in names:
         properties = _meta_properties(directory / META_PROPERTIES_FILE, findings)
     else:
-        path = directory / META_PROPERTIES_FILE
-        findings.add(Rule.META_PROPERTIES, path, "the file is missing")
+        findings.add(Rule.META_PROPERTIES, directory / META_PROPERTIES_FILE, "the file is missing")
     if BOOTSTRAP_CHECKPOINT in names:
         check_bootstrap_checkpoint(directory / BOOTSTRAP_CHECKPOINT, findings)
     was_clean = CLEAN_SHUTDOWN_FILE in names

@@ -279,11 +279,10 @@ class _PartitionCheck:
                     Rule.UNFINISHED, path, problem, offset=end, severity=Severity.NOTE
                 )
         if first and max(ends, default=-1) < first:
-            problem = f"the log begins at offset {first}, and no snapshot reaches it"
             self._findings.add(
                 Rule.MISSING_SNAPSHOT,
                 self._files.segments[first],
-                problem,
+                f"the log begins at offset {first}, and no snapshot reaches it",
                 position=0,
                 offset=first,
             )

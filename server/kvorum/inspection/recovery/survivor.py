@@ -253,8 +253,7 @@ def _survivor(directory: Path, files: FileSystem, static_voters: VoterSet) -> Su
     checked = _checked_log(directory, files)
     with closing(checked.segments):
         snapshot = checked.snapshots.latest()
-        epochs = checked.segments.epochs
-        end = OffsetAndEpoch(checked.segments.end_offset, epochs.latest_epoch or 0)
+        end = OffsetAndEpoch(checked.segments.end_offset, checked.segments.epochs.latest_epoch or 0)
         facts = _facts(checked, static=_static_voters(election, static_voters), log_end=end)
         end = end if snapshot is None else max(end, snapshot)
         return Survivor(

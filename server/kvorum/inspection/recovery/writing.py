@@ -106,8 +106,7 @@ class RecoveryRecord:
 
     def write(self, files: FileSystem) -> None:
         """Write the file durably; an older one of that name is replaced."""
-        text = json.dumps(self.fields, indent=2) + "\n"
-        replace_durably(files, self.path, text.encode())
+        replace_durably(files, self.path, (json.dumps(self.fields, indent=2) + "\n").encode())
 
     def _part(self, name: str) -> dict[str, object]:
         return cast("dict[str, object]", self.fields[name])
@@ -259,8 +258,7 @@ def _finish(
         with disk_errors(path, "removing"):
             files.remove(path)
             files.sync_directory(directory)
-    version = min(survivor.kraft_version, 1)
-    QuorumStateFile(directory, files).write(election, version=version)
+    QuorumStateFile(directory, files).write(election, version=min(survivor.kraft_version, 1))
     done = record.completed()
     done.write(files)
     return done

@@ -107,8 +107,7 @@ def read_step(words: Sequence[str], around: Surroundings) -> Step:
     except GrammarError as error:
         return Step(iter((str(error),)))
     if command.name != given[0]:
-        message = f"invalid choice: '{given[0]}': did you mean '{command.name}'?"
-        return Step(iter((message,)))
+        return Step(iter((f"invalid choice: '{given[0]}': did you mean '{command.name}'?",)))
     return command.run(around, parsed.words)
 
 
@@ -216,8 +215,7 @@ def _help(around: Surroundings, _: Sequence[str]) -> Step:
 def _history(around: Surroundings, words: Sequence[str]) -> Step:
     assert around.history is not None
     count = int(words[0]) if words else None
-    entries = around.history.last_entries(count)
-    return Step(f"{number: 5d}  {line}" for number, line in entries)
+    return Step(f"{number: 5d}  {line}" for number, line in around.history.last_entries(count))
 
 
 def _ls(around: Surroundings, words: Sequence[str]) -> Step:
@@ -257,8 +255,7 @@ def _man(around: Surroundings, words: Sequence[str]) -> Step:
     name = words[0]
     command = COMMANDS.get(name)
     if command is None:
-        message = f"man: unknown command {name}. Type help to get a list of commands."
-        return Step(iter((message,)))
+        return Step(iter((f"man: unknown command {name}. Type help to get a list of commands.",)))
 
     def lines() -> Iterator[str]:
         grammar = Grammar(command.positional, options=())

@@ -99,10 +99,9 @@ def _justified(line: str, width: int) -> str:
     each, rest = divmod(width - len(line), gaps)
     wider = range((gaps - rest + 1) // 2, (gaps - rest + 1) // 2 + rest)
     parts = _SPACES.split(line)
-    spaces = _SPACES.findall(line)
     return parts[0] + "".join(
         gap + " " * (each + (number in wider)) + part
-        for number, (gap, part) in enumerate(zip(spaces, parts[1:], strict=True))
+        for number, (gap, part) in enumerate(zip(_SPACES.findall(line), parts[1:], strict=True))
     )
 
 

@@ -58,12 +58,11 @@ class BatchInspector:
         Raises StorageError, and `CorruptBatchError` as the function of this name does.
         """
         for batch in log.batches_since(timestamp, end_offset=end_offset):
-            start_offset = log.local_log.log_start_offset
             work = partial(
                 first_record_since,
                 batch,
                 timestamp,
-                start_offset=start_offset,
+                start_offset=log.local_log.log_start_offset,
                 record_bytes_max=log.config.rules.record_bytes_max,
             )
             if batch.max_timestamp < timestamp or _has_few_records(batch):

@@ -184,9 +184,7 @@ class ReplicaFetcherManager:
 
     def add_fetcher_for_partition(self, partition: Partition, leader_id: int) -> None:
         """Fetch a partition from its leader, in the leader epoch that the partition has."""
-        topic_partition = partition.topic_partition
-        fetcher_id = fetcher_id_of(topic_partition, self._fetcher_count)
-        place = leader_id, fetcher_id
+        place = leader_id, fetcher_id_of(partition.topic_partition, self._fetcher_count)
         thread = self._threads.get(place)
         if thread is None:
             thread = ReplicaFetcherThread(

@@ -197,8 +197,7 @@ class ReplicaManager:
         if not missing:
             return
         logs = self._logs
-        found = await logs.disk.in_thread(partial(logs.make_logs, missing))
-        for info, log in found:
+        for info, log in await logs.disk.in_thread(partial(logs.make_logs, missing)):
             if isinstance(log, TooManyOpenFilesError):
                 self.refused[info.key] = log
             else:

@@ -304,9 +304,8 @@ def _check_combined_role(
         f"{_NAMES} must contain at least one value appearing in the 'listeners' configuration when "
         "running the KRaft controller role",
     )
-    bound = {each.name for each in listeners.bound}
     require(
-        set(listeners.controller_names) <= bound,
+        set(listeners.controller_names) <= {each.name for each in listeners.bound},
         f"{_NAMES} must only contain values appearing in the 'listeners' configuration when "
         "running the KRaft controller role",
     )

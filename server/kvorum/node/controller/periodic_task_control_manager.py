@@ -80,11 +80,10 @@ def controller_tasks(
         interval = config.metadata_log.idle_interval_ms / 1000
         tasks.append(PeriodicTask("write a no-op record", interval, write_no_op))
     if config.topics.is_leader_rebalance_enabled:
-        interval = float(config.topics.leader_imbalance_check_interval_seconds)
         tasks.append(
             PeriodicTask(
                 "elect preferred leaders",
-                interval,
+                float(config.topics.leader_imbalance_check_interval_seconds),
                 lambda: controller.run_task(maybe_balance_partition_leaders),
             )
         )

@@ -144,8 +144,7 @@ class EmbeddedCluster:
 
     async def kill(self, node_id: int) -> None:
         """Stop a node as if its process had died; raises KeyError if it does not run."""
-        embedded = self.nodes.pop(node_id)
-        await embedded.node.abort()
+        await self.nodes.pop(node_id).node.abort()
         self._waiting[node_id] = self._prepare(self._places[node_id])
 
     async def restart(self, node_id: int) -> None:

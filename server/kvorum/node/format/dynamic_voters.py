@@ -36,8 +36,7 @@ class DynamicVoter:
 
 def parse_dynamic_voters(text: str) -> Mapping[int, DynamicVoter]:
     """Read ``id@host:port:directory-id`` entries, comma separated; in order of id."""
-    entries = java_trim(text).split(",")
-    return voters_by_id(parse_dynamic_voter(entry) for entry in entries if entry)
+    return voters_by_id(parse_dynamic_voter(entry) for entry in java_trim(text).split(",") if entry)
 
 
 def voters_by_id(voters: Iterable[DynamicVoter]) -> Mapping[int, DynamicVoter]:

@@ -99,8 +99,7 @@ def _parse_argument(argument: str) -> tuple[ScramMechanism, dict[str, str]]:
     if not setting.endswith("]"):
         raise FormatError("Expected configuration string to end with ]")
     # Java's split drops empty pieces at the end, but always keeps one piece.
-    pieces = setting[1:-1].rstrip(",").split(",")
-    return _MECHANISMS[name], dict(map(_parse_part, pieces))
+    return _MECHANISMS[name], dict(map(_parse_part, setting[1:-1].rstrip(",").split(",")))
 
 
 def _parse_part(piece: str) -> tuple[str, str]:

@@ -51,8 +51,7 @@ def _sorted(
     if found is None:
         return [], topic.partitions
     known = [one for one in topic.partitions if found.partitions.get(one.partition_index)]
-    unknown = [one for one in topic.partitions if not found.partitions.get(one.partition_index)]
-    return known, unknown
+    return known, [one for one in topic.partitions if not found.partitions.get(one.partition_index)]
 
 
 def _refuse(
@@ -61,8 +60,7 @@ def _refuse(
     partitions: list[OffsetDeleteRequestPartition],
     code: ErrorCode,
 ) -> None:
-    topic = refused.setdefault(name, OffsetDeleteResponseTopic(name, []))
-    topic.partitions += [
+    refused.setdefault(name, OffsetDeleteResponseTopic(name, [])).partitions += [
         OffsetDeleteResponsePartition(partition.partition_index, code) for partition in partitions
     ]
 

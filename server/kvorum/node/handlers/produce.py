@@ -134,8 +134,7 @@ async def answer(
     # A refusal would make clients send again, in another order perhaps.
     new = ((one.topic, one.partition_index) for one in produced)
     await broker.hosting.wait_until_led(new, timeout_ms=body.timeout_ms)
-    verified = await _verify(produced, request, broker)
-    appender = _Appender(request, broker, verified)
+    appender = _Appender(request, broker, await _verify(produced, request, broker))
     appended = [one for topic in topics for one in await appender.append(topic)]
     responses = [topic.response for topic in topics]
     if body.acks == NO_ACKNOWLEDGEMENT:
@@ -385,8 +384,7 @@ async def _wait_for_replicas(
 
     def codes() -> Iterator[ErrorCode | None]:
         for one in appended:
-            required = one.info.last_offset + 1
-            yield one.partition.check_enough_replicas_reach_offset(required)
+            yield one.partition.check_enough_replicas_reach_offset(one.info.last_offset + 1)
 
     await purgatory.wait_until(
         lambda: None not in codes(), [one.partition for one in appended], timeout_ms=timeout_ms

@@ -29,8 +29,7 @@ class Exposition:
         for reading in self._readings:
             name = reading.metric.exported_name
             if name not in families:
-                kind = _TYPES[reading.metric.kind]
-                families[name] = Family(name, reading.metric.help, kind)
+                families[name] = Family(name, reading.metric.help, _TYPES[reading.metric.kind])
             _add(families[name], reading)
         yield from families.values()
 

@@ -197,8 +197,7 @@ class _Connection(asyncio.Protocol):
         self._answering = asyncio.get_running_loop().create_task(self._answer(request))
 
     async def _answer(self, request: HttpRequest) -> None:
-        answer = await self._answer_to(request)
-        self._finish(answer, with_body=request.method != "HEAD")
+        self._finish(await self._answer_to(request), with_body=request.method != "HEAD")
 
     def _finish(self, answer: HttpAnswer, *, with_body: bool) -> None:
         """Send a response; the connection is closed once it is sent, or the time is over."""

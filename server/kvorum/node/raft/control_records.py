@@ -112,8 +112,7 @@ def control_batch(effect: AppendEpochStart | AppendVoters, *, timestamp_ms: int)
     elif effect.kraft_version is not None:
         controls = quorum_control_records(effect.kraft_version, effect.voters)
     else:
-        voters = voters_record_of(effect.voters)
-        controls = [ControlRecord(ControlRecordType.KRAFT_VOTERS, voters)]
+        controls = [ControlRecord(ControlRecordType.KRAFT_VOTERS, voters_record_of(effect.voters))]
     return build_control_batch(
         controls, base_offset=effect.base_offset, epoch=effect.epoch, timestamp_ms=timestamp_ms
     )

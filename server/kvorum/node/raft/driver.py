@@ -309,12 +309,11 @@ class Driver:
             return
         if self._refusals.get(destination.id) != effect.reason:
             self._refusals[destination.id] = effect.reason
-            where = f"{destination.host}:{destination.port}"
             _LOG.info(
                 LogEvent(
                     "A response of a peer was rejected",
                     peer=destination.id,
-                    at=where,
+                    at=f"{destination.host}:{destination.port}",
                     reason=effect.reason,
                 )
             )

@@ -260,8 +260,7 @@ class RaftClient:
             raise ValueError("a proposal without records")
         if sum(map(len, values)) > BATCH_BYTES_MAX:
             raise ProposalTooLargeError(f"the records take more than {BATCH_BYTES_MAX} bytes")
-        base_offset = driver.propose(values, epoch=epoch)
-        return base_offset + len(values) - 1
+        return driver.propose(values, epoch=epoch) + len(values) - 1
 
     def kraft_upgrade_problem(self, kraft_version: int) -> str | None:
         """Return why the quorum cannot be upgraded to a kraft.version, None if it can be.

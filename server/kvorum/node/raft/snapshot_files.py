@@ -72,8 +72,7 @@ def _write_parts(
     for batch in values:
         if not batch:
             continue
-        data = build_data_batch(batch, base_offset=offset, epoch=epoch, timestamp_ms=now_ms)
-        writer.append(data)
+        writer.append(build_data_batch(batch, base_offset=offset, epoch=epoch, timestamp_ms=now_ms))
         offset += len(batch)
     footer = [ControlRecord(ControlRecordType.SNAPSHOT_FOOTER, SnapshotFooterRecord(version=0))]
     writer.append(build_control_batch(footer, base_offset=offset, epoch=epoch, timestamp_ms=now_ms))

@@ -44,8 +44,7 @@ class SocketServer:
                 backlog=max(self._backlog, BACKLOG_MIN),
             )
         except OSError as error:
-            port = bound.getsockname()[1]
-            reason = _reason(error, port, "change 'listeners'")
+            reason = _reason(error, bound.getsockname()[1], "change 'listeners'")
             raise NodeStartError(f"Cannot listen on {self._rules.listener}: {reason}") from error
         if self._idle_ms_max > 0:
             self._sweeper = loop.create_task(self._sweep())

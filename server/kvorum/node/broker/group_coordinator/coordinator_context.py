@@ -383,8 +383,7 @@ class CoordinatorContext:
                 shard.written(offset)
         except (RequestError, EncodeError) as error:
             # The id of a member, which begins with its client's, may be too long for a record.
-            unknown = ErrorCode.UNKNOWN_SERVER_ERROR
-            code = error.code if isinstance(error, RequestError) else unknown
+            code = error.code if isinstance(error, RequestError) else ErrorCode.UNKNOWN_SERVER_ERROR
             shard.revert(shard.state.timeline.written_offset)
             if result.append is not None:
                 self._apply(shard.append_failed(result.append, code, now_ms))

@@ -61,9 +61,8 @@ def write_answer(
         )
         partition.size = answer.size
         partition.position = answer.position
-    topic = FetchSnapshotResponse.TopicSnapshot(CLUSTER_METADATA_TOPIC, [partition])
     return FetchSnapshotResponse(
-        topics=[topic],
+        topics=[FetchSnapshotResponse.TopicSnapshot(CLUSTER_METADATA_TOPIC, [partition])],
         node_endpoints=common.node_endpoints(
             answer.leader,
             FetchSnapshotResponse.NodeEndpoint,
