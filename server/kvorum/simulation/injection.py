@@ -231,11 +231,10 @@ class Injector:
 
     def _target(self, fault: Fault) -> SimulatedNode:
         """Return the node that a fault strikes: often the leader."""
-        quorum = self._quorum
-        leader = quorum.leader()
+        leader = self._quorum.leader()
         if leader is not None and strikes_leader(fault):
             return leader
-        nodes = quorum.without_brokers()
+        nodes = self._quorum.without_brokers()
         return nodes[fault.first % len(nodes)]
 
     def _later(self, fault: Fault, undo: Callable[[], None]) -> None:
@@ -267,17 +266,13 @@ class Injector:
         )
 
     def _restart(self, fault: Fault, random: Random) -> None:
-        around = self._around
-        quorum = self._quorum
         node = self._target(fault)
-        around.faults[FaultKind.RESTART] += 1
+        self._around.faults[FaultKind.RESTART] += 1
         if random.random() < RATIOS.clean_stop:
             node.stop(lambda: self._later(fault, node.start))
             return
-        nodes = [node]
-        if random.random() < RATIOS.kill_all:
-            nodes = quorum.without_brokers()
-        for one in nodes:
+        is_for_all = random.random() < RATIOS.kill_all
+        for one in self._quorum.without_brokers() if is_for_all else [node]:
             one.crash(is_power_cut=False)
             self._later(fault, one.start)
 
@@ -306,14 +301,13 @@ class Injector:
         self._later(fault, node.resume)
 
     def _change_clock(self, fault: Fault, random: Random) -> None:
-        around = self._around
         node = self._target(fault)
-        around.faults[FaultKind.CHANGED_CLOCK] += 1
+        self._around.faults[FaultKind.CHANGED_CLOCK] += 1
         if random.random() < RATIOS.clock_drifts:
             node.clock.set_drift((2 * fault.amount - 1) * RATIOS.drift_max)
         else:
             node.clock.jump_wall(int((2 * fault.amount - 1) * _JUMP_MS_MAX))
-        around.trace.say(f"{node.node_id} has another clock")
+        self._around.trace.say(f"{node.node_id} has another clock")
 
     def _fail_sync(self, fault: Fault, random: Random) -> None:
         self._target(fault).disk.fail_next_sync([random.choice(_DISK_KINDS)])
@@ -371,15 +365,14 @@ class Injector:
 
     def _replace_disk(self, fault: Fault, random: Random) -> None:
         """Replace a node's disk; an observer may come back under its former directory id."""
-        quorum = self._quorum
         node = self._target(fault)
-        if node.is_damaged or not may_damage(quorum, node):
+        if node.is_damaged or not may_damage(self._quorum, node):
             return
         node.crash(is_power_cut=True)
         if not node.can_vote and random.random() < RATIOS.observer_keeps_directory_id:
             node.wipe(keeps_directory_id=True)
         else:
-            replace_disk(quorum, node)
+            replace_disk(self._quorum, node)
         self._later(fault, node.start)
 
     def _replace_disk_after_upgrade(self, fault: Fault, random: Random) -> None:

@@ -117,8 +117,7 @@ class SimulatedNode:
     @property
     def voters(self) -> VoterSet:
         """The latest voters that it knows of, or knew of when it last ran."""
-        core = self.core
-        return self.last_voters if core is None else core.history.voters
+        return self.last_voters if self.core is None else self.core.history.voters
 
     def as_voter(self) -> Voter:
         """Return its entry in a voter set."""

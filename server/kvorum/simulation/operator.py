@@ -32,17 +32,15 @@ class Operator:
 
     def upgrade(self, fault: Fault, random: Random) -> None:
         """Upgrade kraft.version; try again as long as that is refused."""
-        around = self._around
-        quorum = self._quorum
-        leader = quorum.leader()
-        if not quorum.is_safety_phase:
+        leader = self._quorum.leader()
+        if not self._quorum.is_safety_phase:
             return
         if (
             leader is None
             or leader.process is None
             or leader.process.application.leading_epoch is None
         ):
-            around.events.after(2_000.0, lambda: self.upgrade(fault, random))
+            self._around.events.after(2_000.0, lambda: self.upgrade(fault, random))
             return
         leader.process.turn(lambda: self._upgrade(leader, fault, random))
 
@@ -50,10 +48,9 @@ class Operator:
         process = leader.process
         if process is None:
             return
-        client = process.client
         around = self._around
         try:
-            is_new = client.upgrade_kraft_version(1, epoch=client.epoch)
+            is_new = process.client.upgrade_kraft_version(1, epoch=process.client.epoch)
         except (KRaftVersionUpgradeError, NotLeaderError, RaftNodeError) as error:
             around.trace.say(f"{leader.node_id} refuses kraft.version 1: {error}")
             around.events.after(5_000.0, lambda: self.upgrade(fault, random))
@@ -67,7 +64,6 @@ class Operator:
 
         Returns whether a change of the voters was asked for.
         """
-        around = self._around
         quorum = self._quorum
         leader = quorum.leader()
         if leader is None or leader.process is None or not quorum.is_safety_phase:
@@ -80,7 +76,7 @@ class Operator:
         wanted = self._choose(leader.voters, random)
         if wanted is None:
             return False
-        around.faults[FaultKind.CHANGED_VOTERS] += 1
+        self._around.faults[FaultKind.CHANGED_VOTERS] += 1
         target, verb = wanted
         asked = list(quorum.nodes.values())[fault.first % len(quorum.nodes)]
         verb(leader if random.random() < RATIOS.operator_asks_leader else asked, target, random)
@@ -137,10 +133,9 @@ class Operator:
 
     def _remove(self, asked: SimulatedNode, target: ReplicaKey, random: Random) -> None:
         del random
-        around = self._around
-        around.trace.say(f"operator asks {asked.node_id} to remove voter {target.id}")
+        self._around.trace.say(f"operator asks {asked.node_id} to remove voter {target.id}")
         request = RemoveRaftVoterRequest(
-            cluster_id=around.cluster_id,
+            cluster_id=self._around.cluster_id,
             voter_id=target.id,
             voter_directory_id=target.directory_id or bytes(16),
         )
@@ -150,8 +145,6 @@ class Operator:
     def _ask(
         self, asked: SimulatedNode, request: Message, kind: type[_Answer], *, version: int
     ) -> None:
-        around = self._around
-        quorum = self._quorum
         self._number += 1
         frame = encode_request_frame(
             request, version=version, correlation_id=self._number, client_id="operator"
@@ -163,8 +156,8 @@ class Operator:
                 text = f"error {answer.error_code} {answer.error_message or ''}".rstrip()
             else:
                 text = str(reply)
-            around.trace.say(f"operator hears from {asked.node_id}: {text}")
+            self._around.trace.say(f"operator hears from {asked.node_id}: {text}")
             if isinstance(request, RemoveRaftVoterRequest):
-                quorum.removals.discard(request.voter_id)
+                self._quorum.removals.discard(request.voter_id)
 
-        quorum.carry_request(OPERATOR_ID, asked.host, frame, take)
+        self._quorum.carry_request(OPERATOR_ID, asked.host, frame, take)

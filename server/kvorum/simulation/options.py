@@ -133,9 +133,8 @@ def _with_snapshots_that_arrive(drawn: Options) -> Options:
     # The download is twice as fast as needed on average, because sizes and times vary.
     parts_max = lives_ms / 2 / _ROUND_TRIP_MS
     part_bytes_min = int(writes * _VALUE_BYTES_MEAN / parts_max)
-    raft = drawn.raft
-    part_bytes = max(raft.fetch_snapshot_bytes_max, part_bytes_min)
-    return replace(drawn, raft=replace(raft, fetch_snapshot_bytes_max=part_bytes))
+    part_bytes = max(drawn.raft.fetch_snapshot_bytes_max, part_bytes_min)
+    return replace(drawn, raft=replace(drawn.raft, fetch_snapshot_bytes_max=part_bytes))
 
 
 def _draw_releases(random: Random, kind: QuorumKind, count: int) -> tuple[Release, ...]:

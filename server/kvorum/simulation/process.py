@@ -203,14 +203,13 @@ class Process:
         self, host: str, message: Message, frame: bytes, reply: Callable[[Reply], None]
     ) -> None:
         """Carry a request of this process to the node at an address."""
-        node = self.node
-        self._around.properties.request_sent(node, message)
+        self._around.properties.request_sent(self.node, message)
         if self.sends_until_crash is not None:
             self.sends_until_crash -= 1
             if self.sends_until_crash < 0:
                 raise CrashedError("before a request was sent")
         self._neighbours.carry_request(
-            node.node_id, host, frame, lambda said: self.turn(lambda: reply(said))
+            self.node.node_id, host, frame, lambda said: self.turn(lambda: reply(said))
         )
 
     def tell_sent(self, send: Send) -> None:
@@ -329,9 +328,8 @@ class Process:
 
     def _applied(self) -> None:
         """Compare the target voters with what is committed, and look for something to do."""
-        application = self.application
         self._around.properties.targets_known(
-            self.node, recorded_target_voters(application.image), application.next_offset
+            self.node, recorded_target_voters(self.application.image), self.application.next_offset
         )
         self.reassignment.wake()
         every = self._around.options.snapshot_every

@@ -128,11 +128,10 @@ class Controller:
         if result.records and not self._append(claim, result):
             return False
         last_offset = claim.pending.last_offset
-        application = self.application
-        if last_offset <= application.image.last_offset:
+        if last_offset <= self.application.image.last_offset:
             on_answer(result.response)
         else:
-            application.wait_for(
+            self.application.wait_for(
                 last_offset,
                 epoch=claim.epoch,
                 on_commit=lambda at: on_answer(None if at is None else result.response),

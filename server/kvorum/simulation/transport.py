@@ -139,18 +139,16 @@ class _Exchange:
 
     def version_for(self, message: type[Message]) -> int:
         """Return the highest version that both sides support."""
-        links = self._links
-        return common_version(message, links.release, links.release_of(self.host))
+        return common_version(message, self._links.release, self._links.release_of(self.host))
 
     def send_frame(self, message: Message, *, version: int, timeout_ms: int) -> None:
         """Send a frame, and wait at most `timeout_ms` for its reply."""
         frame = encode_request_frame(
             message, version=version, correlation_id=self._send.number, client_id="raft"
         )
-        links = self._links
         late = RequestTimedOutError(f"no response to {message.NAME} in time")
-        self._timer = links.runtime.call_after(timeout_ms, lambda: self.take(late))
-        links.wire.carry_request(self.host, message, frame, self.take)
+        self._timer = self._links.runtime.call_after(timeout_ms, lambda: self.take(late))
+        self._links.wire.carry_request(self.host, message, frame, self.take)
 
     def take(self, reply: Reply) -> None:
         """Take the first reply or failure; ignore later ones."""

@@ -60,11 +60,10 @@ class BatchFilter:
     """
 
     def __init__(self, row_filter: RowFilter) -> None:
-        conditions = row_filter.conditions
-        self._conditions = conditions
+        self._conditions = row_filter.conditions
         self._admits_metadata = _admits_kind(row_filter, METADATA, NUMBERS)
         self._admits_control = _admits_kind(row_filter, CONTROL, CONTROL_NAMES)
-        found = (_needles(column, conditions) for column in NEEDLE_COLUMNS)
+        found = (_needles(column, row_filter.conditions) for column in NEEDLE_COLUMNS)
         self.needles = [needles for needles in found if needles is not None]
 
     def admitted(self, block: BatchBlock) -> Flags:

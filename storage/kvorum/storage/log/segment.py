@@ -72,9 +72,8 @@ class Segment:
         self._may_end_before = False
         self._suffix = suffix
         self.path = self._path(LOG_SUFFIX)
-        size_max = config.index_size_bytes_max
-        self.offset_index = OffsetIndex(base_offset, size_bytes_max=size_max)
-        self.time_index = TimeIndex(base_offset, size_bytes_max=size_max)
+        self.offset_index = OffsetIndex(base_offset, size_bytes_max=config.index_size_bytes_max)
+        self.time_index = TimeIndex(base_offset, size_bytes_max=config.index_size_bytes_max)
         with disk_errors(self.path, "opening"):
             self.file = files.open(self.path, create=create)
         self._offset_file = IndexFile(

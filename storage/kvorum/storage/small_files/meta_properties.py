@@ -60,9 +60,7 @@ def decode_meta_properties(data: bytes) -> MetaProperties:
     properties = load_java_properties(data)
     version = _version(properties.get(_VERSION_KEY, "0"))
     node_key = _BROKER_ID_KEY if version == 0 else _NODE_ID_KEY
-    node_id = None
-    if version > 0 or node_key in properties:
-        node_id = _node_id(properties, node_key)
+    node_id = _node_id(properties, node_key) if version > 0 or node_key in properties else None
     cluster_id = properties.get(_CLUSTER_ID_KEY)
     if version > 0 and cluster_id is None:
         raise MetaPropertiesError("cluster.id was not found.")

@@ -164,9 +164,7 @@ class LegacyMessage(NamedTuple):
                 raise InvalidRecordError(_WHAT, problem, offset=message.position)
         if last_offset < 0:
             raise CorruptBatchError(_WHAT, "wraps no messages", offset=self.position)
-        base = 0
-        if self.magic > 0 and self.offset > 0:
-            base = self.offset - last_offset
+        base = self.offset - last_offset if self.magic > 0 and self.offset > 0 else 0
         if base < 0:
             problem = f"offset {self.offset} is less than {last_offset}, its last message's"
             raise CorruptBatchError(_WHAT, problem, offset=self.position)
