@@ -108,8 +108,7 @@ class BatchBlock(NamedTuple):
     def parts(self, number: int) -> Iterator[BatchBlock]:
         """Yield the batches in `number` parts of about the same count, or one by one if fewer."""
         size = -(-self.batch_count // number)
-        for first in range(0, self.batch_count, size):
-            yield self.between(first, first + size)
+        yield from (self.between(first, first + size) for first in range(0, self.batch_count, size))
 
     def batches(self) -> Iterator[RecordBatch]:
         """Yield each batch as an object of its own."""

@@ -105,8 +105,7 @@ class LeaderChanges:
 
     def open_rows(self) -> Iterator[LeaderChangeRow]:
         """Yield the rows that wait, with the causes that are known so far."""
-        for row, _ in self._waiting:
-            yield row
+        yield from (row for row, _ in self._waiting)
 
     def to_saved(self) -> dict[str, Any]:
         """Return the state for `from_saved`."""

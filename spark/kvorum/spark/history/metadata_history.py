@@ -78,8 +78,7 @@ def end_state(image: MetadataImage, voters: tuple[VoterColumn, ...]) -> Iterator
     for entry_id in sorted(image.acls.entries):
         yield acl_row(entry_id, image.acls.entries[entry_id])
     yield from _quotas(image)
-    for name, level in image.features.all_levels().items():
-        yield FeatureRow(name, level)
+    yield from (FeatureRow(name, level) for name, level in image.features.all_levels().items())
     yield from voters
 
 

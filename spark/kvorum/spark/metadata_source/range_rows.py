@@ -181,8 +181,7 @@ def arrow_rows(
     reader = _RowReader(file, query)
     for item in admit(reader.pieces(items), query.mode):
         rows = reader.damage_row(item) if isinstance(item, Damage) else item
-        for start in range(0, rows.num_rows, ROWS_MAX):
-            yield rows.slice(start, ROWS_MAX)
+        yield from (rows.slice(start, ROWS_MAX) for start in range(0, rows.num_rows, ROWS_MAX))
 
 
 class _RowReader:

@@ -99,15 +99,12 @@ def span(
 
 def bar(share: float, *, mark: float | None = None) -> Markup:
     """Return a horizontal bar of a share of the width, with a mark at another share."""
-    line = (
-        element("rect", x=round(min(mark, 0.99) * 100, 1), y=0, width=1, height=12, class_="mark")
-        if mark is not None
-        else None
-    )
     return element(
         "svg",
         element("rect", x=0, y=2, width=round(share * 100, 1), height=8, class_="fill"),
-        line,
+        element("rect", x=round(min(mark, 0.99) * 100, 1), y=0, width=1, height=12, class_="mark")
+        if mark is not None
+        else None,
         class_="bar",
         viewBox="0 0 100 12",
         preserveAspectRatio="none",

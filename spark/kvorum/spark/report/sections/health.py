@@ -260,17 +260,14 @@ def offline(facts: ClusterFacts) -> Markup:
     if found.interval_count == 0:
         return section("offline", title, element("p", "Every partition had a leader all the time."))
     days = facts.availability.offline_days
-    lead = (
-        f"{count_text(found.interval_count, 'interval')} of "
-        f"{count_text(found.partition_count, 'partition')}, "
-        f"{duration_text(found.total_ms)} in total. Days are days of UTC."
-    )
     return section(
         "offline",
         title,
         *(_day(day, is_open=index == 0) for index, day in enumerate(days)),
         more(facts.availability.more_days_count, "days before"),
-        lead=lead,
+        lead=f"{count_text(found.interval_count, 'interval')} of "
+        f"{count_text(found.partition_count, 'partition')}, "
+        f"{duration_text(found.total_ms)} in total. Days are days of UTC.",
     )
 
 
