@@ -56,12 +56,11 @@ class Report:
             for kind in FaultKind
             if self._seeds_with[kind] < self.seeds * SHARE_MIN
         ]
-        unseen = [
+        return rare + [
             f"{one.id} ({one.meaning}) was never checked"
             for one in ALL
             if not self._checked[one.id]
         ]
-        return rare + unseen
 
     def lines(self) -> Iterator[str]:
         """Yield the report."""

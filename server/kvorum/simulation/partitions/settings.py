@@ -169,11 +169,10 @@ class WorldSettings:
             return configs
         if self.is_unclean_enabled:
             configs["unclean.leader.election.enable"] = "true"
-        retention = {
+        return configs | {
             "retention.bytes": str(self.retention_bytes),
             "retention.ms": str(self.retention_ms),
         }
-        return configs | retention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,11 +159,10 @@ class QuotaSubject:
     def rows(self, before: Parts, after: Parts, position: Position) -> Iterator[QuotaChangeRow]:
         """Yield a row for each key whose value differs."""
         none: Mapping[str, float] = {}
-        differences = _differences(
+        for key, old, new in _differences(
             before.client_quotas.entities.get(self.entity, none),
             after.client_quotas.entities.get(self.entity, none),
-        )
-        for key, old, new in differences:
+        ):
             yield QuotaChangeRow(
                 *position.columns,
                 _action(old, new),

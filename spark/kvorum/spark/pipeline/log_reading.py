@@ -112,12 +112,11 @@ class LogReading:
 
     def _units(self, replica: Replica) -> list[FileRange]:
         """Return the ranges from the one that holds the last known batch on."""
-        planned = plan_ranges(
-            replica.found, range_bytes=RANGE_BYTES, file_system_options=self.options
-        )
         return [
             unit._replace(missing_from=None)
-            for unit in planned
+            for unit in plan_ranges(
+                replica.found, range_bytes=RANGE_BYTES, file_system_options=self.options
+            )
             if unit.file in replica.segments
             and (unit.end_offset is None or unit.end_offset >= self.next_offset)
         ]

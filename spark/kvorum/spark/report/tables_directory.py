@@ -60,13 +60,12 @@ class ClusterTables:
             return Rows(pa.schema(wanted).empty_table())
         stored = pa.schema([_as_read(field) for field in schema])
         with self._files.errors_named(directory, "cannot be read as Parquet"):
-            rows = _dataset.dataset(
+            found = _dataset.dataset(
                 self._files.path(directory),
                 schema=stored,
                 format=_format(table),
                 filesystem=self._files.system,
-            )
-            found = rows.to_table(columns=list(columns), filter=where, **_READING)
+            ).to_table(columns=list(columns), filter=where, **_READING)
             found = found.unify_dictionaries()
         for name in columns:
             if found.column(name).null_count and not schema.field(name).nullable:

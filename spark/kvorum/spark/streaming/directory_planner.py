@@ -320,10 +320,9 @@ class DirectoryPlanner:
             yield _truncated(directory, log, start, end.again_from)
             start = segment_start(end.again_from)
         # The segment to go on with, or one after it.
-        following = (
-            file for file in log.segments if start is None or _offset(file) >= start.segment
+        first = next(
+            (file for file in log.segments if start is None or _offset(file) >= start.segment), None
         )
-        first = next(following, None)
         base = end.offset if first is None else _offset(first)
         if start is None or (start.offset < base and start.segment != base):
             yield from self._beginning(directory, log, start, min(base, end.offset))
