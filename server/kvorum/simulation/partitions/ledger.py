@@ -238,9 +238,8 @@ class Ledger:
     def on_follower_high_watermark(self, replica: Replica, *, before: int) -> None:
         """Check what a consumer may read of a follower."""
         known = self._known[replica.index]
-        if known.unclean_epoch > NONE_YET:
-            return
-        self._compare(known, replica, start=before, may_add=False)
+        if known.unclean_epoch <= NONE_YET:
+            self._compare(known, replica, start=before, may_add=False)
 
     def _compare(self, known: _Known, replica: Replica, *, start: int, may_add: bool) -> None:
         committed, log = known.committed, replica.log

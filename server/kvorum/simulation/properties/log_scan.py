@@ -194,9 +194,8 @@ class LogScan:
     def batches_from(self, offset: int) -> Iterator[ScannedBatch]:
         """Yield the batches from the one that holds `offset` on."""
         for segment in self._segments:
-            if segment.end_offset <= offset:
-                continue
-            yield from segment.batches[max(bisect_right(segment.bases, offset) - 1, 0) :]
+            if segment.end_offset > offset:
+                yield from segment.batches[max(bisect_right(segment.bases, offset) - 1, 0) :]
 
     def marks(self) -> dict[str, int]:
         """Return how many bytes of each file have been read, by its name."""
