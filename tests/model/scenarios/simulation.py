@@ -513,7 +513,8 @@ class Simulation:
             return
         records: tuple[Entry, ...] = ()
         if isinstance(response, msg.FetchResponse) and response.read_from is not None:
-            response = fetched(response, tuple(node.disk.read(response.read_from)))
+            records = tuple(node.disk.read(response.read_from))
+            response = fetched(response, records)
         elif isinstance(response, msg.FetchSnapshotResponse) and response.error is msg.Error.NONE:
             if sender != OUTSIDE:
                 self.nodes[sender].download_source = node.disk.snapshots[response.snapshot_id]
