@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from confluent_kafka import Consumer, Message, Producer
 from tests.interop.broker_cluster import BrokerCluster
@@ -20,10 +20,13 @@ from kvorum.wire.records import read_batches
 WRITER_PAUSE_S = 0.002
 
 
-class _Flow:
-    """Numbers that are sent; those that were acknowledged, and why others were not."""
+_Sent = TypeVar("_Sent")
 
-    acknowledged: Sequence[object]
+
+class _Flow(Generic[_Sent]):
+    """What is sent; what of it was acknowledged, and why the rest was not."""
+
+    acknowledged: list[_Sent]
     failed: list[str]
 
     def wait_for_acknowledged(self, more: int) -> None:
@@ -37,7 +40,7 @@ class _Flow:
 
 
 @dataclass
-class Writer(_Flow):
+class Writer(_Flow[int]):
     """Sends numbers to one partition with acks=all; use as a context, its end flushes."""
 
     servers: str
@@ -161,7 +164,7 @@ Position = tuple[int, int]
 
 
 @dataclass
-class Traffic(_Flow):
+class Traffic(_Flow[Position]):
     """Numbers, sent by an idempotent producer with acks=all to each partition in turn.
 
     A consumer of a group reads along. Use as a context: the end of the block waits until all that

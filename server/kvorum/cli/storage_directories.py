@@ -44,6 +44,8 @@ def run_format(arguments: argparse.Namespace, config: NodeConfig, files: FileSys
     """Format the unformatted directories and print each of them; FormatError if refused."""
     source = random.SystemRandom()
     release_version = _release_version(arguments.release_version, config)
+    # As in Kafka, a wrong level is named before a wrong controller.
+    levels = _feature_levels(arguments.feature or ())
     request = FormatRequest(
         node_id=config.node_id,
         cluster_id=arguments.cluster_id,
@@ -54,7 +56,7 @@ def run_format(arguments: argparse.Namespace, config: NodeConfig, files: FileSys
         has_dynamic_quorum=not config.quorum.is_static,
         initial_controllers=_initial_controllers(arguments, config, source),
         release_version=release_version,
-        feature_levels=_feature_levels(arguments.feature or ()),
+        feature_levels=levels,
         scram_arguments=tuple(arguments.add_scram or ()),
         ignore_formatted=arguments.ignore_formatted,
         enable_unstable_features=config.enable_unstable_feature_versions,

@@ -232,6 +232,14 @@ def test_a_bad_configuration_is_one_line_and_nothing_is_written(
     assert not (tmp_path / "a").exists()
 
 
+def test_a_wrong_level_is_named_before_a_wrong_controller(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = ["--feature", "kraft.version=x", "--initial-controllers", "nonsense"]
+    assert main(["format", "-t", "x", "-c", config_file(tmp_path), *wrong]) == 1
+    assert "unable to parse x as a short" in capsys.readouterr().err
+
+
 def test_a_configuration_that_is_not_there_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

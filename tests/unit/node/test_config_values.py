@@ -223,9 +223,13 @@ def test_a_topics_bad_value_is_refused_in_kafkas_words(name: str, text: str, mes
     assert refusal.value.message == message
 
 
+def milliseconds(seconds: int) -> int:
+    return seconds * 1000
+
+
 class Windows(NamedTuple):
     number: Annotated[int, "window.num"]
-    ms: Annotated[int, "window.seconds", lambda seconds: seconds * 1000]
+    ms: Annotated[int, "window.seconds", milliseconds]
 
 
 @dataclass(frozen=True)
