@@ -24,7 +24,7 @@ _Sent = TypeVar("_Sent")
 
 
 class _Flow(Generic[_Sent]):
-    """What is sent; what of it was acknowledged, and why the rest was not."""
+    """Numbers or positions that are sent: which were acknowledged, and why others were not."""
 
     acknowledged: list[_Sent]
     failed: list[str]

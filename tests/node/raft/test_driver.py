@@ -10,13 +10,13 @@ import pytest
 from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, static_settings
 from tests.node.raft.stepped_runtime import SteppedRuntime
 
-from kvorum.node.raft.control_records import batches_of, open_directory, read_fetched
+from kvorum.node.raft.applier import Applier, committed_batch
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot
+from kvorum.node.raft.opened_directory import batches_of, open_directory, read_fetched
 from kvorum.node.raft.peer_exchange import PeerResult, read_request
 from kvorum.node.raft.settings import identity_of
-from kvorum.node.raft.snapshot_files import Applier, committed_batch
 from kvorum.node.raft.translation import begin_quorum_epoch, vote
 from kvorum.raft import Endpoint, OffsetAndEpoch, RaftCore, ReplicaKey
 from kvorum.raft import messages as core

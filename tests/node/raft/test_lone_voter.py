@@ -14,7 +14,7 @@ from tests.support.faulty_files import FaultyFiles, MemoryFile
 from tests.support.golden_data import metadata_directories
 
 from kvorum.node.raft import ProposalTooLargeError, RaftStoppedError
-from kvorum.node.raft.control_records import (
+from kvorum.node.raft.opened_directory import (
     control_batch,
     open_directory,
     quorum_controls,

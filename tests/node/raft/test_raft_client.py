@@ -12,8 +12,8 @@ from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, sta
 from tests.node.raft.stepped_runtime import SteppedRuntime
 from tests.support.waiting import let_others_run
 
-from kvorum.node.raft.control_records import open_directory
 from kvorum.node.raft.errors import RaftStoppedError
+from kvorum.node.raft.opened_directory import open_directory
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import CLEANING_INTERVAL_MS, RaftClient
 from kvorum.node.raft.raft_node import BEAT_MS, StallWatch

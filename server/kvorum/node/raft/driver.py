@@ -14,17 +14,17 @@ from collections.abc import Callable, Sequence
 
 from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.raft.control_records import (
+from kvorum.node.raft.applier import Applier, SnapshotReady, check_and_freeze
+from kvorum.node.raft.errors import RaftStoppedError
+from kvorum.node.raft.listener import CommittedBatch, RaftListener
+from kvorum.node.raft.measures import RaftMeasures
+from kvorum.node.raft.opened_directory import (
     OpenedDirectory,
     control_batch,
     snapshot_controls,
     write_election,
 )
-from kvorum.node.raft.errors import RaftStoppedError
-from kvorum.node.raft.listener import CommittedBatch, RaftListener
-from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.raft.peer_exchange import Connect, InboundRequests, PeerResult
-from kvorum.node.raft.snapshot_files import Applier, SnapshotReady, check_and_freeze
 from kvorum.raft import RaftCore
 from kvorum.raft.effects import (
     AppendDownload,

@@ -12,8 +12,8 @@ from kvorum.node.outbound.client_connection import (
     CLIENT_SOFTWARE_VERSION,
     NoCommonVersionError,
 )
-from kvorum.node.raft.control_records import FetchedRecords, read_fetched
 from kvorum.node.raft.errors import RaftStoppedError
+from kvorum.node.raft.opened_directory import FetchedRecords, read_fetched
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.translation import (
     add_raft_voter,

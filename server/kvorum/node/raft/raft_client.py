@@ -15,13 +15,13 @@ from kvorum.metadata.address import Address
 from kvorum.metadata.voters import VoterKey
 from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.raft.control_records import OpenedDirectory, SnapshotControls
+from kvorum.node.raft.applier import write_snapshot
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import ProposalTooLargeError, RaftStoppedError
 from kvorum.node.raft.listener import RaftListener
+from kvorum.node.raft.opened_directory import OpenedDirectory, SnapshotControls
 from kvorum.node.raft.peer_exchange import Connect, Respond, read_request
 from kvorum.node.raft.settings import RaftSettings, identity_of
-from kvorum.node.raft.snapshot_files import write_snapshot
 from kvorum.raft import KRaftVersionUpgradeError, OffsetAndEpoch, RaftCore
 from kvorum.raft.leader_contact import LeaderContact
 from kvorum.raft.messages import Error, ReplicaProgress

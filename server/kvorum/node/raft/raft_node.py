@@ -14,9 +14,9 @@ from random import Random
 from kvorum.node.event_loop import AsyncioRuntime, Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import Outgoing
-from kvorum.node.raft.control_records import OpenedDirectory, open_directory
 from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.network_channel import NetworkChannel
+from kvorum.node.raft.opened_directory import OpenedDirectory, open_directory
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import RaftClient, WhenDone
 from kvorum.node.raft.settings import RaftSettings

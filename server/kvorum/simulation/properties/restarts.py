@@ -3,7 +3,7 @@
 from random import Random
 from typing import NamedTuple
 
-from kvorum.node.raft.control_records import open_directory
+from kvorum.node.raft.opened_directory import open_directory
 from kvorum.raft.voter_set import ElectionRecord, VoterSet
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.properties.catalogue import P8, P20, P21, P27, Checks

@@ -4,8 +4,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from kvorum.node.raft.control_records import SnapshotControls, batches_of, quorum_control_records
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot, RaftListener
+from kvorum.node.raft.opened_directory import SnapshotControls, batches_of, quorum_control_records
 from kvorum.raft.effects import Committed, LeaderChanged, LeadershipGained, LeadershipLost
 from kvorum.storage.errors import MissingSnapshotError
 from kvorum.storage.metadata_log.metadata_log import MetadataLog
