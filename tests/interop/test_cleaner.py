@@ -73,10 +73,11 @@ def test_a_cleaned_log_is_the_one_that_kafka_leaves(
 def test_messages_of_old_formats_become_the_batches_that_kafka_makes_of_them(
     java: Java, tmp_path: Path
 ) -> None:
+    random = Random(10)
     lines = [
         line
         for _ in range(LOGS // 2)
-        for line in Script(Random(10), compressions=tuple(Compression), old_steps=30).steps()
+        for line in Script(random, compressions=tuple(Compression), old_steps=30).steps()
     ]
     seen = cleaned_by_both(java, tmp_path, lines, is_packed=True)
     wanted = ("gap within", "horizon", "old message", "without epoch", "empty batch")
