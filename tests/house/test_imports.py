@@ -1,4 +1,4 @@
-"""Names and imports: promised, unused, in one namespace, and who imports whom in a room."""
+"""Names and imports: promised, unused, in one namespace, and without circles in a room."""
 
 import ast
 from collections.abc import Iterator, Mapping

@@ -227,7 +227,7 @@ def test_every_record_is_read_once_while_the_named_controller_is_replaced(
             stream.advance()
         change.result()
         found = growing_quorum.settled(growing_quorum.keys(*later), growing_quorum.keys(FIRST))
-        # There is no listener any more at the one address that the stream was given.
+        # The one address that the stream was given has no listener any more.
         growing_quorum.members[FIRST].stop()
         read_on(stream, writer)
         left = {*later}

@@ -181,7 +181,8 @@ async def print_endpoints(client: AdminClient, *, includes_fenced: bool) -> None
 
 async def print_api_versions(client: AdminClient) -> None:
     """Print the APIs of each broker, or of each controller if they are asked, by their node ids."""
-    for one in sorted((await describe_cluster(client)).endpoints, key=lambda each: each.node_id):
+    cluster = await describe_cluster(client)
+    for one in sorted(cluster.endpoints, key=lambda each: each.node_id):
         fenced = "true" if one.is_fenced else "false"
         rack = "null" if one.rack is None else one.rack
         node = f"{one.host}:{one.port} (id: {one.node_id} rack: {rack} isFenced: {fenced})"

@@ -366,7 +366,7 @@ class Leader(Role):
 class Resigned(Role):
     """A former leader that asks the voters to elect another one, and waits for it.
 
-    `preferred` are the successors in order; there are none after a restart.
+    `preferred` are the successors in order; after a restart the tuple is empty.
     """
 
     name: ClassVar[RoleName] = RoleName.RESIGNED

@@ -108,7 +108,8 @@ class DiskFile:
             blocks = range(
                 undo.position // block_bytes, (undo.position + undo.size - 1) // block_bytes + 1
             )
-            is_torn = is_torn or 0 < sum(block in arrived for block in blocks) < len(blocks)
+            kept = sum(block in arrived for block in blocks)
+            is_torn = is_torn or 0 < kept < len(blocks)
         return Loss(len(lost) * block_bytes, is_torn)
 
     def flip(self, position: int, bit: int) -> None:

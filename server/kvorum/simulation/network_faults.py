@@ -75,12 +75,7 @@ class NetworkFaults:
         victim = self._victim(fault, ids)
         others = [one for one in ids if one != victim]
         if how == "swizzle":
-            # Nodes are cut off one after the other, and reconnected in another order.
-            for each in ids:
-                rest = [one for one in ids if one != each]
-                both_ways = [*_across([each], rest), *_across(rest, [each])]
-                begin_ms, length_ms = (random.random() * fault.duration_ms for _ in range(2))
-                self._around.events.after(begin_ms, partial(self._cut, both_ways, length_ms))
+            self._swizzle(random, ids, fault.duration_ms)
             return
         routes: list[Route] = []
         if how == "one way" and others:
@@ -96,6 +91,14 @@ class NetworkFaults:
         self._around.faults[FaultKind.CUT_PATHS] += 1
         cut_off = [route for route in self._routes() if not set(route).isdisjoint(victims)]
         self._cut(cut_off, duration_ms)
+
+    def _swizzle(self, random: Random, ids: Sequence[int], duration_ms: int) -> None:
+        """Cut nodes off one after the other, and reconnect them in another order."""
+        for victim in ids:
+            others = [one for one in ids if one != victim]
+            routes = [*_across([victim], others), *_across(others, [victim])]
+            begin_ms, length_ms = random.random() * duration_ms, random.random() * duration_ms
+            self._around.events.after(begin_ms, partial(self._cut, routes, length_ms))
 
     def reset(self, fault: Fault, random: Random) -> None:
         """Break the connections between two nodes, at once or after they were half open."""

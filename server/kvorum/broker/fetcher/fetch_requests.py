@@ -57,7 +57,7 @@ class PartitionFetchState:
 
     `last_fetched_epoch` is the epoch of the last record, -1 without one. `is_truncating` means that
     the log knows no epoch: before the first fetch, it is truncated to the high watermark. `lag` is
-    how far behind the leader's high watermark the last fetch has left the log, None before it.
+    how far behind the leader's high watermark the last fetch has left the log, None without one.
     """
 
     partition: Partition

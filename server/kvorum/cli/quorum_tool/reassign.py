@@ -62,7 +62,8 @@ async def cancel_reassignment(client: AdminClient) -> None:
     except CallFailedError as error:
         _check_ignorance(error)
         await client.call(set_targets_call(None))
-    voters = keys_text(map(key_of, (await client.call(DESCRIBE_QUORUM)).voters))
+    info = await client.call(DESCRIBE_QUORUM)
+    voters = keys_text(map(key_of, info.voters))
     print(f"The reassignment of the quorum is cancelled. The voters are {voters}.")
 
 

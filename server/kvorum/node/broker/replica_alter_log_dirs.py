@@ -169,7 +169,8 @@ class ReplicaAlterLogDirsThread:
         now_ms = self._runtime.monotonic_ms()
         due = [one.due_ms for one in self._log_dir_moves.values() if not one.is_idle]
         # The quota holds back the replicas that are due already.
-        until_ms = min((now_ms + self._backoff_ms, *(due_ms for due_ms in due if due_ms > now_ms)))
+        later = (due_ms for due_ms in due if due_ms > now_ms)
+        until_ms = min((now_ms + self._backoff_ms, *later))
         await self._woken.wait(until_ms - now_ms if due else None)
 
     async def _do_work(self, move: Move) -> None:

@@ -51,7 +51,8 @@ def _sorted(
     if found is None:
         return [], topic.partitions
     known = [one for one in topic.partitions if found.partitions.get(one.partition_index)]
-    return known, [one for one in topic.partitions if not found.partitions.get(one.partition_index)]
+    unknown = [one for one in topic.partitions if not found.partitions.get(one.partition_index)]
+    return known, unknown
 
 
 def _refuse(

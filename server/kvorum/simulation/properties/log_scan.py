@@ -195,7 +195,8 @@ class LogScan:
         """Yield the batches from the one that holds `offset` on."""
         for segment in self._segments:
             if segment.end_offset > offset:
-                yield from segment.batches[max(bisect_right(segment.bases, offset) - 1, 0) :]
+                first = max(bisect_right(segment.bases, offset) - 1, 0)
+                yield from segment.batches[first:]
 
     def marks(self) -> dict[str, int]:
         """Return how many bytes of each file have been read, by its name."""

@@ -85,7 +85,8 @@ def control_type(header: BatchHeader, batch: memoryview) -> int | None:
 
 def is_of_other_kind(kind: FileKind, header: BatchHeader, batch: memoryview) -> bool:
     """Return whether the first batch of a file belongs into a file of another kind."""
-    return (control_type(header, batch) == SNAPSHOT_HEADER) == (kind is FileKind.SEGMENT)
+    is_snapshot = control_type(header, batch) == SNAPSHOT_HEADER
+    return is_snapshot == (kind is FileKind.SEGMENT)
 
 
 def is_sound(window: FileWindow, position: int, header: EntryHeader) -> bool:

@@ -117,7 +117,8 @@ def _scram(hash_name: str, credentials: Credentials, nonce: str) -> Exchange:
     last = f"c={binding},r={both}"
     signed = ",".join((first, answer.decode(), last)).encode()
     client_key = hmac.digest(salted, b"Client Key", hash_name)
-    signature = hmac.digest(hashlib.new(hash_name, client_key).digest(), signed, hash_name)
+    stored_key = hashlib.new(hash_name, client_key).digest()
+    signature = hmac.digest(stored_key, signed, hash_name)
     proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))
     answer = yield f"{last},p={base64.b64encode(proof).decode()}".encode()
     expected = hmac.digest(hmac.digest(salted, b"Server Key", hash_name), signed, hash_name)

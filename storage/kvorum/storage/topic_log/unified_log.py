@@ -306,7 +306,8 @@ class UnifiedLog:
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that a reader from `offset` to `end_offset` must know."""
         segments = self.local_log.segments
-        first = max(bisect_right([segment.base_offset for segment in segments], offset) - 1, 0)
+        bases = [segment.base_offset for segment in segments]
+        first = max(bisect_right(bases, offset) - 1, 0)
         indexes = (segment.transaction_index for segment in segments[first:])
         return find_aborted(indexes, offset, end_offset)
 
