@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.interop.broker_cluster import BrokerCluster, RunBrokers
 from tests.support.kafka.java import Java, ToolRunner
-from tests.support.node import BothNodes, Kind, Node
+from tests.support.node import LEVELS_OF_OURS, STANDALONE, BothNodes, Kind, Node
 from tests.support.quorum.quorum import MakeQuorum, Quorum, quorum_of
 
 
@@ -24,7 +24,9 @@ def both_nodes(
     def running(settings: Mapping[str, str] = MappingProxyType({})) -> Generator[tuple[Node, Node]]:
         folder = tmp_path_factory.mktemp("both")
         with (
-            Node(folder / "real", settings, java=java).format(tools=kafka_tools) as real,
+            Node(folder / "real", settings, java=java).format(
+                (*STANDALONE, *LEVELS_OF_OURS), tools=kafka_tools
+            ) as real,
             Node(folder / "ours", settings).format() as ours,
         ):
             yield real, ours

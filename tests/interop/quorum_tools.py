@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from tests.support.kafka.java import ToolResult, ToolRunner
-from tests.support.node import Node
+from tests.support.node import FEATURES_NOT_SERVED, Node
 from tests.support.waiting import are_alike, asked_until
 
 from kvorum.cli import cluster, features, quorum
@@ -38,6 +38,14 @@ def run_real(
     arguments: Sequence[str], tools: ToolRunner, tool: str = "kafka-metadata-quorum"
 ) -> ToolResult:
     return tools.run(tool, *arguments)
+
+
+def with_levels_of_ours_mapped(line: str, said: str) -> str:
+    """Return what Kafka's version-mapping says, with level 0 for what ours does not serve."""
+    if "version-mapping" not in line:
+        return said
+    names = "|".join(map(re.escape, FEATURES_NOT_SERVED))
+    return re.sub(rf"(?m)^({names})=\d+$", r"\1=0", said)
 
 
 def comparable(result: ToolResult) -> ToolResult:

@@ -16,7 +16,7 @@ from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.controller.requests import handle
 from kvorum.controller.settings import ControllerRequestContext, ControllerSettings
 from kvorum.metadata.bootstrap import bootstrap_from_features
-from kvorum.metadata.features import default_feature_levels, supported_features
+from kvorum.metadata.features import kafka_feature_levels, supported_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import PartitionRegistration
@@ -140,9 +140,7 @@ class ControllerUnderTest:
         return topic.partitions[index]
 
     def activate(self, version: MetadataVersion = MetadataVersion.V4_3_IV0) -> None:
-        bootstrap = bootstrap_from_features(
-            version, default_feature_levels(version), source="a test"
-        )
+        bootstrap = bootstrap_from_features(version, kafka_feature_levels(version), source="a test")
         self.run(activation_records(self.image, bootstrap, self.settings))
 
     def registration(

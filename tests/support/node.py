@@ -32,6 +32,17 @@ LOG_DIRECTORY: Final = "__cluster_metadata-0"
 COMBINED: Final = "broker,controller"
 STANDALONE: Final = ("--standalone",)
 NO_VOTERS: Final = ("--no-initial-controllers",)
+FEATURES_NOT_SERVED: Final = (
+    "transaction.version",
+    "group.version",
+    "share.version",
+    "streams.version",
+)
+"""The features that kvorum leaves at level 0 where Kafka gives a new cluster a higher one."""
+LEVELS_OF_OURS: Final = tuple(
+    word for name in FEATURES_NOT_SERVED for word in ("--feature", f"{name}=0")
+)
+"""The options by which real Kafka's kafka-storage gives a cluster the levels that ours gives."""
 QUICK: Final = {"broker.session.timeout.ms": "400", "broker.heartbeat.interval.ms": "100"}
 """A broker that was killed may register again once its old session is over: soon. A busy machine
 fences such a broker now and then: a client has to ask again."""

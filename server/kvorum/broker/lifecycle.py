@@ -52,20 +52,21 @@ class BrokerIdentity:
     cluster_id: str
     incarnation_id: bytes
     listeners: tuple[Endpoint, ...]
-    supported_features: Mapping[str, VersionRange]
     rack: str | None
     directory_ids: tuple[bytes, ...]
     previous_epoch: int = -1
 
 
 class LocalView(NamedTuple):
-    """The broker's own state at the time of a heartbeat.
+    """The broker's own state at the time of a request.
 
+    `supported_features` are the levels to register with, which may depend on those of the cluster.
     `metadata_offset` is the highest offset that the broker has replayed; `cordoned_directories` is
     None where the cluster's metadata.version does not support them. The broker wants to be fenced
     until `is_ready_to_unfence`: its logs are open.
     """
 
+    supported_features: Mapping[str, VersionRange]
     metadata_offset: int
     cordoned_directories: tuple[bytes, ...] | None
     is_ready_to_unfence: bool = True
@@ -95,7 +96,7 @@ class BrokerLifecycle:
         """Return the request to send at `next_due_ms`; a call of an `on_…` method must follow."""
         self.next_due_ms = None
         if not self.is_registered:
-            return self._registration()
+            return self._registration(view.supported_features)
         self._sent_count = len(self._offline_directories)
         return BrokerHeartbeatRequest(
             broker_id=self.identity.node_id,
@@ -202,16 +203,16 @@ class BrokerLifecycle:
             self.next_due_ms = min(at_ms, self._next_due_at_latest_ms)
             self._next_due_at_latest_ms = inf
 
-    def _registration(self) -> BrokerRegistrationRequest:
+    def _registration(
+        self, supported_features: Mapping[str, VersionRange]
+    ) -> BrokerRegistrationRequest:
         identity = self.identity
         return BrokerRegistrationRequest(
             broker_id=identity.node_id,
             cluster_id=identity.cluster_id,
             incarnation_id=identity.incarnation_id,
             listeners=write_endpoints(identity.listeners, BrokerRegistrationRequest.Listener),
-            features=write_features(
-                identity.supported_features.items(), BrokerRegistrationRequest.Feature
-            ),
+            features=write_features(supported_features.items(), BrokerRegistrationRequest.Feature),
             rack=identity.rack,
             log_dirs=sorted(identity.directory_ids, key=directory_ids.in_kafka_order),
             previous_broker_epoch=identity.previous_epoch,

@@ -220,12 +220,15 @@ def feature_level(argument: str) -> tuple[str, int]:
 def levels_of_release(text: str, *, is_upgrade: bool) -> dict[str, int]:
     """Return the level of each feature that goes with a release.
 
-    An upgrade leaves out the features that the release has at level 0.
+    An upgrade leaves out the features that the release has at level 0. Features whose level kvorum
+    does not serve keep their level: whether other brokers serve it only the operator knows.
     """
     version = _metadata_version(text)
     levels = {METADATA_VERSION_FEATURE: int(version)}
     for feature in FEATURES:
-        level = feature.default_level(version)
+        level = feature.kafka_level(version)
+        if level not in feature.served:
+            continue
         if level > 0 or not is_upgrade:
             levels[feature.name] = level
     return levels

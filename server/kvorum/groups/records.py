@@ -2,10 +2,6 @@
 
 A key is the number of the record's type (int16) and a message; a value is the version of its
 message (int16) and the message. A null value is a tombstone.
-
-GroupRecordError
-├── DamagedGroupRecordError       bytes that are not the expected message, or of a later version
-└── UnsupportedGroupRecordError   a record of a kind of group that this coordinator does not hold
 """
 
 import struct
@@ -15,12 +11,15 @@ from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
 from kvorum.wire.errors import WireError
+from kvorum.wire.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
 from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
 from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
 from kvorum.wire.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
 from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
+from kvorum.wire.messages.share_group_metadata_key import ShareGroupMetadataKey
+from kvorum.wire.messages.streams_group_metadata_key import StreamsGroupMetadataKey
 from kvorum.wire.primitives import Message
 
 GROUP_METADATA_VALUE_VERSION: Final = 3
@@ -51,26 +50,30 @@ _VALUES: Final[Mapping[int, type[GroupValue]]] = MappingProxyType(
         _GROUP_METADATA: GroupMetadataValue,
     }
 )
-# Records of consumer, share and streams groups, which this coordinator does not hold.
-_OTHER_TYPES: Final = frozenset(
-    {3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23}
+_GROUP_METADATA_OF_OTHER_PROTOCOLS: Final = frozenset(
+    {
+        ConsumerGroupMetadataKey.API_KEY,
+        ShareGroupMetadataKey.API_KEY,
+        StreamsGroupMetadataKey.API_KEY,
+    }
 )
+"""The record that such a group always has; its tombstone is the last record of the group."""
+_OTHER_PROTOCOLS: Final = _GROUP_METADATA_OF_OTHER_PROTOCOLS | {
+    4, 5, 6, 7, 8, 10, 12, 13, 14, 15, 16, 19, 20, 21, 22, 23,
+}  # fmt: skip
+"""Records of consumer, share and streams groups; the keys of all begin with the group's id."""
 
 
-class GroupRecordError(Exception):
-    """A record because of which a shard cannot be loaded."""
+class DamagedGroupRecordError(Exception):
+    """A key or value that cannot be read, so that a shard cannot be loaded."""
 
 
-class DamagedGroupRecordError(GroupRecordError):
-    """A key or value that cannot be read; the text names what is wrong with it."""
+@dataclass(frozen=True, slots=True)
+class OtherGroupRecord:
+    """A record of a group of another protocol than the classic one, with the group's id."""
 
-
-class UnsupportedGroupRecordError(GroupRecordError):
-    """A record of a consumer, share or streams group."""
-
-    def __init__(self, type_id: int) -> None:
-        super().__init__(f"no support of groups with records of type {type_id}")
-        self.type_id = type_id
+    group_id: str
+    ends_group: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,21 +98,32 @@ class CoordinatorRecord:
 def decode_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
     """Return a record of the log; None for one that has to be skipped.
 
-    Skipped are types that Kafka's reference release does not know, and tombstones of groups that
-    this coordinator cannot have. Raises `DamagedGroupRecordError` for bytes that cannot be read or
-    a value of a later version, `UnsupportedGroupRecordError` for a consumer, share or streams
-    group: offsets of such a group must not be taken for those of a simple one.
+    Skipped are types that Kafka's reference release does not know, and those of groups of other
+    protocols (`decode_other_group_record`). Raises `DamagedGroupRecordError` for bytes that cannot
+    be read or a value of a later version.
     """
     type_id = _number(key, "key")
     if type_id not in _KEYS:
-        if type_id in _OTHER_TYPES and value is not None:
-            raise UnsupportedGroupRecordError(type_id)
         return None
     decoded_key = _decoded(_KEYS[type_id], key, _KEY_VERSION)
     if value is None:
         return CoordinatorRecord(decoded_key)
     version = _number(value, "value")
     return CoordinatorRecord(decoded_key, _decoded(_VALUES[type_id], value, version), version)
+
+
+def decode_other_group_record(key: bytes, value: bytes | None) -> OtherGroupRecord | None:
+    """Return a record of a consumer, share or streams group; None for every other record.
+
+    Tombstones that leave the group are among the others. Raises `DamagedGroupRecordError` for a key
+    that cannot be read.
+    """
+    type_id = _number(key, "key")
+    is_end = value is None and type_id in _GROUP_METADATA_OF_OTHER_PROTOCOLS
+    if type_id not in _OTHER_PROTOCOLS or (value is None and not is_end):
+        return None
+    group_id = _decoded(ConsumerGroupMetadataKey, key, _KEY_VERSION).group_id
+    return OtherGroupRecord(group_id, ends_group=is_end)
 
 
 def group_metadata_record(group_id: str, value: GroupMetadataValue) -> CoordinatorRecord:

@@ -41,6 +41,19 @@ class ShardState:
         self.timeline = Timeline()
         self.outbox = Outbox()
         self.groups = TimelineMap[str, ClassicGroup](self.timeline)
+        self.groups_of_other_protocols: set[str] = set()
+        """The ids of consumer, share and streams groups, which only a real broker coordinates.
+
+        The records of such a group are read when the log is loaded, and never written here.
+        """
+
+    def demand_classic(self, group_id: str) -> None:
+        """Refuse a group of another protocol with NOT_COORDINATOR.
+
+        Its clients then wait until a broker leads the partition that serves the protocol.
+        """
+        if group_id in self.groups_of_other_protocols:
+            raise RequestError.with_default_message(ErrorCode.NOT_COORDINATOR)
 
     def group(self, group_id: str, epoch: int | None = None) -> ClassicGroup:
         """Return a group; refuses the id of none with GROUP_ID_NOT_FOUND."""

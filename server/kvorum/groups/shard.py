@@ -28,7 +28,7 @@ from kvorum.groups.offsets.requests import (
     delete_offsets,
 )
 from kvorum.groups.offsets.store import OffsetStore
-from kvorum.groups.records import CoordinatorRecord
+from kvorum.groups.records import CoordinatorRecord, OtherGroupRecord
 from kvorum.groups.results import Append, CoordinatorResult, Decision, ShardState
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
 from kvorum.metadata.api import RequestError
@@ -74,6 +74,17 @@ class GroupCoordinatorShard:
             self.state.groups.set(key.group, group_of_record(key.group, value))
         else:
             self.state.groups.remove(key.group)
+
+    def replay_other_group(self, record: OtherGroupRecord) -> None:
+        """Note that a group has another protocol, or does not exist any more.
+
+        Its offsets must not be taken for those of a group without members: they would expire.
+        """
+        if record.ends_group:
+            self.state.groups_of_other_protocols.discard(record.group_id)
+        else:
+            self.state.groups_of_other_protocols.add(record.group_id)
+            self.state.groups.remove(record.group_id)
 
     def replay_end_transaction_marker(self, producer_id: int, *, is_commit: bool) -> None:
         """Apply a producer's marker: its offsets count from here on, or are dropped."""

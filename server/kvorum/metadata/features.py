@@ -57,15 +57,27 @@ class FeatureLevel:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A feature other than metadata.version, with all its levels in ascending order."""
+    """A feature other than metadata.version, with all its levels in ascending order.
+
+    `levels` are those of the reference release. `served_max` is the highest one whose requests
+    kvorum's brokers serve. `led_max` is the highest one that they know as leaders of partitions,
+    where real brokers serve the requests.
+    """
 
     name: str
     levels: tuple[FeatureLevel, ...]
+    served_max: int
+    led_max: int
 
     @property
     def supported(self) -> VersionRange:
-        """The levels that this release supports in production."""
+        """The levels that a cluster may have in which this node takes part."""
         return VersionRange(self.levels[0].level, self.levels[-1].level)
+
+    @property
+    def served(self) -> VersionRange:
+        """The levels that a broker of kvorum offers."""
+        return VersionRange(self.levels[0].level, self.served_max)
 
     def level(self, number: int) -> FeatureLevel:
         """Return the level `number`; raise `UnknownFeatureError` without one."""
@@ -74,27 +86,44 @@ class Feature:
                 return level
         raise UnknownFeatureError(f"No feature:{self.name} with feature level {number}")
 
-    def default_level(self, metadata_version: MetadataVersion) -> int:
-        """Return the level that a cluster formatted at `metadata_version` gets."""
+    def kafka_level(self, metadata_version: MetadataVersion) -> int:
+        """Return the level that Kafka gives a cluster formatted at `metadata_version`."""
         return max(
             level.level
             for level in self.levels
             if level.bootstrap_metadata_version <= metadata_version
         )
 
+    def default_level(self, metadata_version: MetadataVersion) -> int:
+        """Return the level that kvorum gives a cluster formatted at `metadata_version`.
+
+        A level that is not served would promise clients requests that are refused.
+        """
+        return min(self.kafka_level(metadata_version), self.served_max)
+
 
 def _feature(name: str, *levels: FeatureLevel) -> Feature:
-    return Feature(name, (FeatureLevel(0, MINIMUM_METADATA_VERSION), *levels))
+    last = levels[-1].level
+    return Feature(name, _from_zero(levels), served_max=last, led_max=last)
+
+
+def _feature_not_served(name: str, *levels: FeatureLevel, led_max: int = 0) -> Feature:
+    return Feature(name, _from_zero(levels), served_max=0, led_max=led_max)
+
+
+def _from_zero(levels: tuple[FeatureLevel, ...]) -> tuple[FeatureLevel, ...]:
+    return FeatureLevel(0, MINIMUM_METADATA_VERSION), *levels
 
 
 FEATURES: Final[tuple[Feature, ...]] = (
     _feature(KRAFT_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V3_9_IV0)),
-    _feature(
+    _feature_not_served(
         TRANSACTION_VERSION_FEATURE,
         FeatureLevel(1, MetadataVersion.V4_0_IV2),
         FeatureLevel(2, MetadataVersion.V4_0_IV2),
+        led_max=2,
     ),
-    _feature(GROUP_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V4_0_IV0)),
+    _feature_not_served(GROUP_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V4_0_IV0)),
     _feature(
         ELR_VERSION_FEATURE,
         FeatureLevel(
@@ -103,12 +132,12 @@ FEATURES: Final[tuple[Feature, ...]] = (
             MappingProxyType({METADATA_VERSION_FEATURE: int(MetadataVersion.V4_0_IV1)}),
         ),
     ),
-    _feature(
+    _feature_not_served(
         SHARE_VERSION_FEATURE,
         FeatureLevel(1, MetadataVersion.V4_2_IV0),
         FeatureLevel(2, MetadataVersion.V4_4_IV0),
     ),
-    _feature(STREAMS_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V4_2_IV1)),
+    _feature_not_served(STREAMS_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V4_2_IV1)),
 )
 """Every feature but metadata.version, in the order Kafka lists them."""
 
@@ -124,7 +153,11 @@ def feature_from_name(name: str) -> Feature:
 
 
 def supported_features(*, enable_unstable: bool = False) -> dict[str, VersionRange]:
-    """Return the levels that a node of this release supports, metadata.version first."""
+    """Return the levels that a controller of this release supports, metadata.version first.
+
+    A controller only keeps the levels: real brokers beside it may serve those that kvorum's
+    brokers do not.
+    """
     last = (
         LATEST_TESTING_METADATA_VERSION if enable_unstable else LATEST_PRODUCTION_METADATA_VERSION
     )
@@ -133,12 +166,48 @@ def supported_features(*, enable_unstable: bool = False) -> dict[str, VersionRan
     return supported
 
 
-def default_feature_levels(metadata_version: MetadataVersion) -> dict[str, int]:
-    """Return the level of each feature in a cluster formatted at `metadata_version`.
+def offered_features(
+    finalized: Mapping[str, int], *, enable_unstable: bool = False
+) -> dict[str, VersionRange]:
+    """Return the levels that a broker names to clients: those that it serves or the cluster has.
+
+    A feature without a level above 0 is left out, as by a Kafka that does not know it.
+    """
+    served = {feature.name: feature.served_max for feature in FEATURES}
+    return _limited(served, finalized, enable_unstable=enable_unstable)
+
+
+def registered_features(
+    finalized: Mapping[str, int], *, enable_unstable: bool = False
+) -> dict[str, VersionRange]:
+    """Return the levels that a broker registers with, so that it may be part of the cluster.
+
+    A level that the cluster has already is among them: real brokers serve it, and this one leads
+    and replicates partitions beside them.
+    """
+    led = {feature.name: feature.led_max for feature in FEATURES}
+    return _limited(led, finalized, enable_unstable=enable_unstable)
+
+
+def _limited(
+    level_max: Mapping[str, int], finalized: Mapping[str, int], *, enable_unstable: bool
+) -> dict[str, VersionRange]:
+    supported = supported_features(enable_unstable=enable_unstable)
+    for name, own_max in level_max.items():
+        last = max(own_max, finalized.get(name, 0))
+        if last == 0:
+            del supported[name]
+        elif last < supported[name].max:
+            supported[name] = VersionRange(supported[name].min, last)
+    return supported
+
+
+def kafka_feature_levels(metadata_version: MetadataVersion) -> dict[str, int]:
+    """Return the level of each feature in a cluster that Kafka formats at `metadata_version`.
 
     Levels of 0 are included, metadata.version itself is not.
     """
-    return {feature.name: feature.default_level(metadata_version) for feature in FEATURES}
+    return {feature.name: feature.kafka_level(metadata_version) for feature in FEATURES}
 
 
 def check_dependencies(name: str, level: int, levels: Mapping[str, int]) -> None:

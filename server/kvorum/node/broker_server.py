@@ -70,6 +70,7 @@ class BrokerServer:
             clock=shared.clock,
             on_failure=on_failure,
             cordoned_directories=self._cordoned_directories(),
+            enable_unstable_features=config.enable_unstable_feature_versions,
         )
         self._replication = Replication(
             shared,
@@ -162,7 +163,6 @@ class BrokerServer:
             listeners=advertised_endpoints(
                 shared.config.listeners.advertised_brokers, shared.sockets
             ),
-            supported_features=shared.supported_features,
             rack=shared.config.broker.rack,
             directory_ids=directories.log_directory_ids,
             previous_epoch=common_epoch(self._shutdowns),

@@ -39,7 +39,7 @@ class ListenerEntry(TypedDict):
 
 
 class FeatureEntry(TypedDict):
-    """The levels of one feature that a node supports."""
+    """The levels of one feature that a broker offers."""
 
     name: str
     min_level: int
@@ -60,8 +60,9 @@ def compatibility() -> Compatibility:
     first, last = MINIMUM_METADATA_VERSION, LATEST_PRODUCTION_METADATA_VERSION
     features = [FeatureEntry(name=METADATA_VERSION_FEATURE, min_level=first, max_level=last)]
     features += [
-        FeatureEntry(name=each.name, min_level=each.supported.min, max_level=each.supported.max)
+        FeatureEntry(name=each.name, min_level=each.served.min, max_level=each.served.max)
         for each in FEATURES
+        if each.served_max > 0
     ]
     return {
         "reference_release": REFERENCE_RELEASE,

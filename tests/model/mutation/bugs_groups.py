@@ -132,8 +132,8 @@ MUTANTS = (
         cause="a record of an unknown type ended the load",
         breaks="loading",
         within="decode_record",
-        old="type_id in _OTHER_TYPES and value is not None",
-        new="value is not None",
+        old="return None",
+        new="raise DamagedGroupRecordError(str(type_id))",
         room="groups",
     ),
     safety_bug(

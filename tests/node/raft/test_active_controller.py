@@ -15,7 +15,7 @@ from kvorum.controller.quorum_reassignment.quorum_targets import alter_target_vo
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.bootstrap import bootstrap_from_features
-from kvorum.metadata.features import default_feature_levels
+from kvorum.metadata.features import kafka_feature_levels
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.record_frame import RecordAndVersion, decode_record
@@ -37,7 +37,7 @@ def controller_over(raft: RaftNode) -> QuorumController:
     version = MetadataVersion.V4_3_IV0
     return QuorumController(
         SETTINGS,
-        bootstrap_from_features(version, default_feature_levels(version), source="a test"),
+        bootstrap_from_features(version, kafka_feature_levels(version), source="a test"),
         raft=raft,
         loader=MetadataLoader(),
         clock=SystemClock(),

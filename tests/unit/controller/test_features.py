@@ -15,7 +15,7 @@ from kvorum.controller.apis.update_features import update_features
 from kvorum.controller.quorum_description import ReplicaState
 from kvorum.metadata.bootstrap import BootstrapMetadata, bootstrap_from_features
 from kvorum.metadata.errors import ReplayError
-from kvorum.metadata.features import default_feature_levels
+from kvorum.metadata.features import kafka_feature_levels
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.record_frame import RecordAndVersion
@@ -47,7 +47,7 @@ V4_4_IV1, V4_4_IV2 = MetadataVersion.V4_4_IV1, MetadataVersion.V4_4_IV2
 
 
 def bootstrap(version: MetadataVersion) -> BootstrapMetadata:
-    return bootstrap_from_features(version, default_feature_levels(version), source="a test")
+    return bootstrap_from_features(version, kafka_feature_levels(version), source="a test")
 
 
 def test_an_empty_log_gets_the_bootstrap_records_in_a_transaction() -> None:
@@ -262,7 +262,7 @@ def test_a_broker_that_is_too_old_keeps_a_level_back() -> None:
 def controller_registration(
     node_id: int, metadata_version_max: int
 ) -> ControllerRegistrationRequest:
-    levels = default_feature_levels(MetadataVersion.V4_3_IV0)
+    levels = kafka_feature_levels(MetadataVersion.V4_3_IV0)
     return ControllerRegistrationRequest(
         controller_id=node_id,
         incarnation_id=bytes([node_id] * 16),

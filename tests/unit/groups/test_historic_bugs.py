@@ -19,7 +19,8 @@ from kvorum.groups.records import (
     OFFSET_COMMIT_VALUE_VERSION,
     CoordinatorRecord,
     DamagedGroupRecordError,
-    UnsupportedGroupRecordError,
+    OtherGroupRecord,
+    decode_other_group_record,
     decode_record,
 )
 from kvorum.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
@@ -224,11 +225,21 @@ def test_a_value_of_a_later_version_is_refused(key: bytes, value: bytes | None) 
 
 
 def test_records_of_an_unknown_type_are_skipped() -> None:
-    """KAFKA-14869; but groups that are known and not held here are no simple ones."""
+    """KAFKA-14869."""
     assert decode_record(b"\0\x63", b"\0\0") is None
-    assert decode_record(b"\0\3", None) is None
-    with pytest.raises(UnsupportedGroupRecordError):
-        decode_record(b"\0\3", b"\0\0")
+    assert decode_other_group_record(b"\0\x63", b"\0\0") is None
+
+
+@pytest.mark.parametrize("group_metadata", [3, 11, 17])
+def test_a_group_of_another_protocol_is_known_until_its_last_tombstone(group_metadata: int) -> None:
+    key, member_key = bytes((0, group_metadata)) + b"\0\1g", b"\0\5\0\1g\0\1m"
+    assert decode_other_group_record(key, b"\0\0") == OtherGroupRecord("g", ends_group=False)
+    assert decode_other_group_record(member_key, b"\0\0") == OtherGroupRecord("g", ends_group=False)
+    assert decode_other_group_record(member_key, None) is None
+    assert decode_other_group_record(key, None) == OtherGroupRecord("g", ends_group=True)
+    assert decode_record(key, b"\0\0") is None
+    with pytest.raises(DamagedGroupRecordError):
+        decode_other_group_record(b"\0\3", b"\0\0")
 
 
 def test_a_group_with_only_offsets_of_a_transaction_survives_the_sweep() -> None:

@@ -7,8 +7,10 @@ from kvorum.metadata.features import (
     FEATURES,
     VersionRange,
     check_dependencies,
-    default_feature_levels,
     feature_from_name,
+    kafka_feature_levels,
+    offered_features,
+    registered_features,
     supported_features,
 )
 from kvorum.metadata.java_hash import hash_table_order
@@ -131,7 +133,7 @@ def test_versions_of_records(level: int, broker: int, partition: int) -> None:
     ],
 )
 def test_defaults_follow_the_level(level: int, expected: list[int]) -> None:
-    assert list(default_feature_levels(MetadataVersion(level)).values()) == expected
+    assert list(kafka_feature_levels(MetadataVersion(level)).values()) == expected
 
 
 def test_what_this_release_supports() -> None:
@@ -147,9 +149,30 @@ def test_what_this_release_supports() -> None:
     assert supported_features(enable_unstable=True)["metadata.version"] == VersionRange(7, 34)
 
 
+def test_what_is_not_served_is_neither_a_default_nor_offered() -> None:
+    not_served = ["transaction.version", "group.version", "share.version", "streams.version"]
+    latest = MetadataVersion.V4_4_IV2
+    defaults = {feature.name: feature.default_level(latest) for feature in FEATURES}
+    assert [name for name, level in defaults.items() if level == 0] == not_served
+    offered = offered_features(defaults)
+    assert {name: str(range_) for name, range_ in offered.items()} == {
+        "metadata.version": "7-33",
+        "kraft.version": "0-1",
+        "eligible.leader.replicas.version": "0-1",
+    }
+    assert registered_features({}).keys() - offered.keys() == {"transaction.version"}
+
+
+def test_a_broker_may_be_in_a_cluster_that_has_a_level_already() -> None:
+    levels = {"group.version": 1, "share.version": 1}
+    for features in (offered_features(levels), registered_features(levels)):
+        assert features["group.version"] == VersionRange(0, 1)
+        assert features["share.version"] == VersionRange(0, 1)
+
+
 def test_defaults_never_break_their_own_dependencies() -> None:
     for version in MetadataVersion:
-        levels = default_feature_levels(version) | {"metadata.version": int(version)}
+        levels = kafka_feature_levels(version) | {"metadata.version": int(version)}
         for feature in FEATURES:
             check_dependencies(feature.name, levels[feature.name], levels)
 

@@ -18,7 +18,7 @@ from kvorum.broker.broker_topic_stats import PartitionStats
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.broker.transaction_marker import TransactionMarker
-from kvorum.groups.records import decode_record
+from kvorum.groups.records import GroupKey, decode_record
 from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
@@ -222,14 +222,15 @@ class Coordinated:
     def states(self) -> Mapping[str, str]:
         return {one.group_id: one.group_state for one in self.service.list_groups([], [])}
 
-    def records(self) -> list[tuple[object, bool]]:
-        """Return the key of each record, and whether it is a tombstone."""
-        found: list[tuple[object, bool]] = []
+    def records(self) -> list[tuple[GroupKey, bool]]:
+        """Return the key of each record of classic groups, and whether it is a tombstone."""
+        found: list[tuple[GroupKey, bool]] = []
         for batch in self.batches():
             for record in batch.records():
                 assert record.key is not None
                 decoded = decode_record(record.key, record.value)
-                assert decoded is not None
+                if decoded is None:
+                    continue
                 found.append((decoded.key, decoded.value is None))
         return found
 

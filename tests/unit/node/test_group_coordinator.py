@@ -4,7 +4,7 @@ import asyncio
 import importlib
 import logging
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from tests.support.waiting import let_others_run
@@ -22,6 +22,7 @@ from tests.unit.storage.topic_logs import append, batch_of, marker, sent
 from kvorum.broker.add_partitions_to_txn import TransactionSupportedOperation
 from kvorum.groups.coordinator_partition import coordinator_partition
 from kvorum.groups.records import CoordinatorRecord
+from kvorum.metadata.api import RequestError
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.handlers.group_requests import asked
 from kvorum.storage.log.append_origin import AppendOrigin
@@ -47,6 +48,9 @@ from kvorum.wire.records import (
     decode_control_record,
 )
 from kvorum.wire.records.compacted_batch import without_records
+
+CONSUMER_GROUP: Final = 3
+"""The type of the records with the metadata of groups of the consumer protocol."""
 
 
 @pytest.fixture
@@ -350,6 +354,56 @@ async def test_offsets_expire() -> None:
     assert await node.commit(1) is ErrorCode.NONE
     await node.until(lambda: not node.states())
     assert [is_tombstone for _, is_tombstone in node.records()] == [False, True, True]
+
+
+def group_record(type_id: int, group: str, value: bytes | None = b"\0\0") -> RecordData:
+    key = type_id.to_bytes(2, "big") + len(group).to_bytes(2, "big") + group.encode()
+    return RecordData(value, key, 5)
+
+
+@pytest.fixture
+async def shared() -> Coordinated:
+    """A broker whose partition has a consumer group with an offset, beside the classic group g."""
+    coordinator = replace(
+        SETTINGS.coordinator, offsets_retention_ms=1, offsets_retention_check_interval_ms=20
+    )
+    node = Coordinated(replace(SETTINGS, coordinator=coordinator))
+    write(node, batch_of(offset_record(3, "other"), group_record(CONSUMER_GROUP, "other")))
+    write(node, batch_of(offset_record(4, "other"), offset_record(5, "g")))
+    await node.lead()
+    return node
+
+
+async def test_a_group_of_another_protocol_leaves_the_classic_groups_served(
+    shared: Coordinated,
+) -> None:
+    assert await shared.commit(6) is ErrorCode.NONE
+    assert await shared.commit(6, group="other") is ErrorCode.NOT_COORDINATOR
+    with pytest.raises(RequestError, match="correct coordinator"):
+        await shared.offset(group="other")
+    described = shared.service.describe_group(6, "other")
+    assert described.error_code == ErrorCode.NOT_COORDINATOR
+    deleted = await asked(shared.service.delete_groups, ["other", "unknown"])
+    assert {one.group_id: one.error_code for one in deleted} == {
+        "other": ErrorCode.NOT_COORDINATOR,
+        "unknown": ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+
+
+async def test_offsets_of_a_group_of_another_protocol_do_not_expire(shared: Coordinated) -> None:
+    await shared.until(lambda: not shared.states())
+    ended = [key.group for key, is_end in shared.records() if is_end]
+    assert ended == ["g", "g"]
+
+
+async def test_a_group_of_another_protocol_that_has_ended_may_be_a_classic_one(
+    idle: Coordinated,
+) -> None:
+    write(idle, batch_of(group_record(CONSUMER_GROUP, "g"), offset_record(3)))
+    write(idle, batch_of(RecordData(None, offset_record(0).key, 5)))
+    write(idle, batch_of(group_record(CONSUMER_GROUP, "g", None)))
+    await idle.lead()
+    assert await idle.commit(1) is ErrorCode.NONE
 
 
 async def test_offsets_of_a_topic_end_with_it_in_batches_that_fit(node: Coordinated) -> None:

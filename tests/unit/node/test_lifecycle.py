@@ -34,12 +34,13 @@ IDENTITY = BrokerIdentity(
     cluster_id="some cluster",
     incarnation_id=bytes(range(16)),
     listeners=(Endpoint("PLAINTEXT", "here", 9092, 0),),
-    supported_features=supported_features(),
     rack="r1",
     directory_ids=(b"\x7f" * 16, b"\x90" * 16),
     previous_epoch=11,
 )
-VIEW = LocalView(metadata_offset=77, cordoned_directories=())
+VIEW = LocalView(
+    supported_features=supported_features(), metadata_offset=77, cordoned_directories=()
+)
 FAILED = IDENTITY.directory_ids[0]
 REGISTERED = BrokerRegistrationResponse(broker_epoch=42)
 CAUGHT_UP = BrokerHeartbeatResponse(is_caught_up=True, is_fenced=True)

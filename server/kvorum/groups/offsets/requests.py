@@ -277,6 +277,7 @@ def delete_groups(
     results: list[DeleteGroupsResponse.DeletableGroupResult] = []
     for group_id in group_ids:
         try:
+            offsets.shard.demand_classic(group_id)
             group = offsets.shard.group(group_id)
             _refuse_dead(group)
             if not group.is_empty:

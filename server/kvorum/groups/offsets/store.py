@@ -235,13 +235,17 @@ class OffsetStore:
         value: OffsetCommitValue | LegacyOffsetCommitValue | None,
         now_ms: int,
     ) -> None:
-        """Apply a record; a value for a group that is not known makes a simple group."""
+        """Apply a record; a value for a group that is not known makes a simple group.
+
+        A group of another protocol keeps its offsets, and nothing else is known of it.
+        """
         where = TopicPartition(key.topic, key.partition)
         if value is None:
             self.committed.remove(key.group, where)
             self.pending.clear(key.group, where)
             return
-        self.shard.get_or_create_group(key.group, now_ms)
+        if key.group not in self.shard.groups_of_other_protocols:
+            self.shard.get_or_create_group(key.group, now_ms)
         offset = OffsetAndMetadata.from_record(record_offset, _current(value))
         if producer_id == NO_PRODUCER_ID:
             self.committed.put(key.group, where, offset)

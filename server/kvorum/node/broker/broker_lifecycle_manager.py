@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
+from kvorum.metadata.features import registered_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import BrokerSettings
 from kvorum.node.errors import NodeFailedError, NodeStartError
@@ -44,6 +45,7 @@ class BrokerLifecycleManager:
         clock: Clock,
         on_failure: Callable[[Exception], None],
         cordoned_directories: tuple[bytes, ...] = (),
+        enable_unstable_features: bool = False,
     ) -> None:
         self._settings = settings
         self._channel = channel
@@ -51,6 +53,7 @@ class BrokerLifecycleManager:
         self._clock = clock
         self._on_failure = on_failure
         self._cordoned_directories = cordoned_directories
+        self._enable_unstable_features = enable_unstable_features
         self._lifecycle = BrokerLifecycle(
             identity,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
@@ -146,6 +149,7 @@ class BrokerLifecycleManager:
         await self._channel.close()
 
     async def _run(self) -> None:
+        await self._wait_for_features()
         while self._lifecycle.state is not BrokerState.SHUTTING_DOWN:
             due_ms = self._lifecycle.next_due_ms
             assert due_ms is not None
@@ -158,6 +162,17 @@ class BrokerLifecycleManager:
                 continue
             await self._communicate()
             self._changed.set()
+
+    async def _wait_for_features(self) -> None:
+        """Wait for the cluster's features, by which the broker registers, for one interval at most.
+
+        Without metadata it registers all the same: the refusal may say why there is none.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.heartbeat_interval_ms / 1000):
+                await self._loader.wait_for(
+                    lambda image: image.features.metadata_version is not None
+                )
 
     async def _communicate(self) -> None:
         """Send the request that is due and apply its response."""
@@ -204,9 +219,13 @@ class BrokerLifecycleManager:
             _log.warning(LogEvent(sentence, error=error))
 
     def _view(self) -> LocalView:
-        version = self._loader.published.features.metadata_version
+        features = self._loader.published.features
+        version = features.metadata_version
         has_place = version is not None and version.supports_cordoned_log_dirs
         return LocalView(
+            supported_features=registered_features(
+                features.levels, enable_unstable=self._enable_unstable_features
+            ),
             metadata_offset=self._loader.published_offset,
             cordoned_directories=self._cordoned_directories if has_place else None,
             is_ready_to_unfence=self._is_ready_to_unfence,

@@ -5,7 +5,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from kvorum.metadata.api import NONE, refused_by_code
-from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange, supported_features
+from kvorum.metadata.features import (
+    KRAFT_VERSION_FEATURE,
+    VersionRange,
+    offered_features,
+    supported_features,
+)
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE, MINIMUM_METADATA_VERSION
 from kvorum.node.services import (
@@ -39,12 +44,13 @@ async def answer_on_broker(
     wanted = (request.body.cluster_id, request.body.node_id)
     if request.body.cluster_id is not None and wanted != (broker.cluster_id, broker.config.node_id):
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    finalized = _finalized(broker.loader.published, broker.raft.kraft_version)
     is_unstable = broker.config.enable_unstable_feature_versions
     return _response(
         request,
         broker.served(),
-        supported=supported_features(enable_unstable=is_unstable),
-        finalized=_finalized(broker.loader.published, broker.raft.kraft_version),
+        supported=offered_features(finalized, enable_unstable=is_unstable),
+        finalized=finalized,
         epoch=broker.loader.published_offset,
     )
 

@@ -118,7 +118,6 @@ class BrokerSession:
             cluster_id=CLUSTER_ID,
             incarnation_id=bytes([self._id]) + self._process.incarnation.to_bytes(15, "big"),
             listeners=(Endpoint("PLAIN", f"b{self._id}", 9092, 0),),
-            supported_features=supported_features(),
             rack=None,
             directory_ids=tuple(directory_id(self._id, number) for number in range(len(ROOTS))),
             previous_epoch=previous_epoch,
@@ -246,7 +245,7 @@ class BrokerSession:
     def _beat(self) -> None:
         due_ms = self._lifecycle.next_due_ms
         if due_ms is not None and due_ms <= self._around.now_ms:
-            view = LocalView(self._applied - 1, None, self.is_serving)
+            view = LocalView(supported_features(), self._applied - 1, None, self.is_serving)
             self._channel.ask(self._lifecycle.due(view), self._on_beat)
 
     def _on_beat(self, answer: Message | None) -> None:

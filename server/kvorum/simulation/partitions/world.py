@@ -20,7 +20,7 @@ from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.features import (
     ELR_VERSION_FEATURE,
     KRAFT_VERSION_FEATURE,
-    default_feature_levels,
+    kafka_feature_levels,
 )
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
@@ -75,8 +75,9 @@ def first_records(
 
     The topics' records are written directly, because their assignments are drawn here.
     """
+    # The levels are those of real coordinators of transactions, whose part clients play here.
     levels = {
-        **default_feature_levels(LATEST_PRODUCTION_METADATA_VERSION),
+        **kafka_feature_levels(LATEST_PRODUCTION_METADATA_VERSION),
         ELR_VERSION_FEATURE: int(settings.is_elr_enabled),
     }
     # Control records of the log have that one.

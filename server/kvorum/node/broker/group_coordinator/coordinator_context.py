@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.effects import CancelTimer, Effects, SetTimer, Timeout
-from kvorum.groups.records import DamagedGroupRecordError, GroupRecordError, decode_record
+from kvorum.groups.records import DamagedGroupRecordError, decode_other_group_record, decode_record
 from kvorum.groups.results import Append, CoordinatorResult
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.api import RequestError
@@ -50,7 +50,8 @@ _log = logging.getLogger(__name__)
 def replay_batch(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) -> None:
     """Replay the records of a batch, or the marker that ends a transaction.
 
-    Compaction may have taken records, or all of them, out of a batch. Raises `GroupRecordError`.
+    Compaction may have taken records, or all of them, out of a batch. Raises
+    `DamagedGroupRecordError`.
     """
     try:
         if batch.is_control:
@@ -66,6 +67,10 @@ def _replay_data(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) 
     for record in batch.records(STORED_UNPACKED_BYTES_MAX):
         if record.key is None:
             raise DamagedGroupRecordError(f"no key at offset {record.offset}")
+        other = decode_other_group_record(record.key, record.value)
+        if other is not None:
+            shard.replay_other_group(other)
+            continue
         decoded = decode_record(record.key, record.value)
         if decoded is not None:
             shard.replay(record.offset, batch.producer_id, decoded, now_ms)
@@ -87,7 +92,8 @@ class CoordinatorLoader:
     """Replays the whole log of a partition, also what is not committed yet; part by part.
 
     Compaction may have left gaps, at the end as well. `then` is called once, with None or with the
-    error: LoadEndedError, GroupRecordError, WireError, StorageError, or what a record causes.
+    error: LoadEndedError, DamagedGroupRecordError, WireError, StorageError, or what a record
+    causes.
     """
 
     def __init__(
@@ -333,7 +339,7 @@ class CoordinatorContext:
         else:
             # A record that the shard cannot take must not leave its groups waiting for ever.
             self._fail("could not be loaded", error)
-            if not isinstance(error, GroupRecordError | WireError | StorageError):
+            if not isinstance(error, DamagedGroupRecordError | WireError | StorageError):
                 _log.error("An unexpected error while groups were loaded", exc_info=error)
 
     def _activate(self) -> None:

@@ -78,8 +78,14 @@ class CoordinatorRuntime:
         return coordinator_partition(group_id, self._partition_count)
 
     def context_for(self, group_id: str) -> CoordinatorContext:
-        """Return the coordinator of a group; raises RequestError on another broker."""
-        return self.context(self.partition_for(group_id))
+        """Return the coordinator of a group.
+
+        Raises RequestError on another broker, and for a group of another protocol.
+        """
+        context = self.context(self.partition_for(group_id))
+        if context.active_shard is not None:
+            context.active_shard.state.demand_classic(group_id)
+        return context
 
     def context(self, partition: int) -> CoordinatorContext:
         """Return a coordinator; raises RequestError where this broker has none."""
@@ -115,15 +121,14 @@ class CoordinatorRuntime:
 
         An error of the log, which is called back or raised, is one that `mapping` returns for it.
         """
+        _write(self.context_for(group_id), decide, then, mapping, transaction)
 
-        def written(result: Response | RequestError | None) -> None:
-            assert result is not None
-            then(_mapped(result, mapping) if isinstance(result, RequestError) else result)
-
-        try:
-            self.context_for(group_id).write(decide, written, transaction)
-        except RequestError as error:
-            raise _mapped(error, mapping) from error
+    def write_to_partition(
+        self, partition: int, decide: WriteOperation[Response], then: Then[Response]
+    ) -> None:
+        """Do an operation on several groups of a partition, whatever their protocols are."""
+        context = self.context(partition)
+        _write(context, decide, then, append_error_to_response_error, OUTSIDE)
 
     def write_promised(
         self,
@@ -215,6 +220,23 @@ class CoordinatorRuntime:
             except Exception:  # noqa: BLE001 - logged
                 # The partition is led elsewhere all the same.
                 _log.exception("An unexpected error while groups were given up")
+
+
+def _write(
+    context: CoordinatorContext,
+    decide: WriteOperation[Response],
+    then: Then[Response],
+    mapping: ErrorMapping,
+    transaction: TransactionWrite,
+) -> None:
+    def written(result: Response | RequestError | None) -> None:
+        assert result is not None
+        then(_mapped(result, mapping) if isinstance(result, RequestError) else result)
+
+    try:
+        context.write(decide, written, transaction)
+    except RequestError as error:
+        raise _mapped(error, mapping) from error
 
 
 def _mapped(error: RequestError, mapping: ErrorMapping) -> RequestError:

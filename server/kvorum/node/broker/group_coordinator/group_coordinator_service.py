@@ -199,7 +199,9 @@ class GroupCoordinatorService:
 
         for partition, ids in by_partition.items():
             try:
-                self.runtime.write(ids[0], _deletion(ids), partial(deleted, partition))
+                self.runtime.write_to_partition(
+                    partition, _deletion(ids), partial(deleted, partition)
+                )
             except RequestError as error:
                 deleted(partition, error)
         if not by_partition:
