@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from tests.node.embedded_cluster import brokers, set_config
@@ -22,17 +23,32 @@ from tests.support.record_requests import (
     values,
 )
 from tests.support.replicated_topics import create_replicated
-from tests.support.topics import delete_topic
+from tests.support.topics import delete_topic, read_topics
 from tests.support.waiting import Threads, wait_for
 
 from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.coroutines import other_work
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.topic_log.unified_log import FetchDataInfo, UnifiedLog
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from kvorum.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+)
 from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kvorum.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from kvorum.wire.primitives import Message
 
 FOR_EVER_MS = 3_600_000
 """The wait of a fetch that is never answered within a client's patience."""
@@ -58,6 +74,93 @@ def topic(cluster: Cluster, broker: RawClient, request: pytest.FixtureRequest) -
     create_replicated(cluster, name, [brokers(cluster)[0][0]])
     wait_for(lambda: fetch(broker, name, 0).error_code == 0, "it is hosted")
     return name
+
+
+def test_requests_wait_for_the_log_of_a_partition_that_was_created_just_now(
+    cluster: Cluster, broker: RawClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients know the leader of a partition before it has made the log."""
+    gate = threading.Event()
+    apply_delta = ReplicaManager.apply_delta
+
+    async def held(self: ReplicaManager, before: MetadataImage, image: MetadataImage) -> bool:
+        while not gate.is_set():
+            await other_work(self._broker.runtime)
+        return await apply_delta(self, before, image)
+
+    monkeypatch.setattr(ReplicaManager, "apply_delta", held)
+    leader_id, address = brokers(cluster)[0]
+    with ExitStack() as stack:
+        stack.callback(gate.set)
+        create_replicated(cluster, "held", [leader_id])
+        wait_for(lambda: "held" in read_topics(address), "clients are told of the topic")
+        asking = [
+            (stack.enter_context(RawClient(address)), *one) for one in reads_of_a_partition("held")
+        ]
+        for client, request, _, version in asking:
+            client.send(request, version)
+        # Requests that do not wait are answered before this one, which comes later.
+        broker.ask(ApiVersionsRequest("a-client", "1"), ApiVersionsResponse, 4)
+        gate.set()
+        codes = {
+            kind.__name__: codes_in(client.response(kind, version))
+            for client, _, kind, version in asking
+        }
+    assert set(codes.values()) == {(ErrorCode.NONE,)}, codes
+
+
+def reads_of_a_partition(topic: str) -> list[tuple[Message, type[Message], int]]:
+    """Return requests for partition 0, each with the class of its response and a version."""
+    return [
+        (fetch_request(topic, 0, min_bytes=0, max_wait_ms=0), FetchResponse, FETCH_VERSION),
+        (
+            ListOffsetsRequest(
+                -1,
+                topics=[
+                    ListOffsetsRequest.ListOffsetsTopic(
+                        topic, [ListOffsetsRequest.ListOffsetsPartition(0, timestamp=-1)]
+                    )
+                ],
+            ),
+            ListOffsetsResponse,
+            7,
+        ),
+        (
+            OffsetForLeaderEpochRequest(
+                -1,
+                [
+                    OffsetForLeaderEpochRequest.OffsetForLeaderTopic(
+                        topic, [OffsetForLeaderEpochRequest.OffsetForLeaderPartition(0, -1, 0)]
+                    )
+                ],
+            ),
+            OffsetForLeaderEpochResponse,
+            4,
+        ),
+        (
+            DescribeProducersRequest([DescribeProducersRequest.TopicRequest(topic, [0])]),
+            DescribeProducersResponse,
+            0,
+        ),
+        (
+            DeleteRecordsRequest(
+                [
+                    DeleteRecordsRequest.DeleteRecordsTopic(
+                        topic, [DeleteRecordsRequest.DeleteRecordsPartition(0, 0)]
+                    )
+                ],
+                5000,
+            ),
+            DeleteRecordsResponse,
+            2,
+        ),
+    ]
+
+
+def codes_in(response: Message) -> tuple[int, ...]:
+    """Return the error code of each partition of a response."""
+    topics = getattr(response, "topics" if hasattr(response, "topics") else "responses")
+    return tuple(partition.error_code for topic in topics for partition in topic.partitions)
 
 
 def test_a_fetch_waits_until_there_are_enough_bytes(

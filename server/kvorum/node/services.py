@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
@@ -48,6 +48,11 @@ if TYPE_CHECKING:
     from kvorum.node.broker.metadata_topic import MetadataTopic
 
 _MS_PER_S: Final = 1000
+NEW_PARTITION_TIMEOUT_MS: Final = 5_000
+"""The wait of requests that have no timeout of their own, or one for something else.
+
+A busy machine has needed two seconds to make the log of a partition.
+"""
 VersionRanges = Mapping[int, tuple[int, int]]
 """The lowest and highest version by API key."""
 Request = TypeVar("Request", bound=Message)
@@ -100,10 +105,23 @@ class Hosting(NamedTuple):
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_ID)
         return topic
 
+    def known(self, partitions: Iterable[tuple[str, int]]) -> Iterator[tuple[TopicImage, int]]:
+        """Yield those partitions, by topic and index, whose topic exists."""
+        for name, index in partitions:
+            topic = self.topics.by_name(name)
+            if topic is not None:
+                yield topic, index
+
     async def wait_until_led(
-        self, partitions: Iterable[tuple[TopicImage, int]], *, timeout_ms: int
+        self,
+        partitions: Iterable[tuple[TopicImage, int]],
+        *,
+        timeout_ms: int = NEW_PARTITION_TIMEOUT_MS,
     ) -> None:
-        """Wait for new partitions, whose leader clients know before it has made their logs."""
+        """Wait for new partitions, whose leader clients know before it has made their logs.
+
+        Nothing is looked up while the partitions are as the published image has them.
+        """
         publisher = self.publisher
         if publisher.is_current:
             return

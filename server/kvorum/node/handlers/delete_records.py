@@ -35,6 +35,13 @@ class _Deletion(NamedTuple):
 async def answer(request: IncomingRequest[DeleteRecordsRequest], broker: BrokerServices) -> Message:
     """Delete what is asked for; wait until the followers that are alive have followed."""
     body = request.body
+    hosting = broker.hosting
+    asked = (
+        (topic.name, requested.partition_index)
+        for topic in body.topics
+        for requested in topic.partitions
+    )
+    await hosting.wait_until_led(hosting.known(asked))
     deletions: list[_Deletion] = []
     response = DeleteRecordsResponse(
         topics=[

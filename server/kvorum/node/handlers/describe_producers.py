@@ -23,6 +23,10 @@ async def answer(
 ) -> Message:
     """Describe the producers of each partition."""
     hosting = broker.hosting
+    asked = (
+        (topic.name, index) for topic in request.body.topics for index in topic.partition_indexes
+    )
+    await hosting.wait_until_led(hosting.known(asked))
     return DescribeProducersResponse(
         topics=[
             DescribeProducersResponse.TopicResponse(

@@ -1,7 +1,9 @@
 """Fetch (1) on a broker: partitions that it has replicas of, and the metadata topic if readable.
 
 1. The fetch session, if there is one, says which partitions are asked for (KIP-227).
-2. A partition that is unknown, forbidden or not hosted here is refused.
+2. A partition that is unknown, forbidden or not hosted here is refused. For a consumer, the logs of
+   partitions that were created just now are waited for. A follower's fetch has many others, which
+   must not wait.
 3. The others are read. The first one with records returns a batch of any size; what the others
    return fits into the rest of the response.
 4. Unless there is enough, or something to report at once, the response waits for `max_wait_ms`.
@@ -26,7 +28,7 @@ version     brings
 ==========  ======================================================================================
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from functools import partial
 from typing import Final, cast
@@ -219,6 +221,9 @@ async def _records(
 ) -> list[FetchResponse.FetchableTopicResponse]:
     """Return what was read, topic by topic, and after it what is refused."""
     body = request.body
+    replica = _replica(body)
+    if replica is None:
+        await broker.hosting.wait_until_led(_partitions_of(topics, broker))
     admitted: list[tuple[FetchRequest.FetchTopic, list[PartitionFetch]]] = []
     refused: list[FetchResponse.FetchableTopicResponse] = []
     for topic in topics:
@@ -229,7 +234,6 @@ async def _records(
     everything = [fetch for _, fetches in admitted for fetch in fetches]
     if everything and body.isolation_level not in {READ_UNCOMMITTED, READ_COMMITTED}:
         raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
-    replica = _replica(body)
     max_bytes = min(body.max_bytes, broker.config.network.fetch_bytes_max)
     if replica is None:
         max_bytes = min(max_bytes, broker.throttling.fetch_bytes_max(request))
@@ -262,6 +266,17 @@ async def _records(
     ]
     # As in Kafka, ids that no topic has are refused before anything else is looked at.
     return read + sorted(refused, key=_is_of_known_topic)
+
+
+def _partitions_of(
+    topics: Iterable[FetchRequest.FetchTopic], broker: BrokerServices
+) -> Iterator[tuple[TopicImage, int]]:
+    """Yield the partitions that are asked for, by topic and index, of topics that exist."""
+    known = broker.loader.published.topics
+    for topic in topics:
+        found = known.by_name(topic.topic) or known.by_id.get(topic.topic_id)
+        if found is not None:
+            yield from ((found, requested.partition) for requested in topic.partitions)
 
 
 def _is_of_known_topic(refused: FetchResponse.FetchableTopicResponse) -> bool:

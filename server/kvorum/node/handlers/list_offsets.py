@@ -1,6 +1,7 @@
 """ListOffsets (2): the partitions that this broker leads, and the metadata topic where readable.
 
 1. A topic that the client may not describe is refused, and so is a partition that is named twice.
+   The logs of partitions that were created just now are waited for.
 2. A special timestamp stands for a place: -1 the end, -2 and -4 the start, -3 the record with the
    largest timestamp; -5 and -6 are about tiered storage, and find nothing.
 3. Any other one stands for the first record with that timestamp or a later one.
@@ -75,6 +76,14 @@ async def answer(request: IncomingRequest[ListOffsetsRequest], broker: BrokerSer
     counts = Counter(
         (topic.name, asked.partition_index) for topic in body.topics for asked in topic.partitions
     )
+    hosting = broker.hosting
+    described = (
+        (topic.name, asked.partition_index)
+        for topic in body.topics
+        if topic.name in allowed
+        for asked in topic.partitions
+    )
+    await hosting.wait_until_led(hosting.known(described))
     response = ListOffsetsResponse()
     for topic in _merged(topic for topic in body.topics if topic.name in allowed):
         response.topics.append(await _topic(topic, counts, request, broker))

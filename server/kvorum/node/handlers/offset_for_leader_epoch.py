@@ -19,8 +19,17 @@ from kvorum.wire.primitives import Message
 async def answer(
     request: IncomingRequest[OffsetForLeaderEpochRequest], broker: BrokerServices
 ) -> Message:
-    """Answer partition by partition; a follower needs no permission on the topic."""
+    """Answer partition by partition, after partitions that were created just now have their logs.
+
+    A follower needs no permission on the topic.
+    """
     hosting = broker.hosting
+    asked = (
+        (topic.topic, requested.partition)
+        for topic in request.body.topics
+        for requested in topic.partitions
+    )
+    await hosting.wait_until_led(hosting.known(asked))
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(
