@@ -265,3 +265,15 @@ def test_a_member_seeks_by_time(servers: str, topic: str) -> None:
     with closing(Confluent(servers, topic, topic)) as member:
         wait_until_read(COUNT - 3, member)
         assert len(member.values) == COUNT - 3
+
+
+def test_a_consumer_that_asks_for_the_consumer_protocol_is_refused_at_its_first_poll(
+    servers: str, topic: str
+) -> None:
+    settings = {"bootstrap.servers": servers, "group.id": topic, "group.protocol": "consumer"}
+    with closing(confluent.Consumer(settings)) as consumer:
+        consumer.subscribe([topic])
+        message = consumer.poll(PATIENCE_S)
+    error = message.error()
+    assert error.code() == confluent.KafkaError._FATAL
+    assert "API version not supported" in error.str()
