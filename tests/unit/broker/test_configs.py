@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -33,14 +32,12 @@ Alter = IncrementalAlterConfigsRequest.AlterableConfig
 Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
-VIEW = BrokerView(node_id=1, cluster_id="c", listener="PLAIN", random=Random(1))
+VIEW = BrokerView(node_id=1, cluster_id="c", listener="PLAIN")
 INVALID = ErrorCode.INVALID_REQUEST
 
 
 def view(texts: Mapping[str, str] | None = None) -> BrokerView:
-    return BrokerView(
-        node_id=1, cluster_id="c", listener="PLAIN", random=Random(1), texts=texts or {}
-    )
+    return BrokerView(node_id=1, cluster_id="c", listener="PLAIN", texts=texts or {})
 
 
 def image_with(*records: ConfigRecord | TopicRecord) -> MetadataImage:

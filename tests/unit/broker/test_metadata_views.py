@@ -1,7 +1,6 @@
 """Answers out of an image: Metadata, DescribeCluster, DescribeTopicPartitions and others."""
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 from tests.support.controller_under_test import ControllerUnderTest, started_cluster
@@ -34,9 +33,7 @@ from kvorum.wire.messages.user_scram_credential_record import UserScramCredentia
 from kvorum.wire.uuid_text import ZERO_UUID
 
 Cursor = DescribeTopicPartitionsRequest.Cursor
-VIEW = BrokerView(
-    node_id=1, cluster_id="cluster", listener="PLAIN", random=Random(1), api_version=13
-)
+VIEW = BrokerView(node_id=1, cluster_id="cluster", listener="PLAIN", api_version=13)
 
 
 @pytest.fixture
@@ -76,7 +73,7 @@ def test_everything(controller: ControllerUnderTest) -> None:
         (3, "host-3", 9003, None),
     ]
     assert response.cluster_id == "cluster"
-    assert response.controller_id in {1, 2, 3}
+    assert response.controller_id == 1
     assert [t.name for t in response.topics] == ["a", "b"]
     a = topic(response, "a")
     assert a.topic_id == controller.image.topics.ids["a"]
@@ -175,6 +172,18 @@ def test_the_oldest_version_hides_brokers_it_cannot_name(
         assert (2 in p.replica_nodes) is (api_version > 0)
 
 
+@pytest.mark.parametrize(("leader_id", "named"), [(3, 3), (2, 1), (100, 1), (None, 1)])
+def test_the_controller_that_is_named_is_always_the_same_one(
+    controller: ControllerUnderTest, leader_id: int | None, named: int
+) -> None:
+    """It is the leader of the quorum if that is a live broker, else the lowest live broker."""
+    fence(controller, 2)
+    view = replace(VIEW, quorum_leader_id=leader_id)
+    response = ask(controller, MetadataRequest(topics=None), view)
+    described = describe_cluster(controller.image, DescribeClusterRequest(), view)
+    assert response.controller_id == described.controller_id == named
+
+
 def test_partitions_without_leader(controller: ControllerUnderTest) -> None:
     fence(controller, 1, 2, 3)
     response = ask(controller, named("a"))
@@ -218,7 +227,7 @@ def test_describe_cluster(controller: ControllerUnderTest) -> None:
     fence(controller, 2)
     response = describe_cluster(controller.image, DescribeClusterRequest(), VIEW)
     assert (response.cluster_id, response.endpoint_type, response.error_code) == ("cluster", 1, 0)
-    assert response.controller_id in {1, 3}
+    assert response.controller_id == 1
     assert [(b.broker_id, b.host, b.port, b.is_fenced) for b in response.brokers] == [
         (1, "host-1", 9001, False),
         (3, "host-3", 9003, False),

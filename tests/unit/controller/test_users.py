@@ -442,7 +442,6 @@ def described(
         node_id=1,
         cluster_id="c",
         listener="l",
-        random=controller.random,
         api_version=3,
         access=Access(
             AuthorizerRules(), replay_access_control_entry(AclsImage(), entry), principal

@@ -3,7 +3,7 @@
 from typing import Final
 
 from kvorum.broker.view_api import BrokerView, ViewApi
-from kvorum.broker.views.partitions import random_alive_broker
+from kvorum.broker.views.partitions import named_controller
 from kvorum.metadata.api import NONE, refused_by_message
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.error_codes import ErrorCode
@@ -33,7 +33,7 @@ def describe_cluster(
                     is_fenced=broker.is_fenced,
                 )
             )
-    controller_id = random_alive_broker(image.cluster, view.random)
+    controller_id = named_controller(image.cluster, view.quorum_leader_id)
     is_listed = any(broker.broker_id == controller_id for broker in brokers)
     response = DescribeClusterResponse(
         cluster_id=view.cluster_id,

@@ -15,8 +15,8 @@ from kvorum.broker.views.partitions import (
     NO_NODE,
     alive_replicas,
     has_listener,
+    named_controller,
     offline_replicas,
-    random_alive_broker,
 )
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError
@@ -66,7 +66,7 @@ def metadata(image: MetadataImage, request: MetadataRequest, view: BrokerView) -
             if (endpoint := broker.endpoint(view.listener)) is not None
         ],
         cluster_id=view.cluster_id,
-        controller_id=random_alive_broker(image.cluster, view.random),
+        controller_id=named_controller(image.cluster, view.quorum_leader_id),
         topics=topics,
     )
     _add_operations(response, request, view)

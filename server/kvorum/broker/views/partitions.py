@@ -1,26 +1,24 @@
 """Leaders and replicas of partitions, as clients of one listener see them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import PartitionRegistration
 
-if TYPE_CHECKING:
-    from random import Random
-
 NO_NODE = -1
 
 
-def random_alive_broker(cluster: ClusterImage, random_source: Random) -> int:
-    """Return the id to report as the controller's: that of a random unfenced broker, or -1.
+def named_controller(cluster: ClusterImage, quorum_leader_id: int | None) -> int:
+    """Return the id to report as the controller's: always the same one while brokers stay alive.
 
-    Every broker forwards requests that only the controller can handle.
+    It is the leader of the quorum if that is a broker as well, else the unfenced broker with the
+    lowest id, or -1 without one. Every broker forwards requests that only the controller can
+    handle.
     """
-    brokers = cluster.unfenced_brokers()
-    return random_source.choice(brokers).id if brokers else NO_NODE
+    alive = [broker.id for broker in cluster.unfenced_brokers()]
+    if quorum_leader_id is not None and quorum_leader_id in alive:
+        return quorum_leader_id
+    return min(alive, default=NO_NODE)
 
 
 def has_listener(cluster: ClusterImage, broker_id: int, listener: str) -> bool:

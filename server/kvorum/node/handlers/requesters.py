@@ -1,7 +1,5 @@
 """The client of a request, as decisions on delegation tokens and the views of a node need it."""
 
-from random import Random
-
 from kvorum.broker.view_api import BrokerView
 from kvorum.controller.api import Requester
 from kvorum.metadata.standard_authorizer import ANONYMOUS
@@ -44,7 +42,7 @@ def view_of(request: IncomingRequest[Message], broker: BrokerServices) -> Broker
         node_id=config.node_id,
         cluster_id=broker.cluster_id,
         listener=request.listener,
-        random=broker.random,
+        quorum_leader_id=broker.raft.leader_id,
         api_version=request.version,
         texts=config.texts,
         is_auto_create_enabled=config.topics.is_auto_create_enabled,
@@ -64,8 +62,6 @@ def view_of_controller(
         node_id=controller.config.node_id,
         cluster_id=controller.cluster_id,
         listener=request.listener,
-        # These responses need no random choice.
-        random=Random(0),  # noqa: S311 - no secret
         api_version=request.version,
         texts=controller.config.texts,
         access=request.access,
