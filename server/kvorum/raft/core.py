@@ -50,7 +50,7 @@ from kvorum.raft.messages import (
 )
 from kvorum.raft.metrics import RaftMetrics, metrics_of
 from kvorum.raft.poll import next_deadline, poll
-from kvorum.raft.replica import Identity, Replica
+from kvorum.raft.replica import Identity, PendingUpdate, Replica
 from kvorum.raft.request_manager import NEVER
 from kvorum.raft.responses import handle_response, update_follower_high_watermark
 from kvorum.raft.roles import Candidate, Follower, Leader, Resigned, Role, Unattached
@@ -171,7 +171,9 @@ class RaftCore:
         """Whether this replica leads, and a change of the voters could begin now."""
         replica = self._replica
         is_leader = isinstance(replica.role, Leader)
-        return is_leader and replica.change is None and replica.are_voters_committed
+        # An update that is not recorded yet gives way.
+        is_free = replica.change is None or isinstance(replica.change, PendingUpdate)
+        return is_leader and is_free and replica.are_voters_committed
 
     @property
     def are_voters_committed(self) -> bool:

@@ -23,6 +23,7 @@ from kvorum.raft.voter_changes.steps import (
     answer_change,
     append_voters,
     end_change,
+    end_probe_of_update,
     endpoints_text,
     key_text,
     keys_text,
@@ -62,6 +63,7 @@ def _begin(
             f"Add voter request didn't include the endpoint ({endpoints_text(request.endpoints)}) "
             f"for the default listener {listener_text(replica.own.listener_name)}",
         )
+    end_probe_of_update(replica)
     refusal = (
         refuse_while_changing(replica, now)
         or refuse_unless_settled(replica, "adding")
@@ -178,6 +180,7 @@ def _begin_removal(
         return Refusal(error)
     if key is None or key.directory_id is None:
         return Refusal(Error.INVALID_REQUEST, "Remove voter request didn't include a valid voter")
+    end_probe_of_update(replica)
     refusal = (
         refuse_while_changing(replica, now)
         or refuse_unless_settled(replica, "removing")

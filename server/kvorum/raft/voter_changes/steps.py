@@ -7,6 +7,7 @@ own epoch first, so that no change of an earlier leader can come back.
 A node is probed before it is recorded as a voter: which kraft.versions can it work at?
 The response also shows that the node can be reached at the endpoint that is to be recorded. The
 probe is an ApiVersions request; AddRaftVoter and UpdateRaftVoter send it before they append.
+An update that is still probed gives way to an addition or a removal.
 """
 
 import struct
@@ -136,6 +137,16 @@ def endpoints_text(endpoints: Endpoints) -> str:
 def offset_text(offset: int | None) -> str:
     """Return the text of an offset that may be absent."""
     return "Optional.empty" if offset is None else f"Optional[{offset}]"
+
+
+def end_probe_of_update(replica: Replica) -> None:
+    """End a voter's update that is not recorded yet: an operator's change goes before it.
+
+    The voter reports again later. A voter whose address cannot be reached would otherwise hold up
+    its own removal.
+    """
+    if isinstance(replica.change, PendingUpdate):
+        end_change(replica, Error.REQUEST_TIMED_OUT)
 
 
 class Refusal(NamedTuple):
