@@ -353,4 +353,12 @@ MUTANTS = (
         old="not is_known or not voter.kraft_version_min <= wanted <= voter.kraft_version_max",
         new="not is_known and voter.kraft_version_max < 0",
     ),
+    liveness_bug(
+        id="a probe of an update before an operator's change",
+        cause="a voter that reported an address without an answer held up its own removal",
+        breaks="L7",
+        within="_begin_removal",
+        old="end_probe_of_update(replica)",
+        new="pass",
+    ),
 )
