@@ -42,10 +42,16 @@ def run_real(
 
 def with_levels_of_ours_mapped(line: str, said: str) -> str:
     """Return what Kafka's version-mapping says, with level 0 for what ours does not serve."""
-    if "version-mapping" not in line:
+    if "version-m" not in line:
         return said
     names = "|".join(map(re.escape, FEATURES_NOT_SERVED))
     return re.sub(rf"(?m)^({names})=\d+$", r"\1=0", said)
+
+
+def without_features_not_served(text: str) -> str:
+    """Return what kafka-features describes, without the features that only a real node offers."""
+    names = "|".join(map(re.escape, FEATURES_NOT_SERVED))
+    return re.sub(rf"(?m)^Feature: ({names})\s.*\n?", "", text)
 
 
 def comparable(result: ToolResult) -> ToolResult:

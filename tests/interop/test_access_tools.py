@@ -14,7 +14,12 @@ from tests.interop.clients.confluent import TOPIC, ask_about_access
 from tests.interop.differential.comparing import is_array, is_object
 from tests.interop.differential.script import message_of
 from tests.interop.differential.security_scripts import ANYTHING
-from tests.interop.quorum_tools import Both, results_of, without_own_names
+from tests.interop.quorum_tools import (
+    Both,
+    results_of,
+    without_features_not_served,
+    without_own_names,
+)
 from tests.support.kafka.java import ToolRunner
 from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
@@ -102,7 +107,8 @@ def looks(words: list[str]) -> bool:
 
 def neutral(text: str, node: Node) -> str:
     """Return a text without what differs between equal clusters; entries come in any order."""
-    text = EPOCH.sub(r"\1<number>", without_own_names(text, node))
+    text = without_features_not_served(without_own_names(text, node))
+    text = EPOCH.sub(r"\1<number>", text)
     text = REQUEST.sub(r"Request needs \1 permission", text)
     return "\n".join(sorted(line.rstrip() for line in text.splitlines()))
 

@@ -4,7 +4,12 @@ import re
 from typing import Final
 
 import pytest
-from tests.interop.quorum_tools import Both, results_of, without_own_names
+from tests.interop.quorum_tools import (
+    Both,
+    results_of,
+    without_features_not_served,
+    without_own_names,
+)
 from tests.support.kafka.java import ToolRunner
 from tests.support.node import Node
 
@@ -86,7 +91,7 @@ STEPS: Final = (
     "kafka-configs {broker} --alter {group} --add-config consumer.session.timeout.ms=50000",
     "kafka-configs {broker} --describe {group}",
     "kafka-features {broker} upgrade --feature x=1",
-    "kafka-features {broker} upgrade --feature share.version=1",
+    "kafka-features {broker} upgrade --feature eligible.leader.replicas.version=0",
     "kafka-features {broker} version-mapping --release-version 4.0-IV3",
     "kafka-features {broker} feature-dependencies --feature transaction.version=2",
     "kafka-cluster unregister {broker} --id 7",
@@ -112,6 +117,7 @@ REPLICATION_LINE = re.compile(
 
 def neutral(text: str, node: Node) -> str:
     text = without_own_names(text.replace(str(node.data), "<data>"), node)
+    text = without_features_not_served(text)
     text = REPLICATION_LINE.sub(r"\1 <offsets and times> \2", text)
     text = QUORUM_NUMBER.sub(r"\1<number>", text)
     return re.sub(r"[ \t]+", " ", DIRECTORY_OR_TOPIC_ID.sub("<id>", text))

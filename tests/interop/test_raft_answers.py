@@ -21,7 +21,7 @@ from tests.interop.protocol.building import build, comparable
 from tests.interop.protocol.raft_requests import OTHER, Quorum, requests_for, steps_of_giving_way
 from tests.interop.protocol.requests import Fields
 from tests.support.kafka.java import Java, ToolRunner
-from tests.support.node import BothNodes, Node
+from tests.support.node import LEVELS_OF_OURS, STANDALONE, BothNodes, Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, wait_for
 
@@ -254,7 +254,9 @@ class LoneLeaders:
         self._started += 1
         folder = self._folder / str(self._started)
         ours = Node(folder / "ours").format()
-        real = Node(folder / "real", java=self._java).format(tools=self._tools)
+        real = Node(folder / "real", java=self._java).format(
+            (*STANDALONE, *LEVELS_OF_OURS), tools=self._tools
+        )
         # The real one may have ended by itself before it is to stop.
         self._running.enter_context(ours.process)
         self._running.enter_context(real.process)

@@ -127,7 +127,7 @@ def run_ours(line: str, folder: Path, capture: pytest.CaptureFixture[str]) -> To
 
 def with_levels_of_ours(words: list[str]) -> list[str]:
     """Have Kafka's tool leave at level 0 what ours leaves there, unless a level is asked for."""
-    if words[0] != "format":
+    if words[:1] != ["format"]:
         return words
     named = {word.partition("=")[0] for word in words}
     levels = [("-f", f"{name}=0") for name in FEATURES_NOT_SERVED if name not in named]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Final
 
 from kvorum.metadata.record_frame import RecordAndVersion, decode_record, encode_record
 from kvorum.spark.files.damage import Damage
@@ -79,6 +80,10 @@ def read_log(folder: Path, *, range_bytes: int = 2**30) -> Reading:
     return reading
 
 
+FIELDS_OF_OTHER_KAFKAS: Final = [(100, b"\1"), (101, b"abc")]
+"""Tagged fields that some distributions of Kafka add to the records of partitions."""
+
+
 def topic_id(number: int) -> bytes:
     return b"topic-id" + number.to_bytes(8, "big")
 
@@ -99,6 +104,7 @@ def random_message(random: Random) -> tuple[Message, int]:
             partition_id=random.randrange(4), topic_id=topic_id(topic), replicas=replicas,
             isr=replicas, leader=replicas[0], leader_epoch=random.randrange(9),
             partition_epoch=random.randrange(300),
+            unknown_tagged_fields=FIELDS_OF_OTHER_KAFKAS if topic % 2 else None,
         ), 0  # fmt: skip
     if kind < 8:
         return TopicRecord(name=f"topic-{topic}", topic_id=topic_id(topic)), 0

@@ -13,7 +13,10 @@ from tests.support.golden_data import (
     snapshots,
 )
 
+from kvorum.inspection.decoding.files import file_objects
 from kvorum.inspection.image_entries import image_entries
+from kvorum.inspection.log_check.check import check_paths
+from kvorum.inspection.log_check.findings import Verdict
 from kvorum.inspection.metadata_log import (
     FoldedLog,
     MetadataSourceError,
@@ -24,15 +27,16 @@ from kvorum.inspection.metadata_log import (
     fold_until,
 )
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.record_frame import encode_record
+from kvorum.metadata.record_frame import decode_record, encode_record
 from kvorum.storage.metadata_log.snapshot_writer import SnapshotWriter
 from kvorum.storage.names import snapshot_name
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
+from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.primitives import Message
-from kvorum.wire.records import BatchOptions, RecordData, build_batch
+from kvorum.wire.records import BatchOptions, RecordBatch, RecordData, build_batch, read_batches
 
 FIRST = "00000000000000000000.log"
 TIME_MS = 1_700_000_000_000
@@ -257,3 +261,40 @@ def test_moments_that_are_not_in_the_files(golden_sets: Path, tmp_path: Path) ->
     with pytest.raises(MetadataSourceError, match=f"the next snapshot ends at {earliest}"):
         fold_until(node, Moment(300), warn=no_warning)
     assert fold_until(log, Moment(earliest - 1), warn=no_warning).provenance.offset == earliest - 1
+
+
+def test_tagged_fields_of_other_kafkas_are_passed_over(golden_sets: Path, tmp_path: Path) -> None:
+    """Some distributions add fields from 100 on to the records of partitions."""
+    known = golden_sets / METADATA_NODES[-1] / "__cluster_metadata-0"
+    node = tmp_path / known.name
+    shutil.copytree(known, node)
+    changed = 0
+    for segment in node.glob("*.log"):
+        segment.with_suffix(".index").unlink(missing_ok=True)
+        segment.with_suffix(".timeindex").unlink(missing_ok=True)
+        batches = [_with_other_fields(one) for one in read_batches(segment.read_bytes())]
+        changed += sum(was_changed for _, was_changed in batches)
+        segment.write_bytes(b"".join(data for data, _ in batches))
+    assert changed > 0
+    sound = fold_until(known, Moment(), warn=no_warning)
+    assert fold_until(node, Moment(), warn=no_warning).image == sound.image
+    assert check_paths([node]).verdict is Verdict.SOUND
+    for segment in node.glob("*.log"):
+        assert not any(found["type"] == "damage" for found in file_objects(segment))
+
+
+def _with_other_fields(batch: RecordBatch) -> tuple[bytes, bool]:
+    """Return the bytes of a batch, with tagged fields in its partition records, if it has some."""
+    if batch.is_control:
+        return bytes(batch.data), False
+    records: list[RecordData] = []
+    is_changed = False
+    for record in batch.records():
+        message, version = decode_record(record.value or b"")
+        if isinstance(message, PartitionRecord):
+            message.unknown_tagged_fields = [(100, b"\1"), (101, b"abc")]
+            is_changed = True
+        value = encode_record(message, version)
+        records.append(RecordData(value, record.key, record.timestamp, ()))
+    options = BatchOptions(batch.base_offset, batch.partition_leader_epoch)
+    return bytes(build_batch(records, options)), is_changed
