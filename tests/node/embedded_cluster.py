@@ -1,6 +1,7 @@
 """Embedded nodes: how one is prepared, and what tests ask of a cluster of them."""
 
-from collections.abc import AsyncGenerator, Generator
+import errno
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,7 @@ from tests.support.waiting import wait_for
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.node.embedded.node import ClusterSize, EmbeddedNode, places_of, prepare_nodes
 from kvorum.storage.directory.open_files import OpenFiles
-from kvorum.storage.files import FileSystem
+from kvorum.storage.files import FileSystem, OpenFile
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_client_quotas import (
@@ -80,6 +81,22 @@ def set_quota(
     request = AlterClientQuotasRequest([AlterClientQuotasRequest.EntryData([named], [change])])
     (changed,) = client.ask(request, AlterClientQuotasResponse, 1).entries
     assert changed.error_code == ErrorCode.NONE
+
+
+class FullFile:
+    """An open file that takes no more bytes while its disk is full."""
+
+    def __init__(self, opened: OpenFile, *, is_full: Callable[[], bool]) -> None:
+        self._opened = opened
+        self._is_full = is_full
+        self.read_at, self.truncate = opened.read_at, opened.truncate
+        self.size, self.sync, self.close = opened.size, opened.sync, opened.close
+        self.shared_descriptor = opened.shared_descriptor
+
+    def write_at(self, position: int, data: bytes | memoryview) -> None:
+        if self._is_full():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self._opened.write_at(position, data)
 
 
 def prepare_node(

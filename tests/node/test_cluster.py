@@ -1,14 +1,13 @@
 """Embedded clusters: their ports, starts and ends, leaderships, nodes that go and are parted."""
 
 import asyncio
-import errno
 import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.node.embedded_cluster import prepare_node, running_node
+from tests.node.embedded_cluster import FullFile, prepare_node, running_node
 from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
 from tests.support.topics import create, read_topics
@@ -93,21 +92,8 @@ class FullDisk(RealFileSystem):
     is_full = False
 
     def open(self, path: Path, *, create: bool = False, read_only: bool = False) -> OpenFile:
-        return FullFile(self, super().open(path, create=create, read_only=read_only))
-
-
-class FullFile:
-    def __init__(self, disk: FullDisk, opened: OpenFile) -> None:
-        self._disk = disk
-        self._opened = opened
-        self.read_at, self.truncate = opened.read_at, opened.truncate
-        self.size, self.sync, self.close = opened.size, opened.sync, opened.close
-        self.shared_descriptor = opened.shared_descriptor
-
-    def write_at(self, position: int, data: bytes | memoryview) -> None:
-        if self._disk.is_full:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        self._opened.write_at(position, data)
+        opened = super().open(path, create=create, read_only=read_only)
+        return FullFile(opened, is_full=lambda: self.is_full)
 
 
 async def test_a_full_disk_stops_the_node_loudly(tmp_path: Path) -> None:

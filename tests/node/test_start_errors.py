@@ -295,6 +295,9 @@ class Log:
         if self._error is not None:
             raise self._error
 
+    def end_waits(self) -> None:
+        pass
+
 
 async def test_the_first_failure_counts() -> None:
     fault = ServerFault()
@@ -318,7 +321,7 @@ async def test_what_started_last_is_closed_first_and_sockets_after_all(hands_ove
 
     log = Log()
     closing.roles.push_async_callback(close, "metrics")
-    closing.add_log(log.close)
+    closing.add_log(log)
     closing.roles.push_async_callback(close, "broker")
     await closing.close(hands_over=hands_over)
     await closing.close()
@@ -330,7 +333,7 @@ async def test_a_log_that_cannot_be_closed_keeps_nothing_else_open() -> None:
     closed: list[str] = []
     closing = ServerClosing(ServerFault())
     closing.resources.callback(closed.append, "socket")
-    closing.add_log(Log(StorageError("no space", file=Path("log"))).close)
+    closing.add_log(Log(StorageError("no space", file=Path("log"))))
     with pytest.raises(StorageError, match="no space"):
         await closing.close()
     assert closed == ["socket"]
@@ -340,7 +343,7 @@ async def test_after_a_failure_it_is_not_news_that_the_log_cannot_be_closed() ->
     fault = ServerFault()
     fault.note(OSError("the disk"))
     closing = ServerClosing(fault)
-    closing.add_log(Log(StorageError("no space", file=Path("log"))).close)
+    closing.add_log(Log(StorageError("no space", file=Path("log"))))
     await closing.close()
 
 

@@ -24,6 +24,8 @@ from tests.support.waiting import PATIENCE_S, wait_for
 from kvorum.wire.error_codes import ErrorCode
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+ENDED_BY_SIGTERM = 128 + signal.SIGTERM
+WAITS = "The broker waits for the active controller to let it leave"
 EPOCH = re.compile(r"The broker is registered broker=1 epoch=(\d+)")
 ROUNDS = 10
 WRITING_TAKES_S = 0.006
@@ -71,7 +73,11 @@ def test_a_stop_asked_for_twice(node: Node) -> None:
     with node.process as process:
         process.send(signal.SIGTERM)
         process.send(signal.SIGTERM)
-        assert process.wait().exit_code == 0
+        ended = process.wait()
+    # The second signal may come together with the first.
+    assert ended.exit_code in {0, ENDED_BY_SIGTERM}
+    assert not [line for line in ended.lines if "ERROR" in line or "Traceback" in line]
+    assert (node.data / CLEAN_SHUTDOWN).exists()
 
 
 def test_a_killed_node_leaves_no_mark_of_a_clean_stop(node: Node) -> None:
@@ -174,6 +180,37 @@ def test_a_broker_outlives_its_controller(pair: Pair, *, is_killed: bool) -> Non
             assert create(pair.broker.address, "after") == [ErrorCode.NONE]
             wait_for_topics(pair.broker.address, "before", "after")
             pair.broker.stop()
+
+
+def test_a_broker_without_controllers_says_what_it_waits_for_until_a_second_signal(
+    pair: Pair,
+) -> None:
+    with pair.controller, pair.broker:
+        assert create(pair.broker.address, "topic") == [ErrorCode.NONE]
+        pair.controller.kill()
+        process = pair.broker.process
+        process.send(signal.SIGTERM)
+        line = process.wait_for_line(WAITS)
+        assert re.search(r"waited_s=\d+ waits_at_most_s=300", line)
+        assert process.wait_for_line("no active controller answered")
+        process.send(signal.SIGTERM)
+        ended = process.wait()
+        assert ended.exit_code == ENDED_BY_SIGTERM
+        assert ended.has_said("A second signal: the stop waits for no other node signal=SIGTERM")
+        assert not [line for line in ended.lines if "ERROR" in line or "Traceback" in line]
+        # All it has is on disk, as after every stop in order.
+        assert (pair.broker.data / CLEAN_SHUTDOWN).exists()
+        with pair.controller, pair.broker:
+            wait_for_topics(pair.broker.address, "topic")
+
+
+def test_a_broker_that_waits_for_its_controller_leaves_when_that_is_back(pair: Pair) -> None:
+    with pair.controller, pair.broker:
+        pair.controller.kill()
+        pair.broker.process.send(signal.SIGTERM)
+        pair.broker.process.wait_for_line(WAITS)
+        with pair.controller:
+            assert pair.broker.process.wait().exit_code == 0
 
 
 def test_a_broker_may_start_before_its_controller(pair: Pair) -> None:

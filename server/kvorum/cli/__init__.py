@@ -2,8 +2,8 @@
 
 A command's module has NAME, HELP, `configure(parser)` and `run(arguments) -> int`. Exit codes: 0
 success, 1 the operation failed, 2 wrong usage, 141 the reader of the output closed it before the
-end. An error is one line on stderr with the problem, its place and advice; ``--debug`` adds the
-traceback.
+end; 128 and the number of a signal, if it was the second one and ended the waits of a stop. An
+error is one line on stderr with the problem, its place and advice; ``--debug`` adds the traceback.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from kvorum.node.version import VERSION
 OK: Final = 0
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
+SIGNALLED: Final = 128
 COMMANDS: Final = {
     "dev": "kvorum.cli.dev",
     "server": "kvorum.cli.server",

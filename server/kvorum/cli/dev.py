@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 from contextlib import ExitStack, suppress
@@ -53,9 +54,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the cluster until Ctrl-C or SIGTERM, and return 0."""
+    """Run the cluster until Ctrl-C or SIGTERM, and return the exit code."""
     # Imported here to keep `kvorum --help` fast.
-    from kvorum.cli.server import set_up_logging  # noqa: PLC0415 - loaded only when it runs
+    from kvorum.cli.server import exit_code_of, set_up_logging  # noqa: PLC0415 - loaded only when it runs
     from kvorum.node.garbage import bound_pauses  # noqa: PLC0415 - as above
 
     bound_pauses()
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             folder = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="kvorum-dev-")))
         size = _size(args.controllers, args.brokers, folder)
 
-        async def serve() -> None:
+        async def serve() -> signal.Signals | None:
             port = _broker_port(args.port, folder)
             cluster = EmbeddedCluster(folder, size=size, broker_port=port)
 
@@ -80,10 +81,9 @@ def run(args: argparse.Namespace) -> int:
                 with suppress(BrokenPipeError):
                     await _report(cluster, as_json=args.json, is_kept=is_kept)
 
-            await run_until_stopped(cluster, when_started=report)
+            return await run_until_stopped(cluster, when_started=report)
 
-        run_in_loop(serve())
-    return 0
+        return exit_code_of(run_in_loop(serve()))
 
 
 def _size(controllers: int | None, brokers: int | None, folder: Path) -> ClusterSize:

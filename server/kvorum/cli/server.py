@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 import sys
 from typing import TYPE_CHECKING, Final
+
+from kvorum.cli import OK, SIGNALLED
 
 if TYPE_CHECKING:
     from kvorum.node.config import NodeConfig
@@ -27,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the node until SIGTERM or SIGINT, and return 0."""
+    """Run the node until SIGTERM or SIGINT, and return the exit code."""
     # Imported here to keep `kvorum --help` fast.
     from kvorum.node.garbage import bound_pauses  # noqa: PLC0415 - loaded only when it runs
 
@@ -47,11 +50,15 @@ def run(args: argparse.Namespace) -> int:
             handler.setFormatter(JsonFormatter())
     log_remarks(config)
 
-    async def serve() -> None:
-        await run_until_stopped(KafkaRaftServer(config))
+    async def serve() -> signal.Signals | None:
+        return await run_until_stopped(KafkaRaftServer(config))
 
-    run_in_loop(serve())
-    return 0
+    return exit_code_of(run_in_loop(serve()))
+
+
+def exit_code_of(second_signal: signal.Signals | None) -> int:
+    """Return the exit code of a stop; a shell gives that of a second signal to what it killed."""
+    return OK if second_signal is None else SIGNALLED + second_signal
 
 
 def set_up_logging(level: int = logging.INFO) -> None:

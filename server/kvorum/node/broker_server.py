@@ -123,6 +123,10 @@ class BrokerServer:
         await self._close_connections()
         await self._replication.stop(self.lifecycle_manager.epoch)
 
+    def end_waits(self) -> None:
+        """Have `stop` not wait, or wait no longer, for the controller."""
+        self.lifecycle_manager.end_waits()
+
     async def abort(self) -> None:
         """Close everything at once, without asking the controller."""
         await self._close_connections()

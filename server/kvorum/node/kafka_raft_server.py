@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from random import SystemRandom
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Protocol
 
 from kvorum.node.broker_server import BrokerServer
 from kvorum.node.config import NodeConfig
@@ -20,7 +19,7 @@ from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller_server import ControllerServer
 from kvorum.node.directories import open_directories
 from kvorum.node.endpoints import Sockets, bind_listeners, check_advertised
-from kvorum.node.errors import NodeFailedError
+from kvorum.node.errors import NodeFailedError, NodeStartError
 from kvorum.node.event_loop import SystemClock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import SnapshotGenerator
@@ -58,11 +57,16 @@ class ServerFault:
         return self.error
 
 
-class RunningServer(NamedTuple):
-    """A server whose roles all serve, with what closes them; `start_server` creates it."""
+class ClosableLog(Protocol):
+    """A log whose replica may ask another voter to lead before it is closed."""
 
-    roles: StartedRoles
-    closing: ServerClosing
+    async def close(self, *, hands_over: bool) -> None:
+        """Close it, with `hands_over` once another voter leads, or after a time-out."""
+        ...
+
+    def end_waits(self) -> None:
+        """Have a `close` that is under way wait no longer for another leader."""
+        ...
 
 
 class ServerClosing:
@@ -75,44 +79,36 @@ class ServerClosing:
         self.resources = ExitStack()
         self.roles = AsyncExitStack()
         self._fault = fault
-        self._hands_over = True
+        self.may_wait = True
+        """Whether `close` may wait for other nodes."""
+        self._log: ClosableLog | None = None
 
-    def add_log(self, close: Callable[..., Awaitable[None]]) -> None:
-        """Add the log by its `close`, which takes `hands_over`: to ask another voter to lead first.
+    def add_log(self, log: ClosableLog) -> None:
+        """Add the log; a failed one cannot be closed cleanly, which is logged and no error."""
+        self._log = log
+        self.roles.push_async_callback(self._close_log, log)
 
-        A failed log cannot be closed cleanly, which is logged and no error.
-        """
-        self.roles.push_async_callback(self._close_log, close)
+    def end_waits(self) -> None:
+        """Have `close` not wait, or wait no longer, for other nodes."""
+        self.may_wait = False
+        if self._log is not None:
+            self._log.end_waits()
 
     async def close(self, *, hands_over: bool = True) -> None:
         """Close everything; without `hands_over`, send nothing to other nodes. May be repeated."""
-        self._hands_over = hands_over
+        self.may_wait = self.may_wait and hands_over
         try:
             await self.roles.aclose()
         finally:
             self.resources.close()
 
-    async def _close_log(self, close: Callable[..., Awaitable[None]]) -> None:
+    async def _close_log(self, log: ClosableLog) -> None:
         try:
-            await close(hands_over=self._hands_over)
+            await log.close(hands_over=self.may_wait)
         except StorageError as error:
             if self._fault.error is None:
                 raise
             _log.info(LogEvent("The log could not be closed cleanly", error=str(error)))
-
-
-async def start_server(environment: ServerEnvironment, fault: ServerFault) -> RunningServer:
-    """Start a server and return it once all its roles serve; `fault` records a failure of its log.
-
-    Raises NodeStartError or StorageError, with everything closed.
-    """
-    closing = ServerClosing(fault)
-    try:
-        roles = await _ServerStart(environment, fault, closing).run()
-    except BaseException:
-        await closing.close()
-        raise
-    return RunningServer(roles, closing)
 
 
 class _ServerStart:
@@ -131,7 +127,7 @@ class _ServerStart:
         shared = await self._open_shared_server()
         config, closing = shared.config, self._closing.roles
         # The log is closed here only if a role cannot be created; else below, in its turn.
-        self._closing.add_log(shared.raft.close)
+        self._closing.add_log(shared.raft)
         controller = ControllerServer(shared) if config.is_controller else None
         if controller is not None:
             closing.push_async_callback(controller.stop)
@@ -139,7 +135,7 @@ class _ServerStart:
             config, raft=shared.raft, loader=shared.loader, clock=shared.clock
         )
         started = self._started = StartedRoles(shared=shared, snapshots=snapshots)
-        self._closing.add_log(shared.raft.close)
+        self._closing.add_log(shared.raft)
         closing.push_async_callback(snapshots.close)
         if controller is not None:
             closing.push_async_callback(controller.begin_stop)
@@ -222,19 +218,26 @@ class KafkaRaftServer:
             outgoing=self.outgoing,
         )
         self._fault = ServerFault()
-        self._running: RunningServer | None = None
+        self._closing = ServerClosing(self._fault)
+        self._starting: asyncio.Task[None] | None = None
+        self._roles: StartedRoles | None = None
 
     @property
     def is_running(self) -> bool:
         """Whether the server serves all its roles."""
-        return self._running is not None
+        return self._roles is not None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its log or disk has failed, after which the server does not recover."""
+        return self._fault.error is not None
 
     @property
     def shared_server(self) -> SharedServer:
         """The parts that both roles share; raises RuntimeError if the server does not run."""
-        if self._running is None:
+        if self._roles is None:
             raise RuntimeError("the node is not started")
-        return self._running.roles.shared
+        return self._roles.shared
 
     @property
     def is_active_controller(self) -> bool:
@@ -249,8 +252,8 @@ class KafkaRaftServer:
     async def start(self) -> None:
         """Start the server; return once all its roles serve.
 
-        Raises NodeStartError, StorageError, or NodeFailedError if its log fails meanwhile; the text
-        is one line, and everything is closed.
+        Raises NodeStartError, also if the server is stopped meanwhile, StorageError, or
+        NodeFailedError if its log fails meanwhile; the text is one line, and everything is closed.
         """
         try:
             await self._start_unless_it_fails()
@@ -261,16 +264,28 @@ class KafkaRaftServer:
     async def stop(self) -> None:
         """Do a controlled shutdown: the broker first, then the controller. May be repeated.
 
-        A server that has failed only closes what is open, without a controlled shutdown.
+        A server that has failed only closes what is open, without a controlled shutdown. The waits
+        for other nodes end with `end_waits`.
         """
-        if self._running is not None and self._fault.error is None:
-            if self._running.roles.broker is not None:
-                await self._running.roles.broker.stop()
+        await self._end_start()
+        if self._roles is not None and self._fault.error is None:
+            if self._roles.broker is not None:
+                if not self._closing.may_wait:
+                    self._roles.broker.end_waits()
+                await self._roles.broker.stop()
             _log.info(LogEvent("The node stops", node=self.config.node_id))
         await self._close(hands_over=True)
 
+    def end_waits(self) -> None:
+        """Have `stop` wait for no other node, whether it is under way or comes later."""
+        if self._roles is not None and self._roles.broker is not None:
+            self._roles.broker.end_waits()
+        self._closing.end_waits()
+
     async def abort(self) -> None:
         """Close what is open without a message to any node, as if the process had died."""
+        self._closing.end_waits()
+        await self._end_start()
         await self._close(hands_over=False)
 
     def discard(self) -> None:
@@ -287,12 +302,12 @@ class KafkaRaftServer:
 
     @property
     def _controller(self) -> QuorumController | None:
-        server = None if self._running is None else self._running.roles.controller
+        server = None if self._roles is None else self._roles.controller
         return None if server is None else server.controller
 
     async def _start_unless_it_fails(self) -> None:
         """Start, or raise the log's failure: a broker would wait for ever for its controller."""
-        starting = asyncio.create_task(start_server(self._environment, self._fault))
+        starting = self._starting = asyncio.create_task(self._start_roles())
         failing = asyncio.create_task(self._fault.wait())
         try:
             await asyncio.wait({starting, failing}, return_when=asyncio.FIRST_COMPLETED)
@@ -300,17 +315,32 @@ class KafkaRaftServer:
             starting.cancel()
             failing.cancel()
             await asyncio.gather(starting, failing, return_exceptions=True)
-            if not starting.cancelled() and starting.exception() is None:
-                self._running = starting.result()
         if self._fault.error is not None:
             raise self._fault.error
-        starting.result()
+        if not starting.cancelled():
+            starting.result()
+        if self._roles is None:
+            raise NodeStartError("The node was stopped while it started")
+
+    async def _start_roles(self) -> None:
+        start = _ServerStart(self._environment, self._fault, self._closing)
+        try:
+            self._roles = await start.run()
+        except BaseException:
+            await self._closing.close()
+            raise
+
+    async def _end_start(self) -> None:
+        """Cancel a start that is under way; `start` raises its error."""
+        if self._starting is not None:
+            self._starting.cancel()
+            await asyncio.wait({self._starting})
 
     async def _close(self, *, hands_over: bool) -> None:
         """Close everything that is open."""
-        if self._running is None:
-            return
         try:
-            await self._running.closing.close(hands_over=hands_over)
+            await self._closing.close(hands_over=hands_over)
         finally:
-            self._running = None
+            self._roles = None
+            # Those that a start that failed early has not taken yet.
+            self.discard()

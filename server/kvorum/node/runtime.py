@@ -1,15 +1,18 @@
 """A node as a process of its own: its event loop, its signals, its end."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
 from kvorum.node.errors import NodeFailedError
+from kvorum.node.events.log_event import LogEvent
 from kvorum.node.open_file_limit import raise_descriptor_limit
 from kvorum.node.tasks import cancel_and_wait
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
@@ -24,9 +27,38 @@ class Runnable(Protocol):
         """Do a controlled shutdown. May be repeated."""
         ...
 
+    def end_waits(self) -> None:
+        """Have `stop` wait for no other node, whether it is under way or comes later."""
+        ...
+
     async def failed(self) -> NodeFailedError:
         """Wait until it cannot continue, and return the reason."""
         ...
+
+
+class StopSignals:
+    """SIGTERM and SIGINT to this process: the first asks for a stop, the second ends its waits."""
+
+    def __init__(self, node: Runnable) -> None:
+        self.asked = asyncio.Event()
+        """Set by the first."""
+        self.second: signal.Signals | None = None
+        """The second, None before it came."""
+        self._node = node
+        loop = asyncio.get_running_loop()
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, self._take, number)
+
+    def _take(self, number: signal.Signals) -> None:
+        if not self.asked.is_set():
+            _log.info(LogEvent("A signal asks for a stop", signal=number.name))
+            self.asked.set()
+        elif self.second is None:
+            _log.warning(
+                LogEvent("A second signal: the stop waits for no other node", signal=number.name)
+            )
+            self.second = number
+            self._node.end_waits()
 
 
 def run_in_loop(main: Coroutine[Any, Any, Result]) -> Result:
@@ -38,27 +70,26 @@ def run_in_loop(main: Coroutine[Any, Any, Result]) -> Result:
 
 async def run_until_stopped(
     node: Runnable, *, when_started: Callable[[], Awaitable[None]] | None = None
-) -> None:
+) -> signal.Signals | None:
     """Start a node and run it until SIGTERM or SIGINT asks for a controlled shutdown.
 
+    Returns the second signal, which ended the waits of the shutdown, None if there was one signal.
     `when_started` runs beside the node once it serves. Raises NodeStartError, StorageError, and
     NodeFailedError if the node cannot continue.
     """
-    stop_asked = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, stop_asked.set)
-    asked = asyncio.create_task(stop_asked.wait())
+    signals = StopSignals(node)
+    asked = asyncio.create_task(signals.asked.wait())
     try:
         starting = asyncio.create_task(node.start())
         await asyncio.wait({starting, asked}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
             await cancel_and_wait(starting)
-            return
-        await starting
-        await _run(node, asked, when_started)
+        else:
+            await starting
+            await _run(node, asked, when_started)
     finally:
         asked.cancel()
+    return signals.second
 
 
 async def _run(

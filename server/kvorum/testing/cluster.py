@@ -1,8 +1,6 @@
 """Clusters for tests: in the current event loop, or in a thread of their own."""
 
-import asyncio
 import tempfile
-import threading
 from collections.abc import Coroutine, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any, Self, TypeVar
 from kvorum.node.embedded.cluster import EmbeddedCluster
 from kvorum.node.embedded.node import ClusterSize
 from kvorum.node.kafka_raft_server import KafkaRaftServer
+from kvorum.testing.loop_thread import LoopThread
 
 Result = TypeVar("Result")
 
@@ -155,8 +154,7 @@ class Cluster(_ClusterOfNodes):
     A node is for reading only: it runs in the other thread.
     """
 
-    _loop: asyncio.AbstractEventLoop | None = None
-    _thread: threading.Thread | None = None
+    _thread: LoopThread | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -167,25 +165,26 @@ class Cluster(_ClusterOfNodes):
 
     def start(self) -> None:
         """Format what is not formatted, start, and return when the cluster serves."""
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="kvorum-cluster", daemon=True
-        )
-        self._thread.start()
+        self._thread = LoopThread("kvorum-cluster")
         try:
             self._call(self._start())
         except BaseException:
-            self._end_loop()
+            self.stop()
             raise
 
     def stop(self) -> None:
-        """Stop every node cleanly and remove temporary data; a second call has no effect."""
-        if self._loop is None:
+        """Stop every node cleanly and remove temporary data; a second call has no effect.
+
+        Any thread may call this at any time, and it takes a moment whatever state the cluster is
+        in. Calls that are under way in other threads raise RuntimeError.
+        """
+        thread, self._thread = self._thread, None
+        if thread is None:
             return
         try:
-            self._call(self._stop())
+            thread.call(self._stop())
         finally:
-            self._end_loop()
+            thread.end()
 
     def wait_for_leader(self, *, other_than: int | None = None) -> int:
         """Wait for an active controller, whose id is not `other_than`, and return its id."""
@@ -215,17 +214,8 @@ class Cluster(_ClusterOfNodes):
         self._running.partition(*groups)
 
     def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
-        if self._loop is None:
+        thread = self._thread
+        if thread is None:
             work.close()
             raise RuntimeError("the cluster is not started")
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _end_loop(self) -> None:
-        loop, thread = self._loop, self._thread
-        self._loop = self._thread = None
-        assert loop is not None
-        assert thread is not None
-        asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        return thread.call(work)

@@ -6,8 +6,16 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from tests.node.raft.cluster import QUICK, Lab, QuorumServer, Replica, first_to_lead, has_value
-from tests.support.waiting import PATIENCE_S, StandingClock, wait_for_async
+from tests.node.raft.cluster import (
+    CALM,
+    QUICK,
+    Lab,
+    QuorumServer,
+    Replica,
+    first_to_lead,
+    has_value,
+)
+from tests.support.waiting import PATIENCE_S, StandingClock, let_others_run, wait_for_async
 
 from kvorum.metadata.address import Address
 from kvorum.node.event_loop import Clock, SystemClock
@@ -82,6 +90,23 @@ async def test_a_leader_that_is_closed_hands_over_quickly(lab: Lab) -> None:
     await leader.stop()
     # It only returns when another node has begun an epoch.
     assert max(replica.node.epoch for replica in rest) > leader.listener.epochs_led[-1]
+
+
+async def test_a_leader_without_successor_waits_for_one_only_as_long_as_it_may(lab: Lab) -> None:
+    replicas = await lab.voters(3)
+    for replica in replicas:
+        replica.config = replace(CALM, shutdown_timeout_ms=int(10_000 * PATIENCE_S))
+        await replica.start()
+    leader = await commit_somewhere(replicas, b"one")
+    for replica in replicas:
+        if replica is not leader:
+            await replica.server.close()
+    closing = asyncio.create_task(leader.node.close())
+    await let_others_run()
+    assert not closing.done()
+    leader.node.end_waits()
+    async with asyncio.timeout(PATIENCE_S):
+        await closing
 
 
 async def test_two_of_three_are_enough_and_one_is_not(lab: Lab) -> None:

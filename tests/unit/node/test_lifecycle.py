@@ -363,6 +363,9 @@ class FailingNode:
             await asyncio.sleep(0)
             self.steps.append(f"closed {step}")
 
+    def end_waits(self) -> None:
+        self.steps.append("ended waits")
+
     async def failed(self) -> NodeFailedError:
         return NodeFailedError("the disk is full")
 

@@ -29,6 +29,10 @@ from kvorum.wire.messages.broker_registration import (
 from kvorum.wire.uuid_text import uuid_to_text
 
 CONTROLLED_SHUTDOWN_TIMEOUT_MS: Final = 300_000
+"""As in Kafka: the controllers may come back, and a partition may need another leader first."""
+QUIET_SECONDS: Final = 1.0
+"""A controlled shutdown that takes less is not worth a line."""
+TOLD_INTERVAL_SECONDS: Final = 10.0
 _log = logging.getLogger(__name__)
 
 
@@ -63,6 +67,7 @@ class BrokerLifecycleManager:
         self._task: asyncio.Task[None] | None = None
         self._complaint: tuple[str, str] | None = None
         self._is_ready_to_unfence = False
+        self._may_wait = True
         self._failure_timers: list[asyncio.TimerHandle] = []
         loader.subscribe(self._check_registration)
 
@@ -130,13 +135,45 @@ class BrokerLifecycleManager:
             self._on_failure(NodeFailedError(f"{problem} (log.dir.failure.timeout.ms)"))
 
     async def stop(self) -> None:
-        """Ask the controller for a controlled shutdown, wait until it is granted, and end."""
+        """Ask the controller for a controlled shutdown, wait until it is granted, and end.
+
+        The log says what is waited for. `end_waits`, now or earlier, ends the wait.
+        """
         self._lifecycle.begin_shutdown(self._clock.monotonic_ms())
         self._changed.set()
-        with suppress(TimeoutError):
+        telling = asyncio.create_task(self._tell_what_is_waited_for())
+        try:
             async with asyncio.timeout(CONTROLLED_SHUTDOWN_TIMEOUT_MS / 1000):
-                await self._wait_until(lambda: self.state is BrokerState.SHUTTING_DOWN)
+                await self._wait_until(
+                    lambda: self.state is BrokerState.SHUTTING_DOWN or not self._may_wait
+                )
+        except TimeoutError:
+            _log.warning(LogEvent("The broker stops: the controller did not let it leave in time"))
+        finally:
+            await cancel_and_wait(telling)
         await self.abort()
+
+    def end_waits(self) -> None:
+        """Have `stop` end without the controller's leave: one under way, or a later one."""
+        self._may_wait = False
+        self._changed.set()
+
+    async def _tell_what_is_waited_for(self) -> None:
+        begin_ms = self._clock.monotonic_ms()
+        await asyncio.sleep(QUIET_SECONDS)
+        while True:
+            waited_ms = self._clock.monotonic_ms() - begin_ms
+            error = None if self._complaint is None else self._complaint[1]
+            _log.warning(
+                LogEvent(
+                    "The broker waits for the active controller to let it leave; "
+                    "a second signal ends the wait",
+                    waited_s=round(waited_ms / 1000),
+                    waits_at_most_s=CONTROLLED_SHUTDOWN_TIMEOUT_MS // 1000,
+                    error=error,
+                )
+            )
+            await asyncio.sleep(TOLD_INTERVAL_SECONDS)
 
     async def abort(self) -> None:
         """End without asking the controller."""

@@ -1,9 +1,11 @@
 """A whole cluster in one event loop, with partitions, and nodes that are killed and restarted."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, TypeVar
 
 from kvorum.metadata.address import Address
 from kvorum.node.embedded.node import (
@@ -21,7 +23,16 @@ from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.storage.directory.open_files import OpenFiles
 
 LOOK_SECONDS = 0.1
+END_PATIENCE_SECONDS = 0.5
+"""The patience with other nodes where all nodes stop: no partition gets another leader then."""
+RESTART_PATIENCE_SECONDS = 10.0
+"""The patience where one node stops: its partitions may need other leaders, which catch up."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+Result = TypeVar("Result")
+
+
+class ClusterStoppedError(RuntimeError):
+    """The cluster was stopped while the call was under way."""
 
 
 class EmbeddedCluster:
@@ -60,6 +71,7 @@ class EmbeddedCluster:
         }
         # Killed nodes, prepared again, so that no other process takes their ports meanwhile.
         self._waiting: dict[int, EmbeddedNode] = {}
+        self._under_way: set[asyncio.Task[Any]] = set()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -90,22 +102,25 @@ class EmbeddedCluster:
 
     async def start(self) -> None:
         """Start all nodes; return when there is an active controller and every broker serves."""
-        try:
-            await _all_of(embedded.node.start for embedded in self.nodes.values())
-            await self.wait_for_leader()
-        except BaseException:
-            await self.stop()
-            raise
+        await self._unless_stopped(self._start())
 
     async def stop(self) -> None:
-        """Do a controlled shutdown of all nodes, brokers first. May be repeated."""
-        nodes, self.nodes = list(self.nodes.values()), {}
-        self._release()
-        try:
-            await _all_of(one.node.stop for one in nodes if one.place.is_broker)
-        finally:
-            # All of them stop: no voter is left to take over the leadership.
-            await _all_of(one.node.abort for one in nodes if not one.place.is_broker)
+        """Do a controlled shutdown of all nodes, brokers first. May be repeated.
+
+        Brokers ask for leave only where a majority of the controllers runs and can be reached, and
+        only for a moment. Calls that are under way raise ClusterStoppedError.
+        """
+        self._end_waits_of_starting_nodes()
+        for task in self._under_way:
+            task.cancel()
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+        await self._close()
+
+    def end_waits(self) -> None:
+        """Have `stop` wait for no controller, whether it is under way or comes later."""
+        for embedded in self.nodes.values():
+            embedded.node.end_waits()
 
     def discard(self) -> None:
         """Close the sockets of a cluster that will not be started."""
@@ -124,6 +139,9 @@ class EmbeddedCluster:
 
     async def wait_for_leader(self, *, other_than: int | None = None) -> int:
         """Wait for an active controller (`other_than` the given one) and return its id."""
+        return await self._unless_stopped(self._wait_for_leader(other_than))
+
+    async def _wait_for_leader(self, other_than: int | None) -> int:
         while True:
             waits = [
                 asyncio.ensure_future(embedded.node.wait_until_active_controller())
@@ -144,24 +162,33 @@ class EmbeddedCluster:
 
     async def kill(self, node_id: int) -> None:
         """Stop a node as if its process had died; raises KeyError if it does not run."""
-        await self.nodes.pop(node_id).node.abort()
-        self._waiting[node_id] = self._prepare(self._places[node_id])
+        await self._unless_stopped(self._kill(node_id))
+
+    async def _kill(self, node_id: int) -> None:
+        # Until it is closed it is one of the nodes, which a stop of the cluster closes.
+        await self.nodes[node_id].node.abort()
+        if self.nodes.pop(node_id, None) is not None:
+            self._waiting[node_id] = self._prepare(self._places[node_id])
 
     async def restart(self, node_id: int) -> None:
         """Start a killed node, or stop and start a running one, on the same addresses.
 
         Raises KeyError for a node that the cluster does not have.
         """
-        running = self.nodes.pop(node_id, None)
+        await self._unless_stopped(self._restart(node_id))
+
+    async def _restart(self, node_id: int) -> None:
+        running = self.nodes.get(node_id)
         if running is not None:
-            await running.node.stop()
+            await self._stop_node(running, patience_s=RESTART_PATIENCE_SECONDS)
+            self.nodes.pop(node_id, None)
         embedded = self._waiting.pop(node_id, None) or self._prepare(self._places[node_id])
         self.nodes[node_id] = embedded
         self._cut()
         try:
             await embedded.node.start()
         except BaseException:
-            del self.nodes[node_id]
+            self.nodes.pop(node_id, None)
             raise
 
     def partition(self, *groups: Iterable[int]) -> None:
@@ -180,6 +207,83 @@ class EmbeddedCluster:
     def heal(self) -> None:
         """Undo every partition."""
         self.partition()
+
+    async def _start(self) -> None:
+        try:
+            await _all_of(
+                (embedded.node.start for embedded in self.nodes.values()),
+                before_cancel=self._end_waits_of_starting_nodes,
+            )
+            await self._wait_for_leader(None)
+        except BaseException:
+            await self._close()
+            raise
+
+    async def _unless_stopped(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Return the result of `work`; raises ClusterStoppedError if `stop` cancels it."""
+        task = asyncio.ensure_future(work)
+        self._under_way.add(task)
+        try:
+            await asyncio.wait({task})
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            self._under_way.discard(task)
+        if task.cancelled():
+            raise ClusterStoppedError("the cluster was stopped meanwhile")
+        return task.result()
+
+    async def _close(self) -> None:
+        nodes = list(self.nodes.values())
+        self._release()
+        try:
+            await _all_of(
+                partial(self._stop_node, one, patience_s=END_PATIENCE_SECONDS)
+                for one in nodes
+                if one.place.is_broker
+            )
+        finally:
+            # All of them stop: no voter is left to take over the leadership.
+            await _all_of(one.node.abort for one in nodes)
+            self.nodes = {}
+
+    async def _stop_node(self, embedded: EmbeddedNode, *, patience_s: float) -> None:
+        """Stop a node, which waits for others only if they can answer, and not longer than told."""
+        node = embedded.node
+        if not self._is_answered(embedded):
+            node.end_waits()
+        patience = asyncio.get_running_loop().call_later(patience_s, node.end_waits)
+        try:
+            await node.stop()
+        finally:
+            patience.cancel()
+
+    def _end_waits_of_starting_nodes(self) -> None:
+        for embedded in self.nodes.values():
+            if not embedded.node.is_running:
+                embedded.node.end_waits()
+
+    def _is_answered(self, broker: EmbeddedNode) -> bool:
+        """Return whether a broker reaches a controller that a majority of them can elect."""
+        running = [
+            node_id
+            for node_id, one in self.nodes.items()
+            if one.place.is_controller and one.node.is_running and not one.node.has_failed
+        ]
+        all_count = sum(place.is_controller for place in self._places.values())
+        return any(
+            self._are_connected(broker.place.node_id, controller)
+            and sum(self._are_connected(controller, one) for one in running) > all_count // 2
+            for controller in running
+        )
+
+    def _are_connected(self, one: int, other: int) -> bool:
+        return not any(
+            one in group and other in another
+            for group in self._groups
+            for another in self._groups
+            if another is not group
+        )
 
     def _cut(self) -> None:
         for node_id, embedded in self.nodes.items():
@@ -216,12 +320,21 @@ def check_size(folder: Path, size: ClusterSize) -> None:
         )
 
 
-async def _all_of(starts: Iterable[Callable[[], Awaitable[None]]]) -> None:
+async def _all_of(
+    calls: Iterable[Callable[[], Awaitable[None]]],
+    *,
+    before_cancel: Callable[[], None] = lambda: None,
+) -> None:
     """Run all of these at once; when one fails, cancel the others and raise its error."""
-    tasks = [asyncio.ensure_future(start()) for start in starts]
+    tasks = [asyncio.ensure_future(call()) for call in calls]
+    if not tasks:
+        return
     try:
-        await asyncio.gather(*tasks)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in filter(asyncio.Task.done, tasks):
+            task.result()
     finally:
+        before_cancel()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

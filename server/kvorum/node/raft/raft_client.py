@@ -8,6 +8,7 @@ threads come from a `Runtime`, and a caller that waits passes a callback. A proc
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from random import Random
 
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription, ReplicaState
@@ -87,6 +88,7 @@ class RaftClient:
         self._runtime = runtime
         self._cleaning_interval_ms = cleaning_interval_ms
         self._cleaning: Timer | None = None
+        self._end_patience: Callable[[], None] | None = None
         core = RaftCore(
             identity_of(settings),
             config=settings.raft,
@@ -388,8 +390,9 @@ class RaftClient:
         if not hands_over or driver.is_stopped:
             self._stop(then)
             return
+        self._end_patience = partial(self._stop, then)
         patience = self._runtime.call_at(
-            driver.now() + self.settings.raft.shutdown_timeout_ms, lambda: self._stop(then)
+            driver.now() + self.settings.raft.shutdown_timeout_ms, self._end_patience
         )
 
         def complete() -> None:
@@ -397,6 +400,11 @@ class RaftClient:
             self._runtime.call_soon(lambda: self._stop(then))
 
         driver.shut_down(complete)
+
+    def end_waits(self) -> None:
+        """Have a `shut_down` that is under way wait no longer for another leader."""
+        if self._end_patience is not None:
+            self._end_patience()
 
     def _stop(self, then: WhenDone) -> None:
         """Wait for blocking work that is under way, and close the log."""
