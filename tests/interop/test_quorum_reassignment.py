@@ -105,7 +105,7 @@ def test_a_real_leader_is_led_through_every_step_and_out_of_the_quorum(controlle
     assert reassignment_figures(metrics_port) == {
         "adding_voters": 1, "removing_voters": 0, "blocked_reason": UNKNOWN_TARGET,
     }  # fmt: skip
-    assert "target 3 does not fetch from the leader" in controllers.members[1].log_text
+    controllers.members[1].process.wait_for_line("target 3 does not fetch from the leader")
     controllers.start(3)
     is_reached(controllers, (1, 2, 3))
     servers = ",".join(controllers.members[node_id].address for node_id in (1, 2, 3, 4, 5))

@@ -218,8 +218,7 @@ def test_the_names_of_the_contract(cluster: Cluster) -> None:
 def test_another_leads_when_the_leader_is_killed_and_nothing_is_lost(cluster: Cluster) -> None:
     for name in ("one", "two", "three"):
         assert create(cluster.bootstrap_servers, name) == [ErrorCode.NONE]
-        leader_id = cluster.leader_id
-        assert leader_id is not None
+        leader_id = cluster.wait_for_leader()
         cluster.kill(leader_id)
         assert cluster.wait_for_leader(other_than=leader_id) != leader_id
         cluster.restart(leader_id)
@@ -231,8 +230,7 @@ def test_another_leads_when_the_leader_is_killed_and_nothing_is_lost(cluster: Cl
 
 
 def test_a_leader_that_is_parted_from_the_others_gives_up_and_follows(cluster: Cluster) -> None:
-    leader_id = cluster.leader_id
-    assert leader_id is not None
+    leader_id = cluster.wait_for_leader()
     cluster.partition({leader_id}, {1, 2, 3} - {leader_id})
     successor_id = cluster.wait_for_leader(other_than=leader_id)
     assert create(cluster.bootstrap_servers, "meanwhile") == [ErrorCode.NONE]
@@ -246,8 +244,7 @@ def test_a_leader_that_is_parted_from_the_others_gives_up_and_follows(cluster: C
 
 
 def test_a_follower_that_is_parted_from_the_others_disturbs_no_node(cluster: Cluster) -> None:
-    leader_id = cluster.leader_id
-    assert leader_id is not None
+    leader_id = cluster.wait_for_leader()
     follower_id = min({1, 2, 3} - {leader_id})
     epoch = epoch_of(cluster, leader_id)
     cluster.partition({follower_id}, {1, 2, 3, 101} - {follower_id})
@@ -260,8 +257,7 @@ def test_a_follower_that_is_parted_from_the_others_disturbs_no_node(cluster: Clu
 
 
 def test_a_partition_outlives_a_restart(cluster: Cluster) -> None:
-    leader_id = cluster.leader_id
-    assert leader_id is not None
+    leader_id = cluster.wait_for_leader()
     lonely_id = min({1, 2, 3} - {leader_id})
     cluster.partition({lonely_id}, {1, 2, 3} - {lonely_id})
     before = epoch_of(cluster, lonely_id)
@@ -304,7 +300,7 @@ def test_a_size_that_is_not_that_of_the_data(tmp_path: Path) -> None:
 def test_bigger_quorums_form_and_lose_their_leader(count: int) -> None:
     with Cluster(controllers=count, brokers=1, overrides=QUICK_QUORUM) as cluster:
         for number in range(count // 2):
-            leader_id = cluster.leader_id or cluster.wait_for_leader()
+            leader_id = cluster.wait_for_leader()
             assert create(cluster.bootstrap_servers, f"topic-{number}") == [ErrorCode.NONE]
             cluster.kill(leader_id)
             cluster.wait_for_leader(other_than=leader_id)

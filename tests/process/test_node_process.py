@@ -1,11 +1,12 @@
 """The processes of nodes are started, watched and ended, with small programs in their place."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from tests.support.kafka.java import Java
 from tests.support.node import Node
 from tests.support.node_process import KAFKA_RUNS, NodeProcess, StartedAgainWarning
 from tests.support.ports import free_ports, listens
+from tests.support.source_tree import ROOT
 from tests.support.topics import create
-from tests.support.waiting import NeverCameAboutError, wait_for
+from tests.support.waiting import PATIENCE_S, NeverCameAboutError, wait_for
 
 LISTENS = """
 import socket, time
@@ -29,7 +31,22 @@ process = NodeProcess([sys.executable, "-c", {LISTENS!r}], ready="up")
 print(process.start().lines()[0], flush=True)
 time.sleep(600)
 """
+ASKS_FOR_PORTS = """
+import json, sys
+from tests.support.ports import free_ports
+print(json.dumps(free_ports(500)), flush=True)
+sys.stdin.read()
+"""
 STAYS = "import time; print('up', flush=True); time.sleep(600)"
+SAYS = "import time; print({line!r}, flush=True); time.sleep(600)"
+HALF_A_LINE = """
+print("up")
+print("half", end="", flush=True)
+open({gate!r}).read()
+print(" and whole", flush=True)
+import time
+time.sleep(600)
+"""
 HANGS = "import time; print('almost', flush=True); time.sleep(600)"
 IGNORES_SIGTERM = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {STAYS}"
 DYING_JAVA = f"""#!/bin/sh
@@ -92,6 +109,39 @@ def test_every_life_has_its_own_lines_and_the_log_has_all(tmp_path: Path) -> Non
 def test_one_that_ends_before_it_is_ready_is_a_failure_that_shows_its_last_words() -> None:
     with pytest.raises(AssertionError, match="no room"):
         program("raise SystemExit('no room')").start()
+
+
+def test_a_line_of_which_half_is_there_is_waited_for(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    with program(HALF_A_LINE.format(gate=str(gate))) as process:
+        process.wait_until(lambda: "half" in process.lines(), "half a line is there")
+        process.patience_s = SHORT_S
+        with pytest.raises(NeverCameAboutError):
+            process.wait_for_line("half")
+        process.patience_s = PATIENCE_S
+        # The process goes on once somebody has opened the pipe.
+        gate.write_text("")
+        assert process.wait_for_line("half") == "half and whole"
+
+
+def node_that_says(line: str, folder: Path) -> Node:
+    """Return a node whose process says this and does not look after signals."""
+    node = Node(folder)
+    node.process = NodeProcess([sys.executable, "-c", SAYS.format(line=line)], ready=line)
+    return node
+
+
+def test_a_node_that_has_only_spoken_of_its_settings_may_die_of_a_signal(tmp_path: Path) -> None:
+    with node_that_says("INFO a remark (kvorum.cli.server)", tmp_path):
+        pass
+
+
+def test_a_node_that_has_begun_to_start_may_not_die_of_a_signal(tmp_path: Path) -> None:
+    node = node_that_says("INFO an event (kvorum.node.events)", tmp_path)
+    node.start()
+    with pytest.raises(AssertionError, match="an event"):
+        node.stop()
 
 
 def test_one_that_hangs_in_its_start_is_killed_and_shows_what_it_said() -> None:
@@ -175,3 +225,22 @@ def test_no_process_outlives_a_run_that_was_killed() -> None:
 
 def test_no_port_is_given_out_twice() -> None:
     assert len({*free_ports(200), *free_ports(200)}) == 400
+
+
+def test_no_port_is_given_out_by_two_processes() -> None:
+    """Also where each is the first of its run, and no program listens at any of the ports."""
+    command = [sys.executable, "-c", ASKS_FOR_PORTS]
+    with ExitStack() as stack:
+        both = [
+            stack.enter_context(
+                subprocess.Popen(
+                    command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
+            )
+            for _ in range(2)
+        ]
+        first, second = (set(json.loads(one.stdout.readline())) for one in both if one.stdout)
+        for one in both:
+            one.communicate()
+    assert len(first) == len(second) == 500
+    assert first & second == set()

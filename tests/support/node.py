@@ -50,6 +50,8 @@ ATTEMPTS: Final = 2
 """The number of tries to start a real node: where memory is short, Java dies now and then."""
 COMBINED_HEAP_MB: Final = 384
 _HEAP_MB: Final = 256
+_REMARKS_LOGGER: Final = "kvorum.cli.server"
+"""The logger of what a node says of its settings: the one thing said before its start."""
 _ORDERLY_END: Final[dict[Kind, int]] = {"kvorum": 0, "kafka": 143}
 """The exit code of a node that was asked to stop with a signal: Java's tells of the signal."""
 
@@ -222,8 +224,9 @@ class Node:
         """
         if self.process.is_launched:
             ended = self.process.terminate()
-            # A process that has said nothing yet may not look after signals yet.
-            is_too_early = ended.exit_code == -signal.SIGTERM and not ended.lines
+            # A process that has only spoken of its settings may not look after signals yet.
+            is_before_start = all(_REMARKS_LOGGER in line for line in ended.lines)
+            is_too_early = ended.exit_code == -signal.SIGTERM and is_before_start
             is_starting = self._java is not None and not ended.has_said(KAFKA_RUNS)
             is_orderly = ended.exit_code == _ORDERLY_END[self.kind]
             assert is_orderly or is_too_early or is_starting, self.process.last_words()

@@ -175,9 +175,12 @@ class NodeProcess:
         _tell_guard(f"+{self._process.pid}")
 
     def wait_for_line(self, words: str) -> str:
-        """Return the first line with `words`; fails where the process ends without it."""
+        """Return the first line with `words`; fails where the process ends without it.
+
+        A line of which only a part is there is waited for.
+        """
         return self.wait_until(
-            lambda: next((line for line in self.lines() if words in line), None),
+            lambda: next((line for line in self._whole_lines() if words in line), None),
             f"it says {words!r}",
         )
 
@@ -244,6 +247,12 @@ class NodeProcess:
     def _launched(self) -> subprocess.Popen[bytes]:
         assert self._process is not None, "it was not launched"
         return self._process
+
+    def _whole_lines(self) -> list[str]:
+        """Return the lines that have their end; of a process that has ended, all of them."""
+        has_ended = not self.is_running
+        lines = self._text().splitlines(keepends=True)
+        return [line.rstrip("\r\n") for line in lines if has_ended or line.endswith("\n")]
 
     def _text(self) -> str:
         if self._said is None:

@@ -27,6 +27,12 @@ logging.disable(logging.CRITICAL)
 seeds = range(1, int(sys.argv[1]) + 1)
 print(next((seed for seed in seeds if run_partitions_seed(seed).broken is not None), 0))
 """
+_QUORUM = """
+import logging, sys
+from kvorum.simulation.run import run_seed
+logging.disable(logging.CRITICAL)
+print(run_seed(int(sys.argv[1]), duration_ms=120_000).broken or "")
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +108,13 @@ class Scratch:
         if done.returncode != 0:
             raise NoVerdictError(done.stderr[-2000:])
         return int(done.stdout) or None
+
+    def broken_in_quorum(self, seed: int) -> str:
+        """Return the number of the property that a world of a quorum alone breaks, or nothing."""
+        done = self._run_python("-c", _QUORUM, str(seed))
+        if done.returncode != 0:
+            raise NoVerdictError(done.stderr[-2000:])
+        return done.stdout.strip()
 
     def is_healthy(self, test: str) -> bool:
         """Tell whether a test passes without any bug; one that does not is never run again."""

@@ -20,6 +20,8 @@ from tests.support.source_tree import ROOT, SOURCE_ROOTS
 
 BUGS_MIN = 60
 CAUGHT_SHARE_MIN = 0.95
+SHOWN_BY_SEEDS = {9: "P33", 31: "P14", 70: "P11"}
+"""Worlds of a quorum in which KAFKA-20740 breaks a property; docs/verification.md names them."""
 SAMPLE = ("logcabin#44", "hashicorp/raft#661", "KAFKA-15412", "KAFKA-13916")
 LEDGER = read_ledger()
 SOURCES = Sources()
@@ -75,6 +77,16 @@ def test_a_catching_test_is_looked_for_where_tests_are(
     assert [test for test in tests if not (ROOT / test).exists()] == []
     places = [ROOT / top / "kvorum" / package.replace(".", "/") for top in SOURCE_ROOTS]
     assert any(place.exists() or place.with_suffix(".py").exists() for place in places)
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_worlds_of_a_quorum_show_a_change_that_was_forgotten(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path)
+    (bug,) = [mutant for mutant in MUTANTS if mutant.id == "KAFKA-20740"]
+    with scratch.mutated(bug):
+        broken = {seed: scratch.broken_in_quorum(seed) for seed in SHOWN_BY_SEEDS}
+    assert broken == SHOWN_BY_SEEDS
 
 
 @pytest.mark.process

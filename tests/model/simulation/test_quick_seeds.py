@@ -20,8 +20,9 @@ FRESH_SEEDS = 15
 DURATION_MS = 120_000
 WITH_TARGET_VOTERS = 101
 """A world in which voters are removed because of target voters: P32 is about such removals."""
-OUT_OF_TIME = (31, 70, 9)
-"""Worlds in which a leader is asked for another change right after one has run out of time."""
+OUT_OF_TIME = {31: "P5", 9: "P33", 70: "P11"}
+"""Worlds in which a leader is asked for another change right after one has run out of time, and
+what breaks where it does not refuse that one; docs/verification.md names them."""
 
 
 @pytest.mark.slow
@@ -65,16 +66,15 @@ def test_a_few_worlds_are_enough_to_look_at_every_property() -> None:
     assert len(faults) >= 16
 
 
+@pytest.mark.parametrize(
+    "seed", [31, pytest.param(9, marks=pytest.mark.slow), pytest.param(70, marks=pytest.mark.slow)]
+)
 def test_worlds_show_a_leader_that_forgets_a_change_out_of_time(
-    monkeypatch: pytest.MonkeyPatch,
+    seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worlds known for it come first; if the worlds have changed, another one shows it."""
-
     def forget(replica: Replica, what: str) -> Refusal | None:
         refusal = refuse_unless_settled(replica, what)
         return None if refusal is not None and refusal.error is Error.REQUEST_TIMED_OUT else refusal
 
     monkeypatch.setattr(additions, "refuse_unless_settled", forget)
-    seeds = (*OUT_OF_TIME, *range(1, 120))
-    broken = (run_seed(seed, duration_ms=DURATION_MS).broken for seed in seeds)
-    assert next(filter(None, broken), None) in {"P5", "P11", "P14", "P33"}
+    assert run_seed(seed, duration_ms=DURATION_MS).broken == OUT_OF_TIME[seed]

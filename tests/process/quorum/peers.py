@@ -139,9 +139,7 @@ class Setting:
 
 def now_in(quorum: ProxiedQuorum, *, asks_leader: bool) -> Setting:
     """Return how things stand once all logs are the same; a follower is the one who asks."""
-    end_offset = quorum.wait_until_settled()
-    answer = quorum.described()
-    assert answer is not None
+    answer = quorum.settled_logs()
     leader = quorum.members[answer.leader_id]
     followers = [one for one in quorum.members.values() if one is not leader]
     asked, asking = (leader, followers[0]) if asks_leader else (followers[0], followers[1])
@@ -151,7 +149,7 @@ def now_in(quorum: ProxiedQuorum, *, asks_leader: bool) -> Setting:
         leader=leader,
         leader_port=quorum.network.ports[leader.node_id],
         epoch=answer.leader_epoch,
-        end_offset=end_offset,
+        end_offset=answer.high_watermark,
     )
 
 

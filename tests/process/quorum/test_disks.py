@@ -37,6 +37,8 @@ def quorum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ProxiedQ
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     with ProxiedQuorum(tmp_path, 3, is_dynamic=True) as running:
         register_broker(running)
+        # Two of them commit without the third, which may not even have its files yet.
+        running.wait_until_settled()
         yield running
 
 

@@ -269,9 +269,8 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedQuorum]:
 @pytest.fixture
 def setting(quorum: ProxiedQuorum) -> Iterator[Setting]:
     """The state before a lie; its committed records have to be there after it."""
-    end_offset = quorum.wait_until_settled()
-    answer = quorum.described()
-    assert answer is not None
+    answer = quorum.settled_logs()
+    end_offset = answer.high_watermark
     believers = _believers(quorum)
     committed = [committed_bytes(member, end_offset) for member in believers]
     assert committed[0] == committed[1]

@@ -158,6 +158,10 @@ class Quorum:
 
     def wait_until_settled(self) -> int:
         """Return the end of the log once all that run have it, and all of it is committed."""
+        return self.settled_logs().high_watermark
+
+    def settled_logs(self) -> Described:
+        """Return what the leader says once all that run have its log, all of it committed."""
 
         def is_so(found: Described) -> bool:
             states = {one.replica_id: one for one in (*found.observers, *found.current_voters)}
@@ -166,7 +170,7 @@ class Quorum:
                 states[node_id].log_end_offset for node_id in running
             }
 
-        return self.until("the logs of all come to the same end", is_so).high_watermark
+        return self.until("the logs of all come to the same end", is_so)
 
     def last_words(self) -> str:
         """Return what the leader says and the end of what each has said: what a failure shows."""

@@ -211,6 +211,18 @@ def ongoing(address: str) -> Ongoing | None:
     return found[0].partitions[0] if found else None
 
 
+def listed(quorum: Quorum) -> Ongoing:
+    """Return the reassignment of the quorum, once the node that comes to lead lists it."""
+
+    def look() -> Ongoing | None:
+        try:
+            return ongoing(quorum.leader().address)
+        except (OSError, AssertionError):
+            return None
+
+    return quorum.wait_for(look, "a reassignment of the quorum is listed")
+
+
 def want(quorum: Quorum, replicas: Sequence[int]) -> None:
     """State the target voters at the node that comes to lead, until that is acknowledged."""
 

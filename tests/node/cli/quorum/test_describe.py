@@ -1,13 +1,13 @@
 """``kvorum quorum`` as a command: what describe prints, and its client beside odd nodes."""
 
 import re
-import socket
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
 from tests.support.fake_node import Answer, FakeNode, client_of
+from tests.support.ports import free_ports
 
 from kvorum.cli import main
 from kvorum.cli.admin.client import AdminClient
@@ -370,8 +370,7 @@ async def test_time_runs_out_between_two_tries() -> None:
 
 
 async def test_the_first_try_to_reach_each_node_is_reported() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+    (port,) = free_ports(1)
     warnings: list[str] = []
     async with FakeNode(DescribeQuorum=in_turn(described())) as node:
         nobody = (Address("127.0.0.1", port),)
