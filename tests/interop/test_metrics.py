@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.metrics_scrape import Page, scrape
-from tests.support.node import CLUSTER_ID, COMBINED_HEAP_MB, Node
+from tests.support.node import CLUSTER_ID, COMBINED_HEAP_MB, LEVELS_OF_OURS, STANDALONE, Node
 from tests.support.played_broker import (
     HEARTBEAT_VERSION,
     REGISTRATION_VERSION,
@@ -153,7 +153,7 @@ def beans(
 ) -> list[Attribute]:
     """Every attribute of a real combined node that has lived through a little."""
     folder = tmp_path_factory.mktemp("metrics")
-    node = Node(folder, OFTEN, java=java).format(tools=kafka_tools)
+    node = Node(folder, OFTEN, java=java).format((*STANDALONE, *LEVELS_OF_OURS), tools=kafka_tools)
     arguments = [str(node.properties), str(SETTLING_MS)]
     command = java.program("MetricNames", *arguments, heap_mb=COMBINED_HEAP_MB)
     with subprocess.Popen(

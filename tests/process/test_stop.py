@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.node import (
     CLUSTER_ID,
+    NO_VOTERS,
     OTHER_CLUSTER_ID,
     QUICK,
     STANDALONE,
@@ -18,15 +19,18 @@ from tests.support.node import (
     make_pair,
 )
 from tests.support.node_process import KVORUM, RUNS
+from tests.support.ports import listens
 from tests.support.topics import create, read_topics, wait_for_topics, wait_until_served
 from tests.support.waiting import PATIENCE_S, wait_for
 
+from kvorum.node.version import VERSION
 from kvorum.wire.error_codes import ErrorCode
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 ENDED_BY_SIGTERM = 128 + signal.SIGTERM
 WAITS = "The broker waits for the active controller to let it leave"
 EPOCH = re.compile(r"The broker is registered broker=1 epoch=(\d+)")
+IMPATIENT = {"initial.broker.registration.timeout.ms": "1500"}
 ROUNDS = 10
 WRITING_TAKES_S = 0.006
 MANY = ("simulate", "--only", "brokers", "--seeds", "1000", "--jobs", "2")
@@ -225,11 +229,41 @@ def test_a_broker_may_start_before_its_controller(pair: Pair) -> None:
 
 
 def test_a_broker_of_another_cluster_is_not_let_in(tmp_path: Path) -> None:
-    settings = {"initial.broker.registration.timeout.ms": "1500"}
-    pair = make_pair(tmp_path, settings, broker_cluster_id=OTHER_CLUSTER_ID)
+    pair = make_pair(tmp_path, IMPATIENT, broker_cluster_id=OTHER_CLUSTER_ID)
     with pair.controller:
         ended = pair.broker.process.run_to_end()
         assert ended.exit_code == 1
         assert ended.last_line.startswith("kvorum server: ")
-        assert [line for line in ended.lines if "INCONSISTENT_CLUSTER_ID" in line]
+        assert "INCONSISTENT_CLUSTER_ID" in ended.last_line
         pair.controller.stop()
+
+
+def test_a_broker_with_the_id_of_another_is_told_where_that_one_is(
+    pair: Pair, tmp_path: Path
+) -> None:
+    settings = {**pair.broker.settings(), **IMPATIENT}
+    for key in ("listeners", "advertised.listeners", "log.dirs"):
+        del settings[key]
+    twin = Node(tmp_path / "twin", settings, node_id=pair.broker.node_id).format(NO_VOTERS)
+    with pair.controller, pair.broker:
+        ended = twin.process.run_to_end()
+    assert ended.exit_code == 1
+    assert f"the broker at {pair.broker.broker} has the same node.id" in ended.last_line
+    assert [line for line in ended.lines if "WARN" in line and pair.broker.broker in line]
+
+
+def test_the_first_line_of_a_node_says_what_starts(node: Node) -> None:
+    with node.process as process:
+        first = process.wait_for_line("A node starts")
+    assert first == node.log_text.splitlines()[0]
+    for word in (f"version={VERSION}", "roles=broker,controller", node.broker, str(node.data)):
+        assert word in first
+
+
+def test_nothing_below_the_level_of_the_log_is_logged(node: Node) -> None:
+    node.configure({"kvorum.log.level": "error"})
+    process = node.process
+    process.launch()
+    process.wait_until(lambda: listens(node.broker) or None, "it listens")
+    wait_until_served(node.broker)
+    assert not process.terminate().lines

@@ -43,11 +43,13 @@ def run(args: argparse.Namespace) -> int:
     set_up_logging()
     properties = {**load_properties(args.file), **parse_overrides(args.override)}
     config = NodeConfig.from_properties(properties)
+    logging.getLogger().setLevel(config.own.log_level.value.upper())
     if config.own.log_format is LogFormat.JSON:
         from kvorum.node.events.log_format import JsonFormatter  # noqa: PLC0415 - loaded only when it runs
 
         for handler in logging.getLogger().handlers:
             handler.setFormatter(JsonFormatter())
+    log_identity(config)
     log_remarks(config)
 
     async def serve() -> signal.Signals | None:
@@ -66,6 +68,23 @@ def set_up_logging(level: int = logging.INFO) -> None:
     from kvorum.node.events.log_format import TEXT_FORMAT  # noqa: PLC0415 - loaded only when it runs
 
     logging.basicConfig(stream=sys.stderr, level=level, format=TEXT_FORMAT)
+
+
+def log_identity(config: NodeConfig) -> None:
+    """Log what starts here: the version, the node and its roles, its listeners and directories."""
+    from kvorum.node.events.log_event import LogEvent  # noqa: PLC0415 - loaded only when it runs
+    from kvorum.node.version import VERSION  # noqa: PLC0415 - loaded only when it runs
+
+    logging.getLogger(__name__).info(
+        LogEvent(
+            "A node starts",
+            version=VERSION,
+            node=config.node_id,
+            roles=",".join(sorted(role.value for role in config.roles)),
+            listeners=",".join(map(str, config.listeners.bound)),
+            directories=",".join(config.log_directories),
+        )
+    )
 
 
 def log_remarks(config: NodeConfig) -> None:

@@ -12,6 +12,9 @@ from kvorum.node.open_file_limit import raise_descriptor_limit
 from kvorum.node.tasks import cancel_and_wait
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SAME_ORDER_SECONDS = 0.2
+"""A signal that follows another one sooner is of the same order: some programs that end processes
+send theirs to the process and to its group."""
 _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
@@ -45,15 +48,18 @@ class StopSignals:
         self.second: signal.Signals | None = None
         """The second, None before it came."""
         self._node = node
+        self._asked_at = 0.0
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, self._take, number)
+            loop.add_signal_handler(number, lambda one: self.take(one, now=loop.time()), number)
 
-    def _take(self, number: signal.Signals) -> None:
+    def take(self, number: signal.Signals, *, now: float) -> None:
+        """Act on a signal that has come at `now`, in seconds of the event loop's clock."""
         if not self.asked.is_set():
             _log.info(LogEvent("A signal asks for a stop", signal=number.name))
+            self._asked_at = now
             self.asked.set()
-        elif self.second is None:
+        elif self.second is None and now - self._asked_at >= SAME_ORDER_SECONDS:
             _log.warning(
                 LogEvent("A second signal: the stop waits for no other node", signal=number.name)
             )

@@ -153,6 +153,7 @@ class SharedServer:
             self.config.node_id,
             purpose,
             self.raft.leader_endpoint,
+            why_no_leader=self.raft.why_no_leader,
             timeout_ms=timeout_ms,
             clock=self.clock,
             outgoing=self.outgoing,

@@ -65,15 +65,21 @@ def handle_response(
         _handle_failure(replica, now, sent, response)
     elif isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
         if not is_settled(response):
-            replica.refuse(now, sent.destination, _problem_with(response))
+            replica.refuse(now, sent.destination, _problem_with(replica, response))
     elif not isinstance(response, ApiVersionsResponse):
         _handle_leader_aware(replica, now, number, sent, response)
 
 
-def _problem_with(response: Response) -> str:
+def _problem_with(replica: Replica, response: Response) -> str:
     """Return a response's error in words."""
     assert not isinstance(response, ApiVersionsResponse)
-    return f"{type(response).__name__} with error {response.error.name}"
+    problem = f"{type(response).__name__} with error {response.error.name}"
+    if (
+        isinstance(response, LeaderAwareResponse)
+        and response.leader.leader_id == replica.own.key.id
+    ):
+        return f"{problem}: it names a leader with the id of this node, {replica.own.key.id}"
+    return problem
 
 
 def _handle_leader_aware(
@@ -89,7 +95,7 @@ def _handle_leader_aware(
         if not is_news:
             if _has_resigned(replica, sent.destination, response):
                 _note_peer_gone(replica, now, sent.destination)
-            replica.refuse(now, sent.destination, _problem_with(response))
+            replica.refuse(now, sent.destination, _problem_with(replica, response))
             report_sooner_if_busy(replica, now, response)
     else:
         _handle_content(replica, now, number, sent, response)

@@ -99,11 +99,13 @@ class BrokerLifecycleManager:
                 await self._wait_until(lambda: self._lifecycle.is_registered)
         except TimeoutError:
             await self.abort()
+            known = self._channel.failure if self._complaint is None else self._complaint[1]
+            cause = f": {known}" if known else ""
             raise NodeStartError(
                 f"The broker could not register with the active controller within "
                 f"{self._settings.registration_timeout_ms} ms "
                 "(initial.broker.registration.timeout.ms). "
-                "Check that the controllers of the quorum run and can be reached"
+                f"Check that the controllers of the quorum run and can be reached{cause}"
             ) from None
         await self._wait_until(lambda: self._lifecycle.state >= BrokerState.RECOVERY)
         if self._lifecycle.state is BrokerState.RECOVERY:
@@ -205,8 +207,10 @@ class BrokerLifecycleManager:
 
         Without metadata it registers all the same: the refusal may say why there is none.
         """
+        settings = self._settings
+        patience_ms = min(settings.heartbeat_interval_ms, settings.registration_timeout_ms / 3)
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.heartbeat_interval_ms / 1000):
+            async with asyncio.timeout(patience_ms / 1000):
                 await self._loader.wait_for(
                     lambda image: image.features.metadata_version is not None
                 )
@@ -237,7 +241,16 @@ class BrokerLifecycleManager:
                 LogEvent("The broker is registered", broker=request.broker_id, epoch=self.epoch)
             )
         else:
-            self._complain("The registration was refused", _error_name(response.error_code))
+            self._complain("The registration was refused", self._refusal(response.error_code))
+
+    def _refusal(self, code: int) -> str:
+        """Return an error's name, with the address of the broker that has this node's id."""
+        name = _error_name(code)
+        other = self._loader.published.cluster.brokers.get(self._lifecycle.identity.node_id)
+        if code != ErrorCode.DUPLICATE_BROKER_REGISTRATION or other is None:
+            return name
+        places = ", ".join(f"{one.host}:{one.port}" for one in other.listeners)
+        return f"{name}: the broker at {places} has the same node.id {other.id}"
 
     async def _beat(self, request: BrokerHeartbeatRequest) -> None:
         response = await self._channel.request(request, BrokerHeartbeatResponse)

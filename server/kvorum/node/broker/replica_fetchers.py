@@ -62,13 +62,21 @@ class ReplicaFetcherThread:
         leader: LeaderEndpoint,
         settings: FetcherSettings,
         quota: ReplicationQuotaManager,
+        *,
+        leader_id: int,
+        problems: dict[int, str],
     ) -> None:
+        """Begin to fetch from one leader.
+
+        `problems` has what is wrong with each leader; all fetchers of the broker share it.
+        """
+        self._leader_id = leader_id
+        self._problems = problems
         self._broker = broker
         self._leader = leader
         self._settings = settings
         self.fetcher = ReplicaFetcher(settings, _report, broker.runtime.wall_ms, quota)
         self._added = Signal(broker.runtime)
-        self._complaint = ""
         self._task = broker.run(self._run())
 
     @property
@@ -113,7 +121,7 @@ class ReplicaFetcherThread:
             await self._wait()
             return
         response = await self._leader.fetch(fetch.request, version)
-        self._complaint = ""
+        self._problems.pop(self._leader_id, None)
         states = self.fetcher.on_response(fetch, response, self._now_ms())
         search = OffsetSearch(states) if states else None
         while search is not None:
@@ -132,9 +140,17 @@ class ReplicaFetcherThread:
 
     def _complain(self, error: str) -> None:
         """Log a problem once, until the leader answers again or the problem is another one."""
-        if self._complaint != error:
-            self._complaint = error
-            _log.warning(LogEvent("A leader cannot be fetched from", error=error))
+        if self._problems.get(self._leader_id) == error:
+            return
+        self._problems[self._leader_id] = error
+        _log.warning(
+            LogEvent(
+                "A leader cannot be fetched from",
+                leader=self._leader_id,
+                broker=self._broker.id,
+                error=error,
+            )
+        )
 
 
 def _report(partition: Partition, problem: str) -> None:
@@ -169,6 +185,7 @@ class ReplicaFetcherManager:
         self._leader_endpoint = leader_endpoint
         self._quota = quota
         self._fetcher_count = fetcher_count
+        self._problems: dict[int, str] = {}
         self._threads: dict[tuple[int, int], ReplicaFetcherThread] = {}
         self._of_partition: dict[Key, tuple[int, int]] = {}
 
@@ -188,7 +205,12 @@ class ReplicaFetcherManager:
         thread = self._threads.get(place)
         if thread is None:
             thread = ReplicaFetcherThread(
-                self._broker, self._leader_endpoint(*place), self._settings, self._quota
+                self._broker,
+                self._leader_endpoint(*place),
+                self._settings,
+                self._quota,
+                leader_id=leader_id,
+                problems=self._problems,
             )
             self._threads[place] = thread
         self._of_partition[partition.key] = place

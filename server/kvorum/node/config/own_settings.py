@@ -3,15 +3,17 @@
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import ConfigDefinition, ConfigType, parse_host_port
 from kvorum.node.config.errors import ConfigError, config_errors
 
+Choice = TypeVar("Choice", bound=Enum)
 METRICS_LISTENER: Final = "kvorum.metrics.listener"
 DAMAGED_LOGS_SET_ASIDE: Final = "kvorum.damaged.logs.set.aside"
 LOG_FORMAT: Final = "kvorum.log.format"
+LOG_LEVEL: Final = "kvorum.log.level"
 METADATA_TOPIC_READABLE: Final = "kvorum.metadata.topic.readable"
 OWN_DEFINITIONS: Final = tuple(
     ConfigDefinition(name, ConfigType.STRING, default, documentation=documentation)
@@ -26,6 +28,7 @@ OWN_DEFINITIONS: Final = tuple(
             "text",
             "Format of the log: text for people, or json, one object per line, for machines.",
         ),
+        (LOG_LEVEL, "info", "The least level of what is logged: debug, info, warning or error."),
         (
             METADATA_TOPIC_READABLE,
             "false",
@@ -45,6 +48,15 @@ class LogFormat(Enum):
 
     TEXT = "text"
     JSON = "json"
+
+
+class LogLevel(Enum):
+    """The least level of what is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
 
 
 def _is_true(name: str, text: str) -> bool:
@@ -68,13 +80,13 @@ def _metrics_listener(text: str) -> Address | None:
     return address
 
 
-def _log_format(text: str) -> LogFormat:
+def _one_of(choices: type[Choice], name: str, text: str) -> Choice:
     try:
-        return LogFormat(text)
+        return choices(text)
     except ValueError:
         raise ConfigError(
-            f"Invalid value {text} for configuration {LOG_FORMAT}: it must be one of "
-            f"{', '.join(each.value for each in LogFormat)}"
+            f"Invalid value {text} for configuration {name}: it must be one of "
+            f"{', '.join(each.value for each in choices)}"
         ) from None
 
 
@@ -83,7 +95,8 @@ class OwnSettings:
     """``kvorum.*``; `metrics_listener` is None if metrics are not served."""
 
     metrics_listener: Annotated[Address | None, METRICS_LISTENER, _metrics_listener]
-    log_format: Annotated[LogFormat, LOG_FORMAT, _log_format]
+    log_format: Annotated[LogFormat, LOG_FORMAT, partial(_one_of, LogFormat, LOG_FORMAT)]
+    log_level: Annotated[LogLevel, LOG_LEVEL, partial(_one_of, LogLevel, LOG_LEVEL)]
     is_metadata_topic_readable: Annotated[
         bool, METADATA_TOPIC_READABLE, partial(_is_true, METADATA_TOPIC_READABLE)
     ]

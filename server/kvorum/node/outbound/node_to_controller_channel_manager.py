@@ -44,6 +44,7 @@ class NodeToControllerChannelManager:
         purpose: str,
         find_leader: Callable[[], Address | None],
         *,
+        why_no_leader: Callable[[], str],
         timeout_ms: int,
         clock: Clock,
         outgoing: Outgoing,
@@ -52,6 +53,9 @@ class NodeToControllerChannelManager:
         self._purpose = purpose
         self._timeout_ms = timeout_ms
         self._find_leader = find_leader
+        self._why_no_leader = why_no_leader
+        self.failure = ""
+        """Why the last try of a request got no response of the active controller, in words."""
         self._clock = clock
         self._outgoing = outgoing
         self._connection: ClientConnection | None = None
@@ -76,7 +80,8 @@ class NodeToControllerChannelManager:
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
                 raise ControllerUnreachableError(
-                    f"no active controller answered {message.NAME} within {self._timeout_ms} ms"
+                    f"no active controller answered {message.NAME} within {self._timeout_ms} ms: "
+                    f"{self.failure}"
                 )
             response = await self._try_once(message, kind, timeout_ms=max(1, int(left_ms)))
             if response is not None:
@@ -115,9 +120,11 @@ class NodeToControllerChannelManager:
         except ClientConnectionError as error:
             _log.debug("A request to the controller for %s failed: %s", self._purpose, error)
             self._connection = None
+            self.failure = str(error)
             return None
         if getattr(response, "error_code", 0) == ErrorCode.NOT_CONTROLLER:
             self._connection = None
+            self.failure = "the leader of the quorum is not the active controller"
             connection.abort()
             return None
         return response
@@ -129,6 +136,7 @@ class NodeToControllerChannelManager:
                 return self._connection
             leader = self._find_leader()
             if leader is None:
+                self.failure = self._why_no_leader()
                 return None
             self._connection = await self._outgoing.open(
                 leader, client_id=self._client_id, timeout_ms=min(timeout_ms, CONNECT_TIMEOUT_MS)

@@ -92,6 +92,8 @@ class Driver:
         """Whether `stop` was called."""
         self._when_handed_over: Callable[[], None] | None = None
         self._refusals: dict[int, str] = {}
+        self.problems: dict[int, str] = {}
+        """The last failure or invalid response of each peer, in words with the peer's address."""
         self._failure_of_peer: str | None = None
 
     def now(self) -> float:
@@ -304,6 +306,8 @@ class Driver:
     def _note_refusal(self, effect: PeerRefused) -> None:
         """Log a peer's failure or invalid response once, not at every try."""
         destination = effect.destination
+        where = f"{destination.host}:{destination.port}"
+        self.problems[destination.id] = f"{where}: {effect.reason}"
         if effect.reason == self._failure_of_peer:
             # The links log peers that cannot be reached, and when they can be reached again.
             return
@@ -313,7 +317,7 @@ class Driver:
                 LogEvent(
                     "A response of a peer was rejected",
                     peer=destination.id,
-                    at=f"{destination.host}:{destination.port}",
+                    at=where,
                     reason=effect.reason,
                 )
             )

@@ -215,6 +215,11 @@ class RaftClient:
         found = found or self.voters.endpoint_of(leader_id, name)
         return None if found is None else Address(found.host, found.port)
 
+    def why_no_leader(self) -> str:
+        """Return in words why no leader is known: what is wrong with the peers that were asked."""
+        problems = sorted(self._driver.problems.values())
+        return "; ".join(["no leader of the quorum is known", *problems])
+
     # --- requests and proposals ---
 
     def begin(self) -> None:

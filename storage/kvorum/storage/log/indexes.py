@@ -168,6 +168,11 @@ class TimeIndex(Index):
             self._others.append(timestamp)
             self._offsets.append(offset)
 
+    def remove_last(self) -> None:
+        """Remove the last entry."""
+        self._others.pop()
+        self._offsets.pop()
+
     def load(self, data: bytes) -> bool:
         """Load the entries of a file; none unless all are complete and increasing."""
         is_whole = len(data) % self.entry.size == 0

@@ -67,6 +67,8 @@ class Segment:
         self._first_timestamp = NO_TIMESTAMP
         self._max_timestamp = NO_TIMESTAMP
         self._max_timestamp_offset = base_offset
+        self._closing_entry: tuple[int, int] | None = None
+        """The entry of the time index that closed the segment, as `TimeIndex.last` has it."""
         self._has_indexes = True
         self._loading = threading.Lock()
         self._may_end_before = False
@@ -199,6 +201,7 @@ class Segment:
         then nothing more may be written before the directory is opened again.
         """
         self._demand_indexes()
+        self._drop_closing_entry()
         position = self.size
         try:
             self.file.write_at(position, data)
@@ -267,10 +270,29 @@ class Segment:
         return [file.path for file in (self._offset_file, self._time_file) if file.store_all()]
 
     def _add_last_timestamp(self) -> None:
+        before = self.time_index.last
         if self._max_timestamp != NO_TIMESTAMP:
             self.time_index.add(
                 timestamp=self._max_timestamp, offset=self._max_timestamp_offset, is_last=True
             )
+        if self.time_index.last != before:
+            self._closing_entry = self.time_index.last
+
+    def _drop_closing_entry(self) -> None:
+        """Remove the entry that closed the segment, because the segment goes on.
+
+        An index that is rebuilt from the segment does not have it.
+        """
+        if self._closing_entry is None or self.time_index.last != self._closing_entry:
+            return
+        timestamp, offset = self._closing_entry
+        self.time_index.remove_last()
+        try:
+            self._time_file.cut()
+        except DiskError:
+            self.time_index.add(timestamp=timestamp, offset=offset, is_last=True)
+            raise
+        self._closing_entry = None
 
     @property
     def max_timestamp(self) -> int:

@@ -301,6 +301,14 @@ def test_a_closed_log_can_be_opened_again_and_not_used_any_more(tmp_path: Path) 
     assert again.local_log.recovery_point == 40
 
 
+def test_a_log_that_goes_on_and_is_closed_again_needs_no_repair(tmp_path: Path) -> None:
+    for end_offset in range(1, 6):
+        log = open_log(tmp_path)
+        assert log.recovery.lines() == []
+        log.local_log.append(make_batch(end_offset - 1, timestamp=1_000 + end_offset))
+        log.local_log.close()
+
+
 def test_batch_boundaries(tmp_path: Path) -> None:
     log = open_log(tmp_path).local_log
     log.append(make_batch(0, values=(b"a", b"b")) + make_batch(2, values=(b"c", b"d")))
