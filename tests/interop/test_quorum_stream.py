@@ -28,8 +28,6 @@ from kvorum.spark import KvorumMetadataSource
 from kvorum.spark.errors import QuorumError
 from kvorum.spark.session import build_session
 
-# pyspark leaves sockets to the garbage collector.
-
 KILLS = 3
 RESTARTS = 2
 

@@ -408,8 +408,6 @@ def test_the_page_lists_every_column_with_its_type() -> None:
     }
 
 
-# pyspark leaves sockets to the garbage collector.
-
 BATCH_ROWS_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BY_TOPIC: dict[str, tuple[RecordFunction, Callable[..., SparkColumn]]] = {
     "__consumer_offsets": (CONSUMER_OFFSETS_RECORD, functions.consumer_offsets_record),

@@ -1,7 +1,7 @@
 """Coroutines on a `Runtime`, so that code which waits reads from top to bottom in every loop.
 
 They await a `Wait` where a coroutine of asyncio awaits a future; nothing else may be awaited. A
-`Task` runs one. `asyncio_bridge` leads from here to asyncio and back.
+`Task` runs one. `kvorum.node.tasks` leads from here to asyncio and back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scripts of requests, run on a real 4.3.1 controller and on ours, compared step by step.
+"""Scripts of requests, run on a real controller and on ours, compared step by step.
 
 How to use it::
 
@@ -13,8 +13,8 @@ into the two logs meanwhile. Ids that a side makes up, broker epochs and times a
 first (see `comparing`). When a script is over, or failed, `reset` puts both sides back to a cluster
 without topics and brokers; a script that changes more takes it back in `RESETS`.
 
-`dumped_logs` compares the whole of both logs once more, as the real kafka-dump-log shows them.
-What is known to differ is listed in `deviations`. `shrink` makes a failing script small.
+`test_scripts` compares the whole of both logs once more, as the real kafka-dump-log shows them.
+What is known to differ is listed in `test_deviations`. `shrink` makes a failing script small.
 """
 
 import shutil

@@ -78,7 +78,7 @@ def _spoilt(story: Story, where: str) -> Fields:
 
 
 def reassign(story: Story) -> None:
-    """Move a partition or several, or take that back; none of them twice (see `deviations`)."""
+    """Move partitions, or take that back; none of them twice (see `test_deviations`)."""
     name = story.topic()
     rows = [_move(story, name) for _ in range(story.random.randint(1, 3))]
     rows = list({row["partitionIndex"]: row for row in rows}.values())

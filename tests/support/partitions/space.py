@@ -26,7 +26,7 @@ BASE_VERSION = MetadataVersion.V4_3_IV0
 class Space:
     """The bounds of an exploration, and which kinds of action it takes beside fencing and ISRs.
 
-    `factors_max` bounds the target of a reassignment, 0 is for none.
+    `factor_max` bounds the target of a reassignment, 0 is for none.
     """
 
     name: str

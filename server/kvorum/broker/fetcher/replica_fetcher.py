@@ -186,7 +186,7 @@ class ReplicaFetcher:
     ) -> list[PartitionFetchState]:
         """Take in a response; return the partitions whose offset the leader does not have.
 
-        Their owner asks the leader for its offsets (see `out_of_range`).
+        Their owner asks the leader for its offsets (see `OffsetSearch`).
         """
         if response.error_code != ErrorCode.NONE:
             self.on_failure(now_ms)

@@ -19,7 +19,6 @@ from kvorum.wire.error_codes import ErrorCode
 ERRORS_PACKAGE: Final = "org.apache.kafka.common.errors"
 _OTHER_PACKAGES = MappingProxyType({ErrorCode.INVALID_RECORD: "org.apache.kafka.common"})
 # Only codes whose class is not named after them.
-
 _CLASSES = MappingProxyType(
     {
         ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",

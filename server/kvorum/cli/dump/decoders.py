@@ -28,9 +28,8 @@ ENTRY_POINTS: Final = "kvorum.decoders"
 """The group of entry points whose names are taken for decoders."""
 
 STRING_DECODER: Final = "org.apache.kafka.tools.api.StringDecoder"
-# A function from a key or a value, which is not null, to an object whose text is printed.
-
 BytesDecoder = Callable[[bytes], object]
+"""Makes an object, whose text is printed, of a key or a value that is not null."""
 _NUMBER: Final = struct.Struct(">h")
 _STATE: Final = "transactionStatus"
 _BEYOND_END: Final = re.compile(r".* of length (?P<length>\d+), but (?P<left>\d+) bytes are left")

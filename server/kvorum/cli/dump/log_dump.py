@@ -26,7 +26,6 @@ BEFORE_FIRST = -1
 PART_BYTES: Final = 1 << 17
 """The least size of a part. Its text, about five times as long, fits into a processor's cache."""
 # Batches, and messages of formats 0 and 1, begin with an offset and the length of what follows.
-
 _LENGTH: Final = Struct(">8xi")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kvorum.controller.acls import NO_AUTHORIZER, admit_with_authorizer
 from kvorum.controller.api import ControllerApi, ControllerResult, check_record_count
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import (
@@ -26,7 +27,6 @@ from kvorum.wire.uuid_text import random_uuid
 
 if TYPE_CHECKING:
     from random import Random
-from kvorum.controller.acls import NO_AUTHORIZER, admit_with_authorizer
 
 
 def create_acls(

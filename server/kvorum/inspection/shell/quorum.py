@@ -1,6 +1,6 @@
 """The metadata of a running quorum: fetched from its leader, as an observer without an id does.
 
-Only committed records are handed out by `leader_log`, so nothing that was shown is ever taken back.
+The leader hands out committed records alone, so nothing that was shown is ever taken back.
 """
 
 import re

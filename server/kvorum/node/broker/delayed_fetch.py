@@ -25,7 +25,6 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
 
 if TYPE_CHECKING:
-    from kvorum.broker.partition import Partition
     from kvorum.node.broker.metadata_topic import MetadataTopic
 
 WOKEN_AT_ONCE: Final = 32

@@ -68,7 +68,7 @@ ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id with which records may be written to internal topics."""
 TURN_MS: Final = 10
 """The time for which the batches of a request are worked on before the event loop serves others."""
-NOT_COORDINATED: Final = "Transactions are not coordinated by any broker of this cluster."
+NO_TRANSACTIONS: Final = "Transactions are not coordinated by any broker of this cluster."
 NO_RECORDS: Final = "The records of the partition are null."
 SEVERAL_PRODUCERS: Final = "Transactional records contained more than one producer ID"
 _USUAL: Final = frozenset(
@@ -254,7 +254,7 @@ def _checked(
             raise RequestError(ErrorCode.INVALID_RECORD, NO_RECORDS)
         batch = produced_batch(memoryview(data.records), request.version)
         if batch.is_transactional and not broker.transactions.is_coordinated:
-            raise RequestError(ErrorCode.INVALID_TXN_STATE, NOT_COORDINATED)
+            raise RequestError(ErrorCode.INVALID_TXN_STATE, NO_TRANSACTIONS)
     except RequestError as error:
         return _refusal(data.index, error.code, _own_text(error))
     return _Produced(topic, data.index, batch, len(data.records))
