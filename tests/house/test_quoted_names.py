@@ -35,7 +35,7 @@ OTHERS_NAMES: Final = frozenset({
     "AbstractRequest", "getErrorResponse",
 })  # fmt: skip
 EXAMPLES: Final = frozenset({"move_bytes_max", "LeaderEpoch", "aria_label", "maybe_"})
-"""What is only a sample of a name."""
+"""Words that are only samples of a name."""
 NOT_THERE: Final = frozenset({
     # a sample of an API, and what there must never be
     "server/kvorum/controller/apis/alter_widgets.py", "kvorum/__init__.py",

@@ -238,7 +238,7 @@ def test_a_broker_of_another_cluster_is_not_let_in(tmp_path: Path) -> None:
         pair.controller.stop()
 
 
-def test_a_broker_with_the_id_of_another_is_told_where_that_one_is(
+def test_a_broker_with_the_id_of_another_one_ends_with_the_address_of_that_one(
     pair: Pair, tmp_path: Path
 ) -> None:
     settings = {**pair.broker.settings(), **IMPATIENT}
