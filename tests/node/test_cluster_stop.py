@@ -25,7 +25,7 @@ FAITHFUL = {
     "controller.quorum.fetch.timeout.ms": "3600000",
     "controller.quorum.request.timeout.ms": "3600000",
 }
-"""Voters that are cut off from their leader stand for no election."""
+"""Voters that are cut off from their leader do not stand for election."""
 FOR_EVER_S = 10 * PATIENCE_S
 Fault = Callable[[Cluster], object]
 

@@ -1,8 +1,10 @@
 """Clusters for tests: in the current event loop, or in a thread of their own."""
 
+import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Coroutine, Iterable, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -15,7 +17,11 @@ Result = TypeVar("Result")
 
 
 class _ClusterOfNodes:
-    """The size and the properties of a cluster, and the nodes of a started one."""
+    """The size and the properties of a cluster, and the nodes of a started one.
+
+    It belongs to the process that made it. A child that has inherited it can read its addresses;
+    what would change it raises RuntimeError there, and `stop` has no effect.
+    """
 
     def __init__(
         self,
@@ -28,7 +34,8 @@ class _ClusterOfNodes:
         self._size = ClusterSize(controllers=controllers, brokers=brokers)
         self._given_folder = folder
         self._overrides = dict(overrides or {})
-        self._resources = ExitStack()
+        self._process_id = os.getpid()
+        self._removal: weakref.finalize[[Path, int], Any] | None = None
         self._cluster: EmbeddedCluster | None = None
 
     @property
@@ -72,14 +79,25 @@ class _ClusterOfNodes:
             await self._cluster.start()
         except BaseException:
             self._cluster = None
-            self._resources.close()
+            self._remove_temporary_folder()
             raise
 
     async def _stop(self) -> None:
         cluster, self._cluster = self._cluster, None
         if cluster is not None:
             await cluster.stop()
-        self._resources.close()
+        self._remove_temporary_folder()
+
+    @property
+    def _is_inherited(self) -> bool:
+        return os.getpid() != self._process_id
+
+    def _check_owner(self) -> None:
+        if self._is_inherited:
+            raise RuntimeError(
+                f"the cluster belongs to process {self._process_id}, which made it; this process, "
+                f"{os.getpid()}, can make one of its own"
+            )
 
     @property
     def _running(self) -> EmbeddedCluster:
@@ -87,9 +105,25 @@ class _ClusterOfNodes:
             raise RuntimeError("the cluster is not started")
         return self._cluster
 
+    @property
+    def _own(self) -> EmbeddedCluster:
+        self._check_owner()
+        return self._running
+
     def _temporary_folder(self) -> Path:
-        name = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="kvorum-test-"))
-        return Path(name)
+        folder = Path(tempfile.mkdtemp(prefix="kvorum-test-"))
+        self._removal = weakref.finalize(self, _remove_folder, folder, os.getpid())
+        return folder
+
+    def _remove_temporary_folder(self) -> None:
+        if self._removal is not None:
+            self._removal()
+
+
+def _remove_folder(folder: Path, process_id: int) -> None:
+    # A forked child that ends has the same things to do at its end as its parent.
+    if os.getpid() == process_id:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class AsyncCluster(_ClusterOfNodes):
@@ -98,8 +132,9 @@ class AsyncCluster(_ClusterOfNodes):
     One controller and one broker are one combined node, 1. In every other cluster the controllers
     are 1, 2, 3 ... and the brokers 101, 102 ... `overrides` replace properties of every node.
     Without a `folder` the data is temporary, and `stop` removes it; existing data in a given folder
-    is used again. Raises WrongSizeError, a ValueError, for an impossible size, and for one that
-    differs from that of the existing data.
+    is used again. A child that is forked in the loop has to end with `os._exit`, or to become
+    another program: asyncio demands it. Raises WrongSizeError, a ValueError, for an impossible
+    size, and for one that differs from that of the existing data.
     """
 
     async def __aenter__(self) -> Self:
@@ -111,29 +146,31 @@ class AsyncCluster(_ClusterOfNodes):
 
     async def start(self) -> None:
         """Format what is not formatted, start, and return when the cluster serves."""
+        self._check_owner()
         await self._start()
 
     async def stop(self) -> None:
         """Stop every node cleanly and remove temporary data; a second call has no effect."""
-        await self._stop()
+        if not self._is_inherited:
+            await self._stop()
 
     async def wait_for_leader(self, *, other_than: int | None = None) -> int:
         """Wait for an active controller, whose id is not `other_than`, and return its id."""
-        return await self._running.wait_for_leader(other_than=other_than)
+        return await self._own.wait_for_leader(other_than=other_than)
 
     async def kill(self, node_id: int) -> None:
         """Stop a node abruptly: without controlled shutdown, and connections just end.
 
         Raises KeyError for a node that is not running.
         """
-        await self._running.kill(node_id)
+        await self._own.kill(node_id)
 
     async def restart(self, node_id: int) -> None:
         """Start a killed node, or stop and start a running one, on the same addresses.
 
         This returns when a restarted broker serves clients. Raises KeyError for an unknown node.
         """
-        await self._running.restart(node_id)
+        await self._own.restart(node_id)
 
     def partition(self, *groups: Iterable[int]) -> None:
         """Prevent connections between nodes of different groups, until `heal`.
@@ -141,11 +178,11 @@ class AsyncCluster(_ClusterOfNodes):
         Nodes in no group reach all nodes. Clients of the test are not affected. A later call
         replaces an earlier one. Raises ValueError for unknown nodes, or for one in two groups.
         """
-        self._running.partition(*groups)
+        self._own.partition(*groups)
 
     def heal(self) -> None:
         """Remove every partition."""
-        self._running.heal()
+        self._own.heal()
 
 
 class Cluster(_ClusterOfNodes):
@@ -165,6 +202,7 @@ class Cluster(_ClusterOfNodes):
 
     def start(self) -> None:
         """Format what is not formatted, start, and return when the cluster serves."""
+        self._check_owner()
         self._thread = LoopThread("kvorum-cluster")
         try:
             self._call(self._start())
@@ -179,7 +217,7 @@ class Cluster(_ClusterOfNodes):
         in. Calls that are under way in other threads raise RuntimeError.
         """
         thread, self._thread = self._thread, None
-        if thread is None:
+        if thread is None or self._is_inherited:
             return
         try:
             thread.call(self._stop())
@@ -188,15 +226,15 @@ class Cluster(_ClusterOfNodes):
 
     def wait_for_leader(self, *, other_than: int | None = None) -> int:
         """Wait for an active controller, whose id is not `other_than`, and return its id."""
-        return self._call(self._running.wait_for_leader(other_than=other_than))
+        return self._call(self._own.wait_for_leader(other_than=other_than))
 
     def kill(self, node_id: int) -> None:
         """Stop a node abruptly: without controlled shutdown, and connections just end."""
-        self._call(self._running.kill(node_id))
+        self._call(self._own.kill(node_id))
 
     def restart(self, node_id: int) -> None:
         """Start a node again, on the same addresses and data."""
-        self._call(self._running.restart(node_id))
+        self._call(self._own.restart(node_id))
 
     def partition(self, *groups: Iterable[int]) -> None:
         """Prevent connections between nodes of different groups, until `heal`.
@@ -211,11 +249,12 @@ class Cluster(_ClusterOfNodes):
         self._call(self._partition(()))
 
     async def _partition(self, groups: tuple[Iterable[int], ...]) -> None:
-        self._running.partition(*groups)
+        self._own.partition(*groups)
 
     def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
         thread = self._thread
-        if thread is None:
+        if thread is None or self._is_inherited:
             work.close()
+            self._check_owner()
             raise RuntimeError("the cluster is not started")
         return thread.call(work)
