@@ -47,15 +47,6 @@ def has_ended(connection):
         return True
 '''
 
-
-def run_forking(program: str, *arguments: str) -> str:
-    """Run a program in a process of its own; return what it prints. It may say nothing else."""
-    text = FORKING.replace("PATIENCE_S", str(PATIENCE_S)) + program
-    done = run_python("-c", text, *arguments, timeout_s=2 * PATIENCE_S)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
 KILLED = """
 overrides = {"kvorum.metrics.listener": sys.argv[1], "broker.session.timeout.ms": "300"}
 with Cluster(overrides=overrides) as cluster:
@@ -68,14 +59,6 @@ with Cluster(overrides=overrides) as cluster:
         cluster.restart(1)
         print(cluster.leader_id, cluster.bootstrap_servers == addresses[0])
 """
-
-
-def test_connections_of_a_killed_node_end_and_it_starts_again() -> None:
-    (port,) = free_ports(1)
-    said = run_forking(KILLED, f"127.0.0.1:{port}")
-    assert said.splitlines() == ["[True, True]", "[True, True, True]", "1 True"]
-
-
 LOST_LEADER = """
 with Cluster(controllers=3, brokers=1) as cluster, living_child():
     leader_id = cluster.leader_id
@@ -84,12 +67,6 @@ with Cluster(controllers=3, brokers=1) as cluster, living_child():
     cluster.restart(leader_id)
     print(len(cluster.node_ids))
 """
-
-
-def test_a_quorum_gets_another_leader() -> None:
-    assert run_forking(LOST_LEADER).split() == ["True", "4"]
-
-
 LOST_BROKER = """
 with Cluster(controllers=1, brokers=2) as cluster:
     limits = cluster.node(1).shared_server.limits
@@ -100,12 +77,6 @@ with Cluster(controllers=1, brokers=2) as cluster:
             time.sleep(0.01)
         print(limits.total < before)
 """
-
-
-def test_connections_from_a_killed_node_end_at_the_others() -> None:
-    assert run_forking(LOST_BROKER) == "True\n"
-
-
 SAME_FOLDER = """
 import tempfile
 overrides = {"broker.session.timeout.ms": "300"}
@@ -120,12 +91,6 @@ with tempfile.TemporaryDirectory() as folder:
         with Cluster(**size) as again:
             print(again.bootstrap_servers.startswith(address), again.node_ids)
 """
-
-
-def test_ports_and_locks_of_a_stopped_cluster_are_free() -> None:
-    assert run_forking(SAME_FOLDER) == "True (1, 101, 102)\n"
-
-
 ENDING_CHILD = """
 with Cluster() as cluster:
     if sys.argv[1] == "fork":
@@ -144,14 +109,6 @@ with Cluster() as cluster:
     folder = cluster.folder
 print(folder.exists())
 """
-
-
-@pytest.mark.parametrize("way", ["fork", "multiprocessing"])
-def test_a_child_that_ends_leaves_the_data(way: str) -> None:
-    """It leaves the block of the cluster as well, and that has no effect."""
-    assert run_forking(ENDING_CHILD, way).split() == ["7", "True", "False"]
-
-
 FOREIGN = """
 calls = {
     "start": lambda: cluster.start(),
@@ -178,13 +135,6 @@ with Cluster() as cluster:
     result_of(child)
     cluster.restart(1)
 """
-
-
-def test_a_child_reads_the_addresses_and_changes_nothing() -> None:
-    names = ("start", "kill", "restart", "partition", "heal", "wait_for_leader")
-    assert run_forking(FOREIGN).splitlines() == [*(f"{name} True" for name in names), "own 1"]
-
-
 ANOTHER_PROGRAM = """
 listing = "import os; print(*(int(name) for name in os.listdir('/proc/self/fd')))"
 def listed():
@@ -194,6 +144,43 @@ before = listed()
 with Cluster() as cluster:
     print(listed() == before)
 """
+
+
+def run_forking(program: str, *arguments: str) -> str:
+    """Run a program in a process of its own; return what it prints. It may say nothing else."""
+    text = FORKING.replace("PATIENCE_S", str(PATIENCE_S)) + program
+    done = run_python("-c", text, *arguments, timeout_s=2 * PATIENCE_S)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_connections_of_a_killed_node_end_and_it_starts_again() -> None:
+    (port,) = free_ports(1)
+    said = run_forking(KILLED, f"127.0.0.1:{port}")
+    assert said.splitlines() == ["[True, True]", "[True, True, True]", "1 True"]
+
+
+def test_a_quorum_gets_another_leader() -> None:
+    assert run_forking(LOST_LEADER).split() == ["True", "4"]
+
+
+def test_connections_from_a_killed_node_end_at_the_others() -> None:
+    assert run_forking(LOST_BROKER) == "True\n"
+
+
+def test_ports_and_locks_of_a_stopped_cluster_are_free() -> None:
+    assert run_forking(SAME_FOLDER) == "True (1, 101, 102)\n"
+
+
+@pytest.mark.parametrize("way", ["fork", "multiprocessing"])
+def test_a_child_that_ends_leaves_the_data(way: str) -> None:
+    """It leaves the block of the cluster as well, and that has no effect."""
+    assert run_forking(ENDING_CHILD, way).split() == ["7", "True", "False"]
+
+
+def test_a_child_reads_the_addresses_and_changes_nothing() -> None:
+    names = ("start", "kill", "restart", "partition", "heal", "wait_for_leader")
+    assert run_forking(FOREIGN).splitlines() == [*(f"{name} True" for name in names), "own 1"]
 
 
 def test_another_program_inherits_no_file_and_no_socket() -> None:
