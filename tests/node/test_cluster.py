@@ -3,8 +3,9 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from tests.node.embedded_cluster import FullFile, prepare_node, running_node
@@ -19,6 +20,7 @@ from kvorum.node.broker.replica_manager import HOSTED_AT_ONCE, ReplicaManager
 from kvorum.node.embedded import node as embedded_node
 from kvorum.node.embedded.cluster import EmbeddedCluster
 from kvorum.node.embedded.node import ClusterSize, WrongSizeError
+from kvorum.node.embedded.overrides import OverrideValue
 from kvorum.node.errors import NodeStartError
 from kvorum.node.serving.socket_server import bind
 from kvorum.node.tasks import run
@@ -272,6 +274,102 @@ def test_a_partition_outlives_a_restart(cluster: Cluster) -> None:
 def test_groups_that_cannot_be(cluster: Cluster, groups: list[set[int]]) -> None:
     with pytest.raises(ValueError, match="each group needs nodes of its own"):
         cluster.partition(*groups)
+
+
+NAMED: dict[str, tuple[Callable[[Cluster], object], str]] = {
+    "an unknown node": (
+        lambda cluster: cluster.kill(42),
+        "there is no node 42: the nodes are 1, 2",
+    ),
+    "no leader": (
+        lambda cluster: cluster.kill(cast("int", None)),
+        "there is no node None (leader_id is None while no controller leads",
+    ),
+    "restart": (lambda cluster: cluster.restart(9), "there is no node 9: the nodes are 1, 2, 3, 1"),
+    "internals": (lambda cluster: cluster.node(9), "there is no node 9"),
+}
+
+
+@pytest.mark.parametrize(("call", "text"), NAMED.values(), ids=NAMED)
+def test_an_unknown_node_is_named_with_the_nodes_there_are(
+    cluster: Cluster, call: Callable[[Cluster], object], text: str
+) -> None:
+    with pytest.raises(KeyError) as caught:
+        call(cluster)
+    assert str(caught.value).startswith(text)
+
+
+def test_a_cluster_shows_its_state(cluster: Cluster) -> None:
+    size = "Cluster of 3 controllers and 1 broker"
+    address = cluster.bootstrap_servers
+    assert repr(cluster) == f"<{size} at {address}, leader {cluster.leader_id}>"
+    cluster.kill(1)
+    cluster.kill(101)
+    with pytest.raises(KeyError, match=r"^node 1 does not run: .*; restart\(1\) starts it$"):
+        cluster.kill(1)
+    assert repr(cluster).startswith(f"<{size} at no address, ")
+    assert repr(cluster).endswith(", not running: 1, 101>")
+    cluster.stop()
+    assert repr(cluster) == f"<{size}, not running>"
+    with pytest.raises(RuntimeError, match=r"does not run: start\(\) starts it"):
+        _ = cluster.bootstrap_servers
+    assert (
+        repr(AsyncCluster(brokers=2)) == "<AsyncCluster of 1 controller and 2 brokers, not running>"
+    )
+
+
+def test_a_wait_for_a_leader_ends_and_says_which_controllers_run(cluster: Cluster) -> None:
+    cluster.kill(1)
+    cluster.kill(2)
+    with pytest.raises(TimeoutError) as caught:
+        cluster.wait_for_leader(other_than=3, timeout_s=0.2)
+    assert str(caught.value) == (
+        "no controller other than 3 leads after 0.2 s; running controllers: 3 (of 1, 2, 3; "
+        "a majority is 2)"
+    )
+    cluster.restart(1)
+    cluster.partition({1}, {3, 2})
+    with pytest.raises(TimeoutError, match=r"controllers: 1, 3 .*; parted: 1 from 2, 3$"):
+        cluster.wait_for_leader(other_than=cluster.leader_id, timeout_s=0)
+    cluster.heal()
+    assert cluster.wait_for_leader() in {1, 3}
+
+
+async def test_a_time_out_of_the_caller_is_not_one_of_the_wait() -> None:
+    async with AsyncCluster() as cluster:
+        with pytest.raises(TimeoutError) as caught:
+            async with asyncio.timeout(0.01):
+                await cluster.wait_for_leader(other_than=1)
+        assert "leads after" not in str(caught.value)
+
+
+async def test_a_cluster_is_started_once(cluster: Cluster) -> None:
+    with pytest.raises(RuntimeError, match=r"started already: stop\(\) comes before"):
+        cluster.start()
+    assert create(cluster.bootstrap_servers, "topic") == [ErrorCode.NONE]
+    async with AsyncCluster() as other:
+        with pytest.raises(RuntimeError, match="started already"):
+            await other.start()
+        assert other.leader_id == 1
+
+
+def test_a_group_of_a_partition_is_a_set(cluster: Cluster) -> None:
+    with pytest.raises(TypeError, match=r"as in partition\(\{1\}, \{2, 3\}\)"):
+        cluster.partition(*cast("list[set[int]]", [1, {2, 3}]))
+
+
+def test_overrides_are_texts_numbers_and_booleans() -> None:
+    overrides: dict[str, OverrideValue] = {
+        "num.partitions": 3,
+        "auto.create.topics.enable": False,
+        "log.cleaner.dedupe": "x",
+    }
+    with pytest.raises(ValueError, match=r"did you mean 'log\.cleaner\.dedupe\.buf"):
+        Cluster(overrides=overrides)
+    del overrides["log.cleaner.dedupe"]
+    with Cluster(overrides=overrides) as cluster:
+        texts = cluster.node(1).config.texts
+        assert (texts["num.partitions"], texts["auto.create.topics.enable"]) == ("3", "false")
 
 
 def test_brokers_come_and_go(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ FAITHFUL = {
     "controller.quorum.fetch.timeout.ms": "3600000",
     "controller.quorum.request.timeout.ms": "3600000",
 }
-"""Voters that are cut off from their leader stand for no election."""
+"""Voters that are cut off from their leader do not stand for election."""
 FOR_EVER_S = 10 * PATIENCE_S
 Fault = Callable[[Cluster], object]
 
@@ -277,9 +277,11 @@ def test_a_wait_in_another_thread_ends_with_the_cluster() -> None:
     waiting = EmbeddedCluster.wait_for_leader
     has_begun = threading.Event()
 
-    async def noted(embedded: EmbeddedCluster, *, other_than: int | None = None) -> int:
+    async def noted(
+        embedded: EmbeddedCluster, *, other_than: int | None = None, timeout_s: float = 0
+    ) -> int:
         has_begun.set()
-        return await waiting(embedded, other_than=other_than)
+        return await waiting(embedded, other_than=other_than, timeout_s=timeout_s)
 
     with pytest.MonkeyPatch.context() as noting:
         noting.setattr(EmbeddedCluster, "wait_for_leader", noted)

@@ -9,6 +9,7 @@ from kvorum.metadata.cluster_image import Endpoint
 from kvorum.node.config import Listener
 from kvorum.node.errors import NodeStartError
 from kvorum.node.serving.socket_server import PORT_MAX, bind
+from kvorum.node.sockets import close_listening
 
 _PROTOCOL_NUMBERS: Mapping[str, int] = MappingProxyType(
     {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -21,14 +22,14 @@ def bind_listeners(listeners: Iterable[Listener], given: Sockets, closing: ExitS
     """Bind the listeners without a socket; `closing` closes all. Raises NodeStartError."""
     sockets: dict[str, socket.socket] = {}
     for opened in given.values():
-        closing.callback(opened.close)
+        closing.callback(close_listening, opened)
     for listener in listeners:
         name = listener.name
         if name in given:
             sockets[name] = given[name]
         else:
             sockets[name] = bind(name, listener.host, listener.port)
-            closing.callback(sockets[name].close)
+            closing.callback(close_listening, sockets[name])
     return MappingProxyType(sockets)
 
 

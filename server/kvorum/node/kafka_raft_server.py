@@ -27,6 +27,7 @@ from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.serving.socket_server import bind
 from kvorum.node.shared_server import ServerEnvironment, SharedServer, open_shared_server
+from kvorum.node.sockets import close_listening
 from kvorum.node.started_roles import StartedRoles
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.errors import StorageError
@@ -181,7 +182,7 @@ class _ServerStart:
         from kvorum.node.monitoring.metrics_server import LISTENER_NAME, MetricsServer  # noqa: PLC0415 - optional
 
         bound = bind(LISTENER_NAME, address.host, address.port, remedy=f"change '{LISTENER_NAME}'")
-        self._closing.resources.callback(bound.close)
+        self._closing.resources.callback(close_listening, bound)
         monitoring = MetricsServer(config.node_id, lambda: self._started)
         self._closing.roles.push_async_callback(monitoring.stop)
         await monitoring.start(bound)
@@ -291,7 +292,7 @@ class KafkaRaftServer:
     def discard(self) -> None:
         """Close the sockets of a server that will not be started."""
         for bound in self._environment.sockets.values():
-            bound.close()
+            close_listening(bound)
 
     async def wait_until_active_controller(self) -> None:
         """Wait until this node is the active controller; the server must be started."""

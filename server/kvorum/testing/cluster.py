@@ -1,21 +1,30 @@
 """Clusters for tests: in the current event loop, or in a thread of their own."""
 
+import os
+import shutil
 import tempfile
+import weakref
 from collections.abc import Coroutine, Iterable, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from kvorum.node.embedded.cluster import EmbeddedCluster
+from kvorum.node.embedded.cluster import LEADER_PATIENCE_SECONDS, EmbeddedCluster, listed
 from kvorum.node.embedded.node import ClusterSize
+from kvorum.node.embedded.overrides import OverrideValue, override_texts
 from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.testing.loop_thread import LoopThread
 
+NOT_STARTED = "the cluster does not run: start() starts it, and so does a with statement"
+ALREADY_STARTED = "the cluster is started already: stop() comes before another start()"
 Result = TypeVar("Result")
 
 
 class _ClusterOfNodes:
-    """The size and the properties of a cluster, and the nodes of a started one."""
+    """The size and the properties of a cluster, and the nodes of a started one.
+
+    It belongs to the process that made it. A child that has inherited it can read its addresses;
+    what would change it raises RuntimeError there, and `stop` has no effect.
+    """
 
     def __init__(
         self,
@@ -23,12 +32,13 @@ class _ClusterOfNodes:
         controllers: int = 1,
         brokers: int = 1,
         folder: Path | None = None,
-        overrides: Mapping[str, str] | None = None,
+        overrides: Mapping[str, OverrideValue] | None = None,
     ) -> None:
         self._size = ClusterSize(controllers=controllers, brokers=brokers)
         self._given_folder = folder
-        self._overrides = dict(overrides or {})
-        self._resources = ExitStack()
+        self._overrides = override_texts(overrides or {})
+        self._process_id = os.getpid()
+        self._removal: weakref.finalize[[Path, int], Any] | None = None
         self._cluster: EmbeddedCluster | None = None
 
     @property
@@ -62,44 +72,93 @@ class _ClusterOfNodes:
         return self._running.folder
 
     def node(self, node_id: int) -> KafkaRaftServer:
-        """Return a running node, for tests of its internals."""
-        return self._running.nodes[node_id].node
+        """Return a running node, for tests of its internals; raises KeyError without it."""
+        return self._running.running_node(node_id).node
+
+    def __repr__(self) -> str:
+        size = self._size
+        kind = type(self).__name__
+        sizes = f"{_counted(size.controllers, 'controller')} and {_counted(size.brokers, 'broker')}"
+        cluster = self._cluster
+        if cluster is None:
+            return f"<{kind} of {sizes}, not running>"
+        facts = [f"<{kind} of {sizes} at {cluster.bootstrap_servers or 'no address'}"]
+        leader_id = cluster.leader_id
+        facts.append("no leader" if leader_id is None else f"leader {leader_id}")
+        if cluster.stopped_ids:
+            facts.append(f"not running: {listed(cluster.stopped_ids)}")
+        return f"{', '.join(facts)}>"
 
     async def _start(self) -> None:
+        if self._cluster is not None:
+            raise RuntimeError(ALREADY_STARTED)
         folder = self._given_folder or self._temporary_folder()
         try:
             self._cluster = EmbeddedCluster(folder, size=self._size, overrides=self._overrides)
             await self._cluster.start()
         except BaseException:
             self._cluster = None
-            self._resources.close()
+            self._remove_temporary_folder()
             raise
 
     async def _stop(self) -> None:
         cluster, self._cluster = self._cluster, None
         if cluster is not None:
             await cluster.stop()
-        self._resources.close()
+        self._remove_temporary_folder()
+
+    @property
+    def _is_inherited(self) -> bool:
+        return os.getpid() != self._process_id
+
+    def _check_owner(self) -> None:
+        if self._is_inherited:
+            raise RuntimeError(
+                f"the cluster belongs to process {self._process_id}, which made it; this process, "
+                f"{os.getpid()}, can make one of its own"
+            )
 
     @property
     def _running(self) -> EmbeddedCluster:
         if self._cluster is None:
-            raise RuntimeError("the cluster is not started")
+            raise RuntimeError(NOT_STARTED)
         return self._cluster
 
+    @property
+    def _own(self) -> EmbeddedCluster:
+        self._check_owner()
+        return self._running
+
     def _temporary_folder(self) -> Path:
-        name = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="kvorum-test-"))
-        return Path(name)
+        folder = Path(tempfile.mkdtemp(prefix="kvorum-test-"))
+        self._removal = weakref.finalize(self, _remove_folder, folder, os.getpid())
+        return folder
+
+    def _remove_temporary_folder(self) -> None:
+        if self._removal is not None:
+            self._removal()
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _remove_folder(folder: Path, process_id: int) -> None:
+    # A forked child that ends has the same things to do at its end as its parent.
+    if os.getpid() == process_id:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class AsyncCluster(_ClusterOfNodes):
     """Controllers and brokers, formatted and started by `start`, or on entering the context.
 
     One controller and one broker are one combined node, 1. In every other cluster the controllers
-    are 1, 2, 3 ... and the brokers 101, 102 ... `overrides` replace properties of every node.
+    are 1, 2, 3 ... and the brokers 101, 102 ... `overrides` replace properties of every node;
+    values are strings, numbers or booleans, and an unknown key raises ConfigError, a ValueError.
     Without a `folder` the data is temporary, and `stop` removes it; existing data in a given folder
-    is used again. Raises WrongSizeError, a ValueError, for an impossible size, and for one that
-    differs from that of the existing data.
+    is used again. A child that is forked in the loop has to end with `os._exit`, or to become
+    another program: asyncio demands it. Raises WrongSizeError, a ValueError, for an impossible
+    size, and for one that differs from that of the existing data.
     """
 
     async def __aenter__(self) -> Self:
@@ -111,29 +170,36 @@ class AsyncCluster(_ClusterOfNodes):
 
     async def start(self) -> None:
         """Format what is not formatted, start, and return when the cluster serves."""
+        self._check_owner()
         await self._start()
 
     async def stop(self) -> None:
         """Stop every node cleanly and remove temporary data; a second call has no effect."""
-        await self._stop()
+        if not self._is_inherited:
+            await self._stop()
 
-    async def wait_for_leader(self, *, other_than: int | None = None) -> int:
-        """Wait for an active controller, whose id is not `other_than`, and return its id."""
-        return await self._running.wait_for_leader(other_than=other_than)
+    async def wait_for_leader(
+        self, *, other_than: int | None = None, timeout_s: float = LEADER_PATIENCE_SECONDS
+    ) -> int:
+        """Wait for an active controller, whose id is not `other_than`, and return its id.
+
+        Raises TimeoutError after `timeout_s`; it says which controllers run.
+        """
+        return await self._own.wait_for_leader(other_than=other_than, timeout_s=timeout_s)
 
     async def kill(self, node_id: int) -> None:
         """Stop a node abruptly: without controlled shutdown, and connections just end.
 
         Raises KeyError for a node that is not running.
         """
-        await self._running.kill(node_id)
+        await self._own.kill(node_id)
 
     async def restart(self, node_id: int) -> None:
         """Start a killed node, or stop and start a running one, on the same addresses.
 
         This returns when a restarted broker serves clients. Raises KeyError for an unknown node.
         """
-        await self._running.restart(node_id)
+        await self._own.restart(node_id)
 
     def partition(self, *groups: Iterable[int]) -> None:
         """Prevent connections between nodes of different groups, until `heal`.
@@ -141,11 +207,11 @@ class AsyncCluster(_ClusterOfNodes):
         Nodes in no group reach all nodes. Clients of the test are not affected. A later call
         replaces an earlier one. Raises ValueError for unknown nodes, or for one in two groups.
         """
-        self._running.partition(*groups)
+        self._own.partition(*groups)
 
     def heal(self) -> None:
         """Remove every partition."""
-        self._running.heal()
+        self._own.heal()
 
 
 class Cluster(_ClusterOfNodes):
@@ -165,6 +231,9 @@ class Cluster(_ClusterOfNodes):
 
     def start(self) -> None:
         """Format what is not formatted, start, and return when the cluster serves."""
+        self._check_owner()
+        if self._thread is not None:
+            raise RuntimeError(ALREADY_STARTED)
         self._thread = LoopThread("kvorum-cluster")
         try:
             self._call(self._start())
@@ -179,24 +248,35 @@ class Cluster(_ClusterOfNodes):
         in. Calls that are under way in other threads raise RuntimeError.
         """
         thread, self._thread = self._thread, None
-        if thread is None:
+        if thread is None or self._is_inherited:
             return
         try:
             thread.call(self._stop())
         finally:
             thread.end()
 
-    def wait_for_leader(self, *, other_than: int | None = None) -> int:
-        """Wait for an active controller, whose id is not `other_than`, and return its id."""
-        return self._call(self._running.wait_for_leader(other_than=other_than))
+    def wait_for_leader(
+        self, *, other_than: int | None = None, timeout_s: float = LEADER_PATIENCE_SECONDS
+    ) -> int:
+        """Wait for an active controller, whose id is not `other_than`, and return its id.
+
+        Raises TimeoutError after `timeout_s`; it says which controllers run.
+        """
+        return self._call(self._own.wait_for_leader(other_than=other_than, timeout_s=timeout_s))
 
     def kill(self, node_id: int) -> None:
-        """Stop a node abruptly: without controlled shutdown, and connections just end."""
-        self._call(self._running.kill(node_id))
+        """Stop a node abruptly: without controlled shutdown, and connections just end.
+
+        Raises KeyError for a node that is not running.
+        """
+        self._call(self._own.kill(node_id))
 
     def restart(self, node_id: int) -> None:
-        """Start a node again, on the same addresses and data."""
-        self._call(self._running.restart(node_id))
+        """Start a killed node, or stop and start a running one, on the same addresses.
+
+        This returns when a restarted broker serves clients. Raises KeyError for an unknown node.
+        """
+        self._call(self._own.restart(node_id))
 
     def partition(self, *groups: Iterable[int]) -> None:
         """Prevent connections between nodes of different groups, until `heal`.
@@ -211,11 +291,12 @@ class Cluster(_ClusterOfNodes):
         self._call(self._partition(()))
 
     async def _partition(self, groups: tuple[Iterable[int], ...]) -> None:
-        self._running.partition(*groups)
+        self._own.partition(*groups)
 
     def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
         thread = self._thread
-        if thread is None:
+        if thread is None or self._is_inherited:
             work.close()
-            raise RuntimeError("the cluster is not started")
+            self._check_owner()
+            raise RuntimeError(NOT_STARTED)
         return thread.call(work)

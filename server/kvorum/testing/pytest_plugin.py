@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from kvorum.node.embedded.overrides import OverrideValue
     from kvorum.testing.cluster import Cluster
 
 
@@ -25,7 +26,7 @@ def kvorum_cluster_factory() -> Iterator[Callable[..., Cluster]]:
             controllers: int = 1,
             brokers: int = 1,
             folder: Path | None = None,
-            overrides: Mapping[str, str] | None = None,
+            overrides: Mapping[str, OverrideValue] | None = None,
         ) -> Cluster:
             cluster = Cluster(
                 controllers=controllers, brokers=brokers, folder=folder, overrides=overrides

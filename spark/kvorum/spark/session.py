@@ -152,7 +152,12 @@ def java_without_vector_module(java: Path) -> Path:
 
 
 def _temporary_folder() -> Path:
-    """Return a directory that is removed when this process ends."""
+    """Return a directory that is removed when this process ends; a forked child leaves it."""
     folder = Path(tempfile.mkdtemp(prefix="kvorum-spark-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(_remove, folder, os.getpid())
     return folder
+
+
+def _remove(folder: Path, process_id: int) -> None:
+    if os.getpid() == process_id:
+        shutil.rmtree(folder, ignore_errors=True)

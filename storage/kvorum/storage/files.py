@@ -217,6 +217,7 @@ class RealHeldLock:
     """An exclusive record lock on a whole file, held until it is released or the process ends.
 
     It excludes what Java's FileChannel.lock takes in another process, and other nodes of this one.
+    It is released also where a child process has inherited the open file.
     """
 
     __slots__ = ("_descriptor",)
@@ -228,11 +229,14 @@ class RealHeldLock:
         """Release the lock."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            try:
+                _set_record_lock(descriptor, fcntl.F_UNLCK)
+            finally:
+                os.close(descriptor)
 
 
-def _take_record_lock(descriptor: int) -> None:
-    """Lock a whole file exclusively, or raise OSError (EACCES, EAGAIN: the lock is held already).
+def _set_record_lock(descriptor: int, kind: int) -> None:
+    """Lock or unlock a whole file, or raise OSError (EACCES, EAGAIN: the lock is held already).
 
     Where the system has them, the lock is bound to the open file and not to the process: a plain
     POSIX lock would not keep out a second node in the same process, and closing any other
@@ -240,9 +244,10 @@ def _take_record_lock(descriptor: int) -> None:
     """
     command = getattr(fcntl, "F_OFD_SETLK", None)
     if command is None:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        operation = fcntl.LOCK_UN if kind == fcntl.F_UNLCK else fcntl.LOCK_EX | fcntl.LOCK_NB
+        fcntl.lockf(descriptor, operation)
     else:
-        whole_file = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        whole_file = struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 0, 0)
         fcntl.fcntl(descriptor, command, whole_file)
 
 
@@ -314,7 +319,7 @@ class RealFileSystem:
         """Take the exclusive lock on a file, created if need be; return None if it is held."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            _take_record_lock(descriptor)
+            _set_record_lock(descriptor, fcntl.F_WRLCK)
         except OSError as error:
             os.close(descriptor)
             if error.errno in {errno.EACCES, errno.EAGAIN}:

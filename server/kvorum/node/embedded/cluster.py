@@ -25,10 +25,24 @@ from kvorum.storage.directory.open_files import OpenFiles
 LOOK_SECONDS = 0.1
 END_PATIENCE_SECONDS = 0.5
 """The patience with other nodes where all nodes stop: no partition gets another leader then."""
+LEADER_PATIENCE_SECONDS = 60.0
+"""An election takes a few seconds at most where a majority of the controllers is connected."""
 RESTART_PATIENCE_SECONDS = 10.0
 """The patience where one node stops: its partitions may need other leaders, which catch up."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 Result = TypeVar("Result")
+
+
+class UnknownNodeError(KeyError, ValueError):
+    """The cluster has no such node, or it does not run; the text is one line for a person."""
+
+    def __str__(self) -> str:
+        # A KeyError shows the quoted form of its text.
+        return str(self.args[0])
+
+
+class NoLeaderError(TimeoutError):
+    """No controller became the active one in time; the text says which of them run."""
 
 
 class ClusterStoppedError(RuntimeError):
@@ -94,6 +108,11 @@ class EmbeddedCluster:
         return max(active)[1] if active else None
 
     @property
+    def stopped_ids(self) -> tuple[int, ...]:
+        """The ids of the nodes that do not run: they were killed, or could not start again."""
+        return tuple(sorted(self._places.keys() - self.nodes.keys()))
+
+    @property
     def cluster_id(self) -> str:
         """The cluster id in the nodes' directories; raises RuntimeError if no node runs."""
         for embedded in self.nodes.values():
@@ -137,9 +156,39 @@ class EmbeddedCluster:
                 wait.cancel()
         return done.pop().result()
 
-    async def wait_for_leader(self, *, other_than: int | None = None) -> int:
-        """Wait for an active controller (`other_than` the given one) and return its id."""
-        return await self._unless_stopped(self._wait_for_leader(other_than))
+    async def wait_for_leader(
+        self, *, other_than: int | None = None, timeout_s: float = LEADER_PATIENCE_SECONDS
+    ) -> int:
+        """Wait for an active controller (`other_than` the given one) and return its id.
+
+        Raises NoLeaderError, a TimeoutError, after `timeout_s`.
+        """
+        return await self._unless_stopped(self._leader_in_time(other_than, timeout_s))
+
+    async def _leader_in_time(self, other_than: int | None, timeout_s: float) -> int:
+        patience = asyncio.timeout(timeout_s)
+        try:
+            async with patience:
+                return await self._wait_for_leader(other_than)
+        except TimeoutError:
+            if not patience.expired():
+                raise
+            raise NoLeaderError(self._without_leader(other_than, timeout_s)) from None
+
+    def _without_leader(self, other_than: int | None, timeout_s: float) -> str:
+        """Return what is known of a cluster in which no controller became active in time."""
+        controllers = [place.node_id for place in self._places.values() if place.is_controller]
+        running = [node_id for node_id in controllers if node_id in self.nodes]
+        other = "" if other_than is None else f" other than {other_than}"
+        majority = len(controllers) // 2 + 1
+        line = (
+            f"no controller{other} leads after {timeout_s:g} s; running controllers: "
+            f"{listed(running)} (of {listed(controllers)}; a majority is {majority})"
+        )
+        if self._groups:
+            parts = " from ".join(listed(sorted(group)) for group in self._groups)
+            line += f"; parted: {parts}"
+        return line
 
     async def _wait_for_leader(self, other_than: int | None) -> int:
         while True:
@@ -161,8 +210,29 @@ class EmbeddedCluster:
                 return leader_id
 
     async def kill(self, node_id: int) -> None:
-        """Stop a node as if its process had died; raises KeyError if it does not run."""
+        """Stop a node as if its process had died; raises UnknownNodeError if it does not run."""
+        self.running_node(node_id)
         await self._unless_stopped(self._kill(node_id))
+
+    def running_node(self, node_id: int) -> EmbeddedNode:
+        """Return a running node; raises UnknownNodeError, a KeyError, without it."""
+        self._check_known(node_id)
+        if node_id not in self.nodes:
+            raise UnknownNodeError(
+                f"node {node_id} does not run: it was killed, or could not start; "
+                f"restart({node_id}) starts it"
+            )
+        return self.nodes[node_id]
+
+    def _check_known(self, node_id: int) -> None:
+        if node_id in self._places:
+            return
+        hint = ""
+        if node_id is None:
+            hint = " (leader_id is None while no controller leads: see wait_for_leader)"
+        raise UnknownNodeError(
+            f"there is no node {node_id!r}{hint}: the nodes are {listed(sorted(self._places))}"
+        )
 
     async def _kill(self, node_id: int) -> None:
         # Until it is closed it is one of the nodes, which a stop of the cluster closes.
@@ -173,8 +243,9 @@ class EmbeddedCluster:
     async def restart(self, node_id: int) -> None:
         """Start a killed node, or stop and start a running one, on the same addresses.
 
-        Raises KeyError for a node that the cluster does not have.
+        Raises UnknownNodeError for a node that the cluster does not have.
         """
+        self._check_known(node_id)
         await self._unless_stopped(self._restart(node_id))
 
     async def _restart(self, node_id: int) -> None:
@@ -197,6 +268,8 @@ class EmbeddedCluster:
         A node that is in no group keeps all connections. Raises ValueError for a node in two
         groups, or one that the cluster does not have.
         """
+        if not all(isinstance(group, Iterable) for group in groups):
+            raise TypeError("a group is a set of node ids, as in partition({1}, {2, 3})")
         parted = tuple(frozenset(group) for group in groups)
         named = [node_id for group in parted for node_id in group]
         if len(named) != len(set(named)) or not set(named) <= self._places.keys():
@@ -214,7 +287,7 @@ class EmbeddedCluster:
                 (embedded.node.start for embedded in self.nodes.values()),
                 before_cancel=self._end_waits_of_starting_nodes,
             )
-            await self._wait_for_leader(None)
+            await self._leader_in_time(None, LEADER_PATIENCE_SECONDS)
         except BaseException:
             await self._close()
             raise
@@ -318,6 +391,11 @@ def check_size(folder: Path, size: ClusterSize) -> None:
             f"the data in {folder} is of a cluster with {known.controllers} controller(s) and "
             f"{known.brokers} broker(s)"
         )
+
+
+def listed(ids: Iterable[int]) -> str:
+    """Return node ids as a sentence has them."""
+    return ", ".join(map(str, ids)) or "none"
 
 
 async def _all_of(

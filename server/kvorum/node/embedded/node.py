@@ -22,6 +22,7 @@ from kvorum.node.format import FormatRequest, format_directories
 from kvorum.node.format.dynamic_voters import DynamicVoter, parse_dynamic_voters, voters_by_id
 from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.node.serving.socket_server import bind
+from kvorum.node.sockets import close_listening
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem, RealFileSystem, disk_errors, replace_durably
 from kvorum.storage.small_files.java_properties import store_java_properties
@@ -260,7 +261,7 @@ def _bind(
     for name in place.listeners:
         port = ports.get(name, 0)
         sockets[name] = bind(name, LOOPBACK, port, remedy=REMEDY) if port else bind_anywhere(name)
-        undoing.callback(sockets[name].close)
+        undoing.callback(close_listening, sockets[name])
     return sockets
 
 

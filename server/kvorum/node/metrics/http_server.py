@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TypeAlias, cast
 
+from kvorum.node.sockets import ConnectionEnd, end_listening
+
 HEAD_BYTES_MAX = 8 * 1024
 """Request line and headers together; Prometheus sends some 200 bytes."""
 END_OF_HEAD = b"\r\n\r\n"
@@ -100,6 +102,7 @@ class HttpServer:
         # In the order in which they were accepted.
         self._connections: dict[_Connection, None] = {}
         self._server: asyncio.Server | None = None
+        self._bound: socket.socket | None = None
 
     @property
     def connection_count(self) -> int:
@@ -108,6 +111,7 @@ class HttpServer:
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket, which this server closes."""
+        self._bound = bound
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: _Connection(self._connections, self.answer), sock=bound
@@ -116,7 +120,8 @@ class HttpServer:
     async def stop(self) -> None:
         """Stop listening and close every connection. May be repeated."""
         server, self._server = self._server, None
-        if server is not None:
+        if server is not None and self._bound is not None:
+            end_listening(self._bound)
             server.close()
         for connection in tuple(self._connections):
             connection.abort()
@@ -150,6 +155,7 @@ class _Connection(asyncio.Protocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
         self._is_answered = False
+        self._end = ConnectionEnd()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the connection; if there are too many, close the oldest one."""
@@ -162,7 +168,9 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Remove the connection and cancel its response."""
-        self._transport = None
+        if self._transport is not None:
+            self._end.shut_down(self._transport)
+            self._transport = None
         self._buffer.clear()
         self._others.pop(self, None)
         if self._deadline is not None:

@@ -24,7 +24,7 @@ from kvorum.node.monitoring.readings import (
     stall_readings,
     supported_readings,
 )
-from kvorum.node.serving.socket_server import let_port_be_reused
+from kvorum.node.sockets import let_port_be_reused
 from kvorum.node.started_roles import StartedRoles
 
 LISTENER_NAME = "kvorum.metrics.listener"

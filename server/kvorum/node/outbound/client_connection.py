@@ -21,6 +21,7 @@ from weakref import WeakSet
 
 from kvorum.metadata.address import Address
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.sockets import ConnectionEnd
 from kvorum.node.tasks import wait_for_end
 from kvorum.node.version import VERSION
 from kvorum.wire.api_keys import ApiKey
@@ -93,6 +94,7 @@ class ClientConnection:
         self.peer_versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
         """The lowest and highest version of each API key that the peer offers."""
         self._failure: ClientConnectionError | None = None
+        self._end = ConnectionEnd()
         self._receiving = asyncio.create_task(self._receive())
 
     @classmethod
@@ -247,6 +249,7 @@ class ClientConnection:
         """Close because of `error` unless closed already; every waiting caller gets the error."""
         if self._failure is None:
             self._failure = error
+            self._end.shut_down(self._writer.transport)
             self._writer.close()
             self._receiving.cancel()
             for answer in self._waiting.values():

@@ -11,6 +11,7 @@ from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.serving.connection_quotas import AT_ONCE, ConnectionQuotas
 from kvorum.node.serving.frame_writer import FramePart, FrameWriter
+from kvorum.node.sockets import ConnectionEnd
 
 READ_AHEAD_BYTES = 64 * 1024
 """The bytes of later requests that are read while one is being answered."""
@@ -91,6 +92,7 @@ class ServerConnection(asyncio.Protocol):
         self._is_finishing = False
         self._hold: asyncio.TimerHandle | None = None
         self._seen_taken_bytes = 0
+        self._end = ConnectionEnd()
 
     @property
     def is_busy(self) -> bool:
@@ -127,7 +129,9 @@ class ServerConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         """Remove the connection and cancel its response."""
-        self._transport = None
+        if self._transport is not None:
+            self._end.shut_down(self._transport)
+            self._transport = None
         if self._writer is not None:
             self._writer.close()
         if self._hold is not None:

@@ -7,6 +7,7 @@ import socket
 
 from kvorum.node.errors import NodeStartError
 from kvorum.node.serving.connection import ConnectionRules, OpenConnections, ServerConnection
+from kvorum.node.sockets import end_listening, let_port_be_reused
 from kvorum.node.tasks import cancel_and_wait
 
 SWEEP_INTERVAL_SECONDS_MAX = 30.0
@@ -26,6 +27,7 @@ class SocketServer:
         self._backlog = backlog
         self._connections = OpenConnections()
         self._server: asyncio.Server | None = None
+        self._bound: socket.socket | None = None
         self._sweeper: asyncio.Task[None] | None = None
 
     @property
@@ -37,6 +39,7 @@ class SocketServer:
         """Listen on a bound socket, which this server closes."""
         loop = asyncio.get_running_loop()
         let_port_be_reused(bound)
+        self._bound = bound
         try:
             self._server = await loop.create_server(
                 lambda: ServerConnection(self._rules, self._connections),
@@ -55,8 +58,9 @@ class SocketServer:
             await cancel_and_wait(self._sweeper)
             self._sweeper = None
         server, self._server = self._server, None
-        if server is not None:
+        if server is not None and self._bound is not None:
             await _stop_accepting(server)
+            end_listening(self._bound)
             server.close()
         # A socket accepted a moment ago may become a connection only after this point.
         self._connections.is_over = True
@@ -143,14 +147,6 @@ def _bind_alone(opened: socket.socket, address: tuple[object, ...]) -> None:
             raise
         let_port_be_reused(opened)
         opened.bind(address)
-
-
-def let_port_be_reused(bound: socket.socket) -> None:
-    """Let a later process have the port while connections of this one linger.
-
-    To be called before the socket listens.
-    """
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
 def _reason(error: OSError, port: int, remedy: str) -> str:

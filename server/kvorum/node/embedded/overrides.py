@@ -1,0 +1,52 @@
+"""Properties that the user of embedded nodes gives in Python, checked and as texts."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TypeAlias
+
+from kvorum.metadata.config_definitions import topic_synonym
+from kvorum.node.config import ConfigError
+from kvorum.node.config.known import KEYS_IN_USE, unknown
+from kvorum.node.config.values import NODE_CONFIGS
+
+OverrideValue: TypeAlias = str | int | float | bool
+POLICY_KEYS = frozenset({"alter.config.policy.class.name", "create.topic.policy.class.name"})
+"""The keys whose classes receive all properties, and may have some of their own."""
+
+
+def override_texts(overrides: Mapping[str, OverrideValue]) -> dict[str, str]:
+    """Return the texts for a properties file; a boolean is written as Java writes it.
+
+    Raises ConfigError for a key that no node knows, with the nearest known one, unless the
+    overrides name a policy: the key may be its own. Raises TypeError for a value of another type.
+    """
+    texts = {key: _text(key, value) for key, value in overrides.items()}
+    if not POLICY_KEYS.isdisjoint(texts):
+        return texts
+    if names := unknown(texts):
+        raise ConfigError(f"unknown configuration {'; '.join(map(_described, names))}")
+    return texts
+
+
+def _text(key: str, value: OverrideValue) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise TypeError(f"{key} is {value!r}: a string, a number or a boolean is needed")
+
+
+def _described(name: str) -> str:
+    near = nearest_key(name)
+    return f"key '{name}'" + ("" if near is None else f", did you mean '{near}'?")
+
+
+def nearest_key(name: str) -> str | None:
+    """Return the key of a node that a misspelled one, or one of a topic, comes nearest to."""
+    written = name.strip().lower().replace("_", ".")
+    known = (topic_synonym(written), written)
+    containing = sorted((key for key in KEYS_IN_USE if written in key), key=len)
+    similar = get_close_matches(written, sorted(KEYS_IN_USE), n=1, cutoff=0.8)
+    similar += get_close_matches(written, sorted(NODE_CONFIGS), n=1)
+    candidates = (*filter(NODE_CONFIGS.__contains__, known), *containing, *similar)
+    return next(iter(candidates), None)
