@@ -54,7 +54,7 @@ class Docstring:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What a file says of itself, which names it uses, and which of them it defines."""
+    """The texts of a file about itself, the names that it uses, and those that it defines."""
 
     docstrings: tuple[Docstring, ...]
     used: frozenset[str]
