@@ -167,13 +167,19 @@ class Script:
             for _ in range(count)
         ]
         compression = random.choice((Compression.NONE,) * 4 + tuple(Compression))
-        if topic == "large" and random.random() < 0.2:
+        if random.random() < (0.2 if topic == "large" else 0.02):
             compression = random.choice(PACKED)
-            records[-1] = records[-1]._replace(value=bytes(LARGE_BYTES))
+            records = self._with_large_values(records)
         options = BatchOptions(base_offset=0, compression=compression)
         if random.random() < 0.5:
             options = self._of_producer(topic, count, options)
         return bytes(build_batch(records, options))
+
+    def _with_large_values(self, records: list[RecordData]) -> list[RecordData]:
+        """Return the records with one value that is large, or with all of some size."""
+        if self.random.random() < 0.5:
+            return [*records[:-1], records[-1]._replace(value=bytes(LARGE_BYTES))]
+        return [record._replace(value=bytes(LARGE_BYTES // 5)) for record in records]
 
     def _of_producer(self, topic: str, count: int, options: BatchOptions) -> BatchOptions:
         random = self.random

@@ -3,6 +3,7 @@
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from itertools import islice
 from random import Random
 from typing import Final, NamedTuple
@@ -24,11 +25,16 @@ from kvorum.wire.checksums import crc32c
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import BatchOptions, Compression, RecordBatch, RecordData, build_batch
 from kvorum.wire.records.batch import COMPRESSION_MASK, CRC_START, HEADER_BYTES, LENGTH_FIELD_END
-from kvorum.wire.records.compression import compress, decompress
+from kvorum.wire.records.compression import compress
+from kvorum.wire.records.decompression import RECORD_BYTES_MAX, UNLIMITED_BYTES, decompress
 
 NOW_MS: Final = 1_700_000_000_000
 HOUR_MS: Final = 3_600_000
 BATCHES: Final = 6_000
+LARGE_BATCHES: Final = 80
+LARGE_VALUES: Final = ((1, 6_000_000), (600, 10_000), (20, 400_000), (1, 40_000_000))
+"""The number of values of a batch, and the bytes of each."""
+PACKED: Final = tuple(Compression)[1:]
 TIMES: Final = (NOW_MS, NOW_MS - 5, NOW_MS - HOUR_MS, NOW_MS + HOUR_MS, NOW_MS + 7 * HOUR_MS, -1, 0)
 CRC_FIELD_START: Final = 17
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
@@ -181,6 +187,37 @@ def questions() -> Iterator[Question]:
         )
 
 
+def large_questions() -> Iterator[Question]:
+    """Yield packed batches that unpack to far more than a topic takes unpacked, right and wrong."""
+    random = Random(432)
+    for index in range(LARGE_BATCHES):
+        count, size = LARGE_VALUES[index % len(LARGE_VALUES)]
+        value = random.choice((bytes(size), b"some words " * (size // 11)))
+        records = [RecordData(value, b"k", NOW_MS + number % 7) for number in range(count)]
+        wrong = random.randrange(count)
+        kind = random.random()
+        if kind < 0.2:
+            records[wrong] = records[wrong]._replace(key=None)
+        elif kind < 0.4:
+            records[wrong] = records[wrong]._replace(timestamp=NOW_MS + 7 * HOUR_MS)
+        data = build_batch(records, BatchOptions(compression=random.choice(PACKED)))
+        if kind > 0.9:
+            data = changed(random, data)
+        elif kind > 0.75:
+            data = damaged(random, data)
+        rules = RecordRules(
+            timestamp_before_max_ms=2**63 - 1,
+            timestamp_after_max_ms=2 * HOUR_MS,
+            timestamp_type=random.choice(list(TimestampType)),
+            compression=random.choice((None, None, *PACKED)),
+            is_compacted=random.random() < 0.5,
+            record_bytes_max=random.choice((RECORD_BYTES_MAX, RECORD_BYTES_MAX, size)),
+        )
+        target = Target(TopicPartition("topic", 0), 7, 3)
+        is_damaged = 0.75 < kind <= 0.9
+        yield Question(data, rules, target, AppendOrigin.CLIENT, is_damaged_inside=is_damaged)
+
+
 def batch_of(data: bytes) -> RecordBatch:
     return RecordBatch._make((*HEADER.unpack_from(data), 0, memoryview(data)))
 
@@ -213,7 +250,10 @@ def accepted(max_timestamp: int, data: bytes, *, is_rewritten: bool) -> Verdict:
     # Two packers write the same records in other bytes.
     header = batch._replace(data=memoryview(b""), length=0, crc=0)
     assert batch.is_valid
-    return Verdict("ok", (max_timestamp, is_rewritten, header, tuple(batch.records())))
+    records = sha256()
+    for record in batch.records(UNLIMITED_BYTES):
+        records.update(repr(record).encode())
+    return Verdict("ok", (max_timestamp, is_rewritten, header, records.digest()))
 
 
 def refused(code: int, message: str, records: list[tuple[object, ...]]) -> Verdict:
@@ -296,6 +336,13 @@ def test_each_batch_is_appended_or_refused_as_by_kafka(java: Java) -> None:
     kinds = Counter((one.kind, one.facts[0] if one.kind == "error" else "") for one in verdicts)
     codes = (ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert min(kinds["ok", ""], *(kinds["error", int(code)] for code in codes)) > BATCHES // 100
+
+
+@pytest.mark.slow
+def test_batches_that_unpack_to_much_are_appended_or_refused_as_by_kafka(java: Java) -> None:
+    asked = list(large_questions())
+    kinds = Counter(verdict.kind for verdict in compared(java, asked))
+    assert min(kinds["ok"], kinds["error"]) > len(asked) // 5, kinds
 
 
 @pytest.mark.slow

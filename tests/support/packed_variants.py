@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import cramjam
 
 from kvorum.wire.records import Compression
-from kvorum.wire.records.compression import xxh32_of_few
+from kvorum.wire.records.lz4_frames import xxh32_of_few
 
 LZ4_MAGIC: Final = b"\x04\x22\x4d\x18"
 LZ4_END: Final = bytes(4)

@@ -34,6 +34,8 @@ from kvorum.storage.topic_log.unified_log import LogAppendInfo, UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.batch import BatchContent
+from kvorum.wire.records.compression import SizeCheck
 from kvorum.wire.records.legacy import Entry
 
 ALL_IN_SYNC = -1
@@ -239,12 +241,17 @@ class Partition:
         return info
 
     def inspection(
-        self, batch: RecordBatch, *, required_acks: int, wall_ms: int, content: bytes | None = None
-    ) -> Callable[[], InspectedBatch]:
+        self,
+        batch: RecordBatch,
+        *,
+        required_acks: int,
+        wall_ms: int,
+        content: BatchContent | None = None,
+    ) -> Callable[[SizeCheck], InspectedBatch]:
         """Return what looks at the records of a client's batch, which any thread may call.
 
-        `content` is what they unpack to, if that is known. Both raise what
-        `append_records_to_leader` does.
+        `content` has them, if they are unpacked already; else the check is called with the size of
+        what is unpacked so far. Both raise what `append_records_to_leader` does.
         """
         leader = self.demand_leader()
         if required_acks == ALL_IN_SYNC:

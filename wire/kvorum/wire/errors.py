@@ -6,6 +6,7 @@
       DecodeError               bytes that are no such message
         CorruptBatchError       a record batch that is damaged
           BatchTooLargeError    a record batch that would unpack to more than is allowed
+          DecompressionError    packed records that cannot be unpacked
           InvalidRecordError    a packed record that is larger than is allowed
       EncodeError               a message that cannot be written
         UnsupportedVersionError   not in this version
@@ -48,6 +49,10 @@ class BatchTooLargeError(CorruptBatchError):
     """A record batch that would unpack to more than the reader allows."""
 
     error_code = ErrorCode.MESSAGE_TOO_LARGE
+
+
+class DecompressionError(CorruptBatchError):
+    """Packed records whose compressed bytes are damaged, or compressed in an unknown way."""
 
 
 class InvalidRecordError(CorruptBatchError):

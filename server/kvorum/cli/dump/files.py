@@ -24,7 +24,7 @@ from kvorum.cli.dump.decoders import (
 )
 from kvorum.cli.dump.errors import DamagedFileError
 from kvorum.cli.dump.log_dump import LogDump
-from kvorum.cli.dump.log_text import UNLIMITED_BYTES
+from kvorum.cli.dump.log_text import LOG_BYTES_MAX
 from kvorum.cli.dump.output import Complaints, print_lines
 from kvorum.cli.dump.processes import print_log
 from kvorum.cli.dump.remote_log_text import decode_remote_log_metadata
@@ -275,7 +275,7 @@ class DumpOptions:
             is_deep=self.decoder is not None or self.given.has("deep-iteration"),
             decoder=self.decoder,
             skips_metadata=self.given.has("skip-record-metadata"),
-            bytes_max=self._size("max-bytes", UNLIMITED_BYTES),
+            bytes_max=self._size("max-bytes", LOG_BYTES_MAX),
         )
 
     def _size(self, name: str, default: int) -> int:

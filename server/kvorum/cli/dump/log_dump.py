@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from kvorum.cli.dump.decoders import Decoder, MetadataDecoder
 from kvorum.cli.dump.log_text import (
     INDENT,
-    UNLIMITED_BYTES,
+    LOG_BYTES_MAX,
     RecordLines,
     entry_line,
     is_plain,
@@ -100,7 +100,7 @@ class LogDump:
     is_deep: bool = False
     decoder: Decoder | None = None
     skips_metadata: bool = False
-    bytes_max: int = UNLIMITED_BYTES
+    bytes_max: int = LOG_BYTES_MAX
     gaps: OffsetGaps = field(default_factory=OffsetGaps)
 
     def shown(self, log: MappedFile) -> memoryview:
@@ -132,7 +132,7 @@ class LogDump:
                     is_at_end = False
                     break
         trailing = part.end - position
-        if trailing > 0 and self.bytes_max == UNLIMITED_BYTES:
+        if trailing > 0 and self.bytes_max == LOG_BYTES_MAX:
             yield f"Found {trailing} invalid bytes at the end of {self.file_name}"
 
     def _plain_record_lines(self) -> RecordLines | None:

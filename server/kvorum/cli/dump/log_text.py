@@ -35,11 +35,13 @@ from kvorum.wire.records.batch import (
     NO_SEQUENCE,
     TRANSACTIONAL,
 )
+from kvorum.wire.records.decompression import UNLIMITED_BYTES
 from kvorum.wire.records.legacy import Entry, LegacyMessage
 from kvorum.wire.records.record import INT64_MAX
 
 NO_TIMESTAMP = -1
-UNLIMITED_BYTES = 2**31 - 1
+LOG_BYTES_MAX = 2**31 - 1
+"""The part of a log that is dumped unless --max-bytes says less: all, as no segment is larger."""
 _SEQUENCE_MASK = 0x7FFF_FFFF
 _WRITERS_MAX = 256
 _CODEC_NAMES = tuple(codec.name.lower() for codec in Compression)

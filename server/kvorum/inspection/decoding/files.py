@@ -30,7 +30,7 @@ from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import Json, to_json
 from kvorum.wire.records import Record, RecordBatch, decode_control_record
 from kvorum.wire.records.batch import COMPRESSION_MASK
-from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
+from kvorum.wire.records.decompression import UNLIMITED_BYTES
 from kvorum.wire.records.legacy import Entry, LegacyMessage
 
 Contents: TypeAlias = Callable[[bytes | None, bytes | None], dict[str, Json]]
@@ -175,7 +175,7 @@ def _message_object(message: LegacyMessage) -> dict[str, Json]:
 def _records(entry: Entry, contents: Contents) -> Iterator[dict[str, Json]]:
     """Yield the records of a batch; behind those that can be read, what is wrong with the rest."""
     try:
-        for record in entry.records(STORED_UNPACKED_BYTES_MAX):
+        for record in entry.records(UNLIMITED_BYTES):
             yield _record_object(record, contents, is_control=entry.is_control)
     except WireError as error:
         yield {

@@ -17,7 +17,7 @@ from kvorum.inspection.reading import OFFSET_ENTRY, TIME_ENTRY
 from kvorum.spark.files.file_systems import FileWindow, LocalFiles
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
-from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
+from kvorum.wire.records.decompression import UNLIMITED_BYTES
 from kvorum.wire.records.legacy import Entry, read_entries
 
 
@@ -207,7 +207,7 @@ def _has_record(batches: SegmentBatches, place: BatchPlace, timestamp: int, offs
             entry = next(read_entries(window.at(place.position, size)))
             return any(
                 record.offset == offset and record.timestamp == timestamp
-                for record in entry.records(STORED_UNPACKED_BYTES_MAX)
+                for record in entry.records(UNLIMITED_BYTES)
             )
         except WireError:
             return False

@@ -39,12 +39,10 @@ from kvorum.storage.small_files.quorum_state import QUORUM_STATE_FILE
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import HEADER_BYTES
-from kvorum.wire.records.compression import (
-    STORED_UNPACKED_BYTES_MAX,
-    Compression,
-    unreadable_by_kafka,
-)
+from kvorum.wire.records.compression import Compression
+from kvorum.wire.records.decompression import UNLIMITED_BYTES
 from kvorum.wire.records.legacy import Entry
+from kvorum.wire.records.lz4_frames import unreadable_by_kafka
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_from_text
 
 _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
@@ -303,7 +301,7 @@ def _problem_of_records(entry: Entry, first: int) -> tuple[Rule, str] | None:
     """Return what is wrong with the records of an entry that begins at offset `first`."""
     is_batch = isinstance(entry, RecordBatch)
     try:
-        for record in entry.records(STORED_UNPACKED_BYTES_MAX):
+        for record in entry.records(UNLIMITED_BYTES):
             if is_batch and not first <= record.offset <= entry.last_offset:
                 return Rule.RECORDS, f"a record of offset {record.offset} is outside of its batch"
     except WireError as error:

@@ -16,7 +16,7 @@ from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.log_check.listing import read_directory
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
-from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
+from kvorum.wire.records.decompression import UNLIMITED_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +111,8 @@ def _difference(ours: RecordBatch, theirs: RecordBatch, *, is_exact: bool) -> st
     if is_exact:
         return "they have different batches of the same epoch"
     try:
-        known = {record.offset: record for record in ours.records(STORED_UNPACKED_BYTES_MAX)}
-        for record in theirs.records(STORED_UNPACKED_BYTES_MAX):
+        known = {record.offset: record for record in ours.records(UNLIMITED_BYTES)}
+        for record in theirs.records(UNLIMITED_BYTES):
             if known.get(record.offset, record) != record:
                 return f"offset {record.offset} has different records of the same epoch"
     except WireError:

@@ -1,13 +1,16 @@
-"""Looks at the records of large batches in a thread, while the event loop serves others.
+"""Looks at the records of large batches in threads, while the event loop serves others.
 
-A batch of a few hundred bytes may unpack to nearly a million records. Looking at each takes most of
-a second, packing them again for a topic with another compression takes several.
+A batch of a few hundred bytes may unpack to a million records, or to gigabytes. Looking at each of
+a million takes most of a second, packing them again for a topic with another compression takes
+several. So there are two threads: batches that turn out to be giants go to the second one, and only
+other giants wait for them. As in Kafka, a giant is taken however long that takes: its bytes are
+never in memory together, and its producer has one such batch in flight for each connection.
 """
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from kvorum.broker.partition import Partition
 from kvorum.storage.topic_log.log_validator import InspectedBatch, small_content
@@ -15,19 +18,33 @@ from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset, fi
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import COMPRESSION_MASK
+from kvorum.wire.records.compression import SizeCheck, any_size
 from kvorum.wire.records.legacy import Entry, LegacyMessage
 
 RECORDS_ON_LOOP_MAX: Final = 4000
 """The number of records that the event loop looks at itself: some milliseconds."""
 UNPACKED_BYTES_ON_LOOP_MAX: Final = 128 * 1024
 """The size that they may have when unpacked: few records may have very many headers."""
+GIANT_RECORDS_MIN: Final = 1_000_000
+GIANT_BYTES_MIN: Final = 16 * 1024 * 1024
+"""The unpacked size of a giant: less than that, or than so many records, takes about a second."""
+
+_T = TypeVar("_T")
+
+
+class _GiantError(Exception):
+    """The batch unpacks to so much that it is to be looked at in the other thread."""
 
 
 class BatchInspector:
-    """Looks at one large batch after the other: memory is used for one at a time."""
+    """Looks at one large batch after the other, and at one giant beside them."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="kvorum-batches")
+        self._thread, self._giants_thread = (
+            ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+            for name in ("kvorum-batches", "kvorum-giant-batches")
+        )
+        self._is_closed = False
 
     async def inspect(
         self, partition: Partition, batch: RecordBatch, *, required_acks: int, wall_ms: int
@@ -47,8 +64,8 @@ class BatchInspector:
             batch, required_acks=required_acks, wall_ms=wall_ms, content=content
         )
         if content is not None:
-            return work()
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return work(any_size)
+        return await self._in_thread(work, batch.record_count)
 
     async def first_record_since(
         self, log: UnifiedLog, timestamp: int, *, end_offset: int
@@ -58,24 +75,59 @@ class BatchInspector:
         Raises StorageError, and `CorruptBatchError` as the function of this name does.
         """
         for batch in log.batches_since(timestamp, end_offset=end_offset):
-            work = partial(
-                first_record_since,
-                batch,
-                timestamp,
-                start_offset=log.local_log.log_start_offset,
-                record_bytes_max=log.config.rules.record_bytes_max,
-            )
+            search = _search_in(batch, timestamp, log)
             if batch.max_timestamp < timestamp or _has_few_records(batch):
-                found = work()
+                found = search(any_size)
             else:
-                found = await asyncio.get_running_loop().run_in_executor(self._thread, work)
+                record_count = 0 if isinstance(batch, LegacyMessage) else batch.record_count
+                found = await self._in_thread(search, record_count)
             if found is not None:
                 return found
         return None
 
+    async def _in_thread(self, work: Callable[[SizeCheck], _T], record_count: int) -> _T:
+        """Do work on a batch, which passes on the size that the records have so far."""
+        loop = asyncio.get_running_loop()
+        if record_count < GIANT_RECORDS_MIN:
+            try:
+                return await loop.run_in_executor(self._thread, work, self._check_not_giant)
+            except _GiantError:
+                # It begins again: what was done is at most as much as for other batches.
+                pass
+        return await loop.run_in_executor(self._giants_thread, work, self._check_open)
+
+    def _check_open(self, _: int) -> None:
+        if self._is_closed:
+            raise asyncio.CancelledError
+
+    def _check_not_giant(self, size: int) -> None:
+        self._check_open(size)
+        if size >= GIANT_BYTES_MIN:
+            raise _GiantError
+
     def close(self) -> None:
-        """Begin with no other batch; the one that is looked at ends by itself."""
+        """Begin with no other batch, and end the work on those that are being looked at."""
+        self._is_closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
+        self._giants_thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _search_in(
+    batch: Entry, timestamp: int, log: UnifiedLog
+) -> Callable[[SizeCheck], TimestampAndOffset | None]:
+    start_offset = log.local_log.log_start_offset
+    record_bytes_max = log.config.rules.record_bytes_max
+
+    def search(check_size: SizeCheck) -> TimestampAndOffset | None:
+        return first_record_since(
+            batch,
+            timestamp,
+            start_offset=start_offset,
+            record_bytes_max=record_bytes_max,
+            check_size=check_size,
+        )
+
+    return search
 
 
 def _has_few_records(batch: Entry) -> bool:

@@ -24,7 +24,7 @@ from kvorum.spark.columnar.field_places import (
 )
 from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, RecordBatch
 from kvorum.wire.records.batch import COMPRESSION_MASK, HEADER_BYTES, LOG_APPEND_TIME
-from kvorum.wire.records.compression import decompress
+from kvorum.wire.records.decompression import decompress
 from kvorum.wire.records.legacy import LegacyMessage
 
 _TOGETHER_MIN: Final = 256

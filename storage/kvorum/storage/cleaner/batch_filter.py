@@ -23,7 +23,6 @@ from kvorum.storage.log.producer_state import ProducerEntry
 from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.wire.records import ControlRecordType, Record, RecordBatch, decode_control_record
 from kvorum.wire.records.compacted_batch import with_records, without_records
-from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
 
 _GONE: Final = 0
 _KEPT: Final = 1
@@ -154,22 +153,18 @@ class BatchFilter:
         decision = self._decide(batch)
         if decision.has_no_use and not decision.is_kept_when_empty:
             return None
-        content = b"" if decision.has_no_use else batch.unpacked(STORED_UNPACKED_BYTES_MAX)
-        records = (
-            ()
-            if decision.has_no_use
-            else batch.records_in(content, record_bytes_max=self.record_bytes_max)
-        )
+        content = None if decision.has_no_use else batch.content()
+        records = () if content is None else content.records(self.record_bytes_max)
         # A byte for each record: all the records at once would take a hundred times that.
         fates = bytes(self._fates(batch, records))
-        if not any(fates):
+        if content is None or not any(fates):
             return without_records(batch) if decision.is_kept_when_empty else None
         horizon = batch.delete_horizon_ms
         if horizon is None and (_KEPT_TOMBSTONE in fates or decision.is_marker_without_data):
             horizon = self.now_ms + self.delete_retention_ms
         elif _GONE not in fates:
             return batch.data
-        kept = compress(batch.records_in(content), fates)
+        kept = compress(content.records(), fates)
         return with_records(batch, kept, delete_horizon_ms=horizon)
 
     def _decide(self, batch: RecordBatch) -> _Decision:

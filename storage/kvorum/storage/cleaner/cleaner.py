@@ -36,7 +36,7 @@ from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.errors import CorruptBatchError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.compacted_batch import converted
-from kvorum.wire.records.compression import RECORD_BYTES_MAX, STORED_UNPACKED_BYTES_MAX
+from kvorum.wire.records.decompression import RECORD_BYTES_MAX
 from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
 
 CHUNK_BYTES: Final = 1024 * 1024
@@ -87,10 +87,7 @@ def read_segment(segment: Segment, position: int = 0) -> Iterator[list[RecordBat
             raise segment.damage("the last batch is cut off", position)
         try:
             yield [
-                converted(entry, STORED_UNPACKED_BYTES_MAX)
-                if isinstance(entry, LegacyMessage)
-                else entry
-                for entry in entries
+                converted(entry) if isinstance(entry, LegacyMessage) else entry for entry in entries
             ]
         except CorruptBatchError as error:
             raise segment.damage(str(error), position) from error
@@ -222,10 +219,7 @@ class Cleaner:
                 return True
             if transactions.is_aborted(batch):
                 return True
-            records = batch.records(
-                STORED_UNPACKED_BYTES_MAX, record_bytes_max=work.record_bytes_max
-            )
-            for record in records:
+            for record in batch.content().records(work.record_bytes_max):
                 if record.key is not None and record.offset >= work.first_dirty_offset:
                     if self._map.is_full:
                         return False

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from kvorum.wire.records.compression import RECORD_BYTES_MAX
+from kvorum.wire.records.decompression import RECORD_BYTES_MAX
 
 _DAY_MS = 24 * 60 * 60 * 1000
 _INT64_MAX = 2**63 - 1

@@ -4,8 +4,9 @@ A batch of the current format is patched where it lies: its base offset, leader 
 they differ from the topic's, timestamp type and highest timestamp. Its records are written again
 only where the topic asks for another compression, or packed records are not numbered from 0.
 
-A few hundred bytes may unpack to a million records. So records are looked at one by one, and that
-(`inspect_batch`) is apart from what depends on the end of the log: it may happen in a thread.
+A few hundred bytes may unpack to a million records, or to gigabytes. So records are looked at one
+by one, in pieces of what they unpack to, and that (`inspect_batch`) is apart from what depends on
+the end of the log: it may happen in a thread.
 
 Texts and codes are those of Kafka's LogValidator, which Produce answers with (KIP-467).
 """
@@ -21,9 +22,8 @@ from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError
+from kvorum.wire.errors import CorruptBatchError, DecompressionError, InvalidRecordError
 from kvorum.wire.records import (
-    DECOMPRESSED_BYTES_MAX,
     BatchOptions,
     Compression,
     Record,
@@ -37,21 +37,24 @@ from kvorum.wire.records.batch import (
     CRC_START,
     DELETE_HORIZON,
     HEADER_BYTES,
+    INT32_MAX,
     LOG_APPEND_TIME,
     NO_PRODUCER,
     NO_TIMESTAMP,
     TRANSACTIONAL,
+    BatchContent,
 )
-from kvorum.wire.records.compression import (
-    RECORD_BYTES_MAX,
-    STORED_UNPACKED_BYTES_MAX,
-    unreadable_by_kafka,
-)
+from kvorum.wire.records.compression import SizeCheck, any_size
+from kvorum.wire.records.decompression import RECORD_BYTES_MAX
+from kvorum.wire.records.lz4_frames import unreadable_by_kafka
 from kvorum.wire.records.record import INT64_MAX, within_64_bits
-from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
+from kvorum.wire.records.record_runs import RecordOutline
+from kvorum.wire.records.record_summary import RecordSummary, summarize_all, summary_of
 
 SHOWN_ERRORS_MAX: Final = 3
 """The number of records that the text of a refused batch names."""
+REWRITTEN_RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
+"""The largest packed record that is packed again, unless the topic takes larger batches."""
 RECORD_ERRORS_MAX: Final = 10_000
 """The number of wrong records of a refusal that are listed; Kafka lists all of them."""
 _KEPT_ATTRIBUTES: Final = COMPRESSION_MASK | TRANSACTIONAL | CONTROL | DELETE_HORIZON
@@ -87,20 +90,11 @@ _TIMESTAMP_TYPES: Final[Mapping[str, TimestampType]] = MappingProxyType(
 )
 
 
-def _unpacked_bytes_max(message_bytes_max: int) -> int:
-    """Return the limit for packed batches of a topic.
-
-    A batch that the topic takes as it is may also be sent packed, up to what the readers of stored
-    batches unpack.
-    """
-    return min(max(DECOMPRESSED_BYTES_MAX, message_bytes_max), STORED_UNPACKED_BYTES_MAX)
-
-
 class RecordRules(NamedTuple):
     """The rules for records in a topic's configuration.
 
-    `compression` is None for the producer's own; times are milliseconds. Packed records may unpack
-    to `unpacked_bytes_max` together, and one of them to `record_bytes_max`.
+    `compression` is None for the producer's own; times are milliseconds. A batch that is written
+    again may take `batch_bytes_max`; a packed record may unpack to `record_bytes_max`.
     """
 
     timestamp_before_max_ms: Annotated[int, "message.timestamp.before.max.ms"]
@@ -110,9 +104,7 @@ class RecordRules(NamedTuple):
     ] = TimestampType.CREATE_TIME
     compression: Annotated[Compression | None, "compression.type", _COMPRESSIONS.__getitem__] = None
     is_compacted: Annotated[bool, "cleanup.policy", names_compaction] = False
-    unpacked_bytes_max: Annotated[int, "max.message.bytes", _unpacked_bytes_max] = (
-        DECOMPRESSED_BYTES_MAX
-    )
+    batch_bytes_max: Annotated[int, "max.message.bytes"] = INT32_MAX
     record_bytes_max: Annotated[int, "max.decompressed.message.bytes"] = RECORD_BYTES_MAX
 
 
@@ -184,8 +176,7 @@ def validate_batch(
     """Return a batch with the offsets and times that it has in the log.
 
     The checksum is not verified. Raises `RecordValidationError`, with UNKNOWN_SERVER_ERROR for
-    records that cannot be unpacked, and MESSAGE_TOO_LARGE for those that unpack to more than
-    the topic allows, which Kafka would take.
+    records that cannot be unpacked.
     """
     inspected = inspect_batch(batch, target.topic_partition, rules, now_ms=now_ms, origin=origin)
     return inspected.placed(target)
@@ -198,37 +189,57 @@ def inspect_batch(
     *,
     now_ms: int,
     origin: AppendOrigin,
-    content: bytes | None = None,
+    content: BatchContent | None = None,
+    check_size: SizeCheck = any_size,
 ) -> InspectedBatch:
     """Do all of `validate_batch` that needs no knowledge of the log; raises as that does.
 
-    `content` is what the records unpack to, if that is known.
+    `content` has the records, if they are unpacked already. Else `check_size` is called with the
+    size of what is unpacked so far, and may end the work with an error of its own.
     """
     if origin is AppendOrigin.CLIENT:
         _check_batch(batch, topic_partition)
     _check_framing(batch)
-    if content is None:
-        content = _content_of(batch, rules)
-    summary = summarize(content, count=batch.record_count, base_timestamp=batch.base_timestamp)
-    if (
-        summary is None
-        or batch.may_exceed(rules.record_bytes_max, content)
-        or not _is_right(summary, batch, rules, now_ms)
-    ):
-        _check_records(_records_in(batch, content, rules), batch, topic_partition, rules, now_ms)
-        summary = summary_of(batch.records_in(content), batch.base_offset)
+    try:
+        if content is None:
+            content = batch.content(check_size)
+        summary = _checked_summary(content, batch, topic_partition, rules, now_ms)
+    except DecompressionError as error:
+        raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+    except CorruptBatchError as error:
+        raise RecordValidationError(ErrorCode.INVALID_RECORD, str(error)) from error
     if _may_stay(batch, summary, rules):
         return _patched(batch, summary, rules, now_ms)
     problem = _rewriting_problem(batch, summary, rules)
     if problem is not None:
         raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
-    return _rewritten(batch, batch.records_in(content), summary, rules, now_ms)
+    return _rewritten(batch, _rewritable_records(content, rules), summary, rules, now_ms)
+
+
+def _checked_summary(
+    content: BatchContent,
+    batch: RecordBatch,
+    topic_partition: TopicPartition,
+    rules: RecordRules,
+    now_ms: int,
+) -> RecordSummary:
+    """Return the summary of records that are right; refuse others."""
+    summary = summarize_all(
+        content.runs_and_outlines(rules.record_bytes_max),
+        base_offset=batch.base_offset,
+        base_timestamp=batch.base_timestamp,
+    )
+    if summary is not None and _is_right(summary, batch, rules, now_ms):
+        return summary
+    records = content.outlines(rules.record_bytes_max)
+    checked = _checked_records(records, batch, topic_partition, rules, now_ms)
+    return summary_of(checked, batch.base_offset)
 
 
 def small_content(
     batch: RecordBatch, *, record_count_max: int, unpacked_bytes_max: int
-) -> bytes | None:
-    """Return what the records of a batch unpack to; None where they are too many or too long.
+) -> BatchContent | None:
+    """Return a batch's records, unpacked; None where they are too many or too long.
 
     None is also for what cannot be unpacked. Records that are not packed are never too long.
     """
@@ -237,8 +248,8 @@ def small_content(
     ):
         return None
     try:
-        return batch.unpacked(unpacked_bytes_max)
-    except CorruptBatchError:
+        return batch.small_content(unpacked_bytes_max)
+    except DecompressionError:
         return None
 
 
@@ -274,23 +285,6 @@ def _check_framing(batch: RecordBatch) -> None:
         raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, f"lz4: {problem}")
 
 
-def _content_of(batch: RecordBatch, rules: RecordRules) -> bytes:
-    try:
-        return batch.unpacked(rules.unpacked_bytes_max)
-    except BatchTooLargeError as error:
-        # A producer that is answered so sends the records again in smaller batches.
-        raise RecordValidationError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
-    except CorruptBatchError as error:
-        raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
-
-
-def _records_in(batch: RecordBatch, content: bytes, rules: RecordRules) -> Iterator[Record]:
-    try:
-        yield from batch.records_in(content, record_bytes_max=rules.record_bytes_max)
-    except CorruptBatchError as error:
-        raise RecordValidationError(ErrorCode.INVALID_RECORD, str(error)) from error
-
-
 def _is_right(summary: RecordSummary, batch: RecordBatch, rules: RecordRules, now_ms: int) -> bool:
     """Return whether no record can be wrong; False means that each has to be looked at."""
     if batch.is_log_append_time or (rules.is_compacted and not summary.has_all_keys):
@@ -306,14 +300,14 @@ def _is_right(summary: RecordSummary, batch: RecordBatch, rules: RecordRules, no
     )
 
 
-def _check_records(
-    records: Iterable[Record],
+def _checked_records(
+    records: Iterable[RecordOutline],
     batch: RecordBatch,
     topic_partition: TopicPartition,
     rules: RecordRules,
     now_ms: int,
-) -> None:
-    """Refuse a batch of which a record lacks a key that it must have, or has a wrong time."""
+) -> Iterator[RecordOutline]:
+    """Yield the records; then refuse those that lack a key, or have a wrong time."""
     errors: list[RecordError] = []
     error_count = 0
     code = ErrorCode.INVALID_RECORD
@@ -321,7 +315,8 @@ def _check_records(
     latest = within_64_bits(now_ms + rules.timestamp_after_max_ms)
     is_create_time = rules.timestamp_type is TimestampType.CREATE_TIME
     for index, record in enumerate(records):
-        if rules.is_compacted and record.key is None:
+        yield record
+        if rules.is_compacted and record.key_size is None:
             problem = (
                 "Compacted topic cannot accept message without key in topic partition "
                 f"{topic_partition}"
@@ -351,12 +346,13 @@ def _check_records(
         raise RecordValidationError(code, _summary(code, errors, error_count), errors)
 
 
-def _described(record: Record, batch: RecordBatch, rules: RecordRules) -> str:
+def _described(record: RecordOutline, batch: RecordBatch, rules: RecordRules) -> str:
     """Return a record as Kafka's text names it, which depends on how it had to read the batch."""
     is_packed = batch.compression is not Compression.NONE
     is_partial = is_packed and _has_wanted_compression(batch, rules)
     absent = -1 if is_partial else 0
-    key, value = (absent if part is None else len(part) for part in (record.key, record.value))
+    sizes = (record.key_size, record.value_size)
+    key, value = (absent if size is None else size for size in sizes)
     return (
         f"{'Partial' if is_partial else ''}DefaultRecord(offset={record.offset}, "
         f"timestamp={record.timestamp}, key={key} bytes, value={value} bytes)"
@@ -417,6 +413,20 @@ def _set_max_timestamp(
     _CRC.pack_into(data, _CRC_FIELD_START, crc32c(memoryview(data)[CRC_START:]))
 
 
+def _rewritable_records(content: BatchContent, rules: RecordRules) -> Iterator[Record]:
+    """Yield the records; refuse the first that is too large to be in memory with its copies."""
+    size_max = rules.batch_bytes_max
+    code = ErrorCode.MESSAGE_TOO_LARGE
+    if rules.compression is not Compression.NONE:
+        # The batch may still be small; but Kafka's answer, too, is this if its memory is too small.
+        size_max = max(size_max, REWRITTEN_RECORD_BYTES_MAX)
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+    try:
+        yield from content.records(size_max)
+    except InvalidRecordError as error:
+        raise RecordValidationError(code, str(error)) from error
+
+
 def _rewritten(
     batch: RecordBatch,
     records: Iterable[Record],
@@ -424,7 +434,10 @@ def _rewritten(
     rules: RecordRules,
     now_ms: int,
 ) -> InspectedBatch:
-    """Return a batch of the same records in the topic's compression."""
+    """Return a batch of the same records in the topic's compression.
+
+    It is refused as soon as it is larger than the topic allows.
+    """
     options = BatchOptions(
         compression=batch.compression if rules.compression is None else rules.compression,
         producer_id=batch.producer_id,
@@ -435,7 +448,13 @@ def _rewritten(
     content = (
         RecordData(record.value, record.key, record.timestamp, record.headers) for record in records
     )
-    data = bytearray(build_batch(content, options))
+
+    def check_size(size: int) -> None:
+        if size > rules.batch_bytes_max:
+            problem = f"written again, it takes more than {rules.batch_bytes_max} bytes"
+            raise RecordValidationError(ErrorCode.MESSAGE_TOO_LARGE, problem)
+
+    data = bytearray(build_batch(content, options, check_size))
     highest = _max_timestamp(summary.latest, rules, now_ms)
     if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
         (attributes,) = _ATTRIBUTES.unpack_from(data, CRC_START)

@@ -9,7 +9,6 @@ One thread owns the log (see `LocalLog` for what may run in another one).
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
@@ -45,7 +44,8 @@ from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
-from kvorum.wire.records.batch import NO_TIMESTAMP, batch_at
+from kvorum.wire.records.batch import NO_TIMESTAMP, BatchContent, batch_at
+from kvorum.wire.records.compression import SizeCheck
 from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
 
 SCAN_BYTES: Final = 1024 * 1024
@@ -155,23 +155,29 @@ class UnifiedLog:
         )
 
     def inspection(
-        self, batch: RecordBatch, *, now_ms: int, content: bytes | None = None
-    ) -> Callable[[], InspectedBatch]:
+        self, batch: RecordBatch, *, now_ms: int, content: BatchContent | None = None
+    ) -> Callable[[SizeCheck], InspectedBatch]:
         """Return what looks at the records of a client's batch, which any thread may call.
 
-        `content` is what they unpack to, if that is known. Both raise what `append_as_leader` does.
+        `content` has them, if they are unpacked already; else the check is called with the size of
+        what is unpacked so far. Both raise what `append_as_leader` does.
         """
         origin = AppendOrigin.CLIENT
         self._check_sent(batch, origin)
-        return partial(
-            inspect_batch,
-            batch,
-            self.topic_partition,
-            self.config.rules,
-            now_ms=now_ms,
-            origin=origin,
-            content=content,
-        )
+        rules = self.config.rules
+
+        def inspect(check_size: SizeCheck) -> InspectedBatch:
+            return inspect_batch(
+                batch,
+                self.topic_partition,
+                rules,
+                now_ms=now_ms,
+                origin=origin,
+                content=content,
+                check_size=check_size,
+            )
+
+        return inspect
 
     def append_as_follower(
         self, records: bytes | memoryview, *, leader_epoch: int, now_ms: int

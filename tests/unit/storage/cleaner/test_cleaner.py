@@ -28,7 +28,7 @@ from kvorum.wire.records import (
     build_batch,
     read_batches,
 )
-from kvorum.wire.records.compression import RECORD_BYTES_MAX
+from kvorum.wire.records.decompression import RECORD_BYTES_MAX
 from kvorum.wire.records.legacy import read_entries
 
 GAPS: Final = replace(CONFIG, segment_bytes=10_000, may_have_gaps=True)

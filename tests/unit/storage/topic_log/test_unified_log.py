@@ -28,7 +28,7 @@ from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.names import PRODUCER_SNAPSHOT_SUFFIX, parse_offset_name
-from kvorum.storage.topic_log import timestamp_and_offset
+from kvorum.storage.topic_log import log_validator
 from kvorum.storage.topic_log.log_validator import (
     RECORD_ERRORS_MAX,
     RecordRules,
@@ -43,7 +43,7 @@ from kvorum.storage.topic_log.timestamp_and_offset import first_record_since
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.errors import BatchTooLargeError, InvalidRecordError
+from kvorum.wire.errors import InvalidRecordError
 from kvorum.wire.records import (
     BatchOptions,
     Compression,
@@ -56,7 +56,12 @@ from kvorum.wire.records import (
 from kvorum.wire.records.batch import HEADER_BYTES, LENGTH_FIELD_END
 
 TIME_MS = 1_700_000_000_000
-RULES = RecordRules(timestamp_before_max_ms=2**63 - 1, timestamp_after_max_ms=3_600_000)
+RULES = RecordRules(
+    timestamp_before_max_ms=2**63 - 1, timestamp_after_max_ms=3_600_000, batch_bytes_max=1_048_588
+)
+PACKED = tuple(Compression)[1:]
+STREAMED_BYTES_MAX = 15 * 2**20
+"""Some pieces, and what is unpacked at once before a batch turns out to be larger."""
 TARGET = Target(TopicPartition("t", 0), first_offset=7, leader_epoch=3)
 RECORDS = (RecordData(b"v1", b"k1", TIME_MS), RecordData(None, b"k2", TIME_MS + 5))
 ROOT = Path("/logs")
@@ -143,17 +148,79 @@ def test_a_record_without_a_time_is_never_too_old() -> None:
     assert found.max_timestamp == TIME_MS + 60_000
 
 
-def test_records_that_unpack_to_too_much_are_not_unpacked() -> None:
-    sent = batch(RecordData(bytes(2**23)), compression=Compression.GZIP)
-    assert refusal(sent).code == ErrorCode.MESSAGE_TOO_LARGE
+@pytest.mark.parametrize("compression", PACKED)
+@pytest.mark.parametrize(("count", "size"), [(1, 6_000_000), (600, 10_000), (20, 400_000)])
+def test_packed_records_may_unpack_to_more_than_the_batch_may_take(
+    compression: Compression, count: int, size: int
+) -> None:
+    """Kafka takes them too; what they unpack to is in memory in pieces."""
+    sent = batch(*[RecordData(bytes(size), b"k", TIME_MS)] * count, compression=compression)
+    assert sent.size < RULES.batch_bytes_max < count * size
+    with peak_memory_below(4 * sent.size + STREAMED_BYTES_MAX):
+        found = validated(sent)
+    assert bytes(found.data[HEADER_BYTES:]) == bytes(sent.data[HEADER_BYTES:])
+    assert (found.max_timestamp, found.is_rewritten) == (TIME_MS, False)
 
 
-@pytest.mark.parametrize("compression", list(Compression)[1:])
-def test_records_may_unpack_to_what_the_topic_allows(compression: Compression) -> None:
-    sent = batch(RecordData(bytes(2**23)), compression=compression)
-    assert read(validated(sent, RULES._replace(unpacked_bytes_max=2**23 + 20))).record_count == 1
-    refused = refusal(sent, RULES._replace(unpacked_bytes_max=2**23))
-    assert refused.code == ErrorCode.MESSAGE_TOO_LARGE
+@pytest.mark.parametrize("compression", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
+def test_a_record_larger_than_any_piece_is_passed_over(compression: Compression) -> None:
+    sent = batch(RecordData(bytes(40_000_000), b"k", TIME_MS), compression=compression)
+    for is_compacted in (False, True):
+        with peak_memory_below(4 * sent.size + STREAMED_BYTES_MAX):
+            assert not validated(sent, RULES._replace(is_compacted=is_compacted)).is_rewritten
+
+
+@pytest.mark.parametrize("compression", PACKED)
+def test_what_is_wrong_is_found_in_records_that_unpack_to_much(compression: Compression) -> None:
+    """With Kafka's codes; the one that reads first decides."""
+    large = RecordData(bytes(6_000_000), None, TIME_MS)
+    sent = batch(large, RecordData(b"v", b"k", TIME_MS + 2**40), compression=compression)
+    late = refusal(sent)
+    assert (late.code, late.record_errors[0].batch_index) == (ErrorCode.INVALID_TIMESTAMP, 1)
+    keyless = refusal(sent, RULES._replace(is_compacted=True))
+    assert [one.batch_index for one in keyless.record_errors] == [0, 1]
+    limited = refusal(sent, RULES._replace(is_compacted=True, record_bytes_max=5_999_999))
+    assert (limited.code, limited.record_errors) == (ErrorCode.INVALID_RECORD, ())
+    assert refusal(sent._replace(record_count=1)).code == ErrorCode.INVALID_RECORD
+    assert refusal(sent._replace(record_count=3)).code == ErrorCode.INVALID_RECORD
+    cut = sent._replace(data=sent.data[:-3])
+    assert refusal(cut).code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("wanted", list(Compression))
+@pytest.mark.parametrize("sent_in", [Compression.LZ4, Compression.ZSTD])
+def test_records_that_unpack_to_much_get_the_topics_compression(
+    sent_in: Compression, wanted: Compression
+) -> None:
+    records = [RecordData(bytes(600_000), b"k", TIME_MS + number) for number in range(10)]
+    sent = batch(*records, compression=sent_in)
+    rules = RULES._replace(compression=wanted)
+    if wanted is Compression.NONE:
+        with peak_memory_below(4 * sent.size + STREAMED_BYTES_MAX):
+            assert refusal(sent, rules).code == ErrorCode.MESSAGE_TOO_LARGE
+        return
+    with peak_memory_below(4 * sent.size + STREAMED_BYTES_MAX):
+        found = validated(sent, rules)
+    stored = read(found)
+    assert (stored.compression, found.is_rewritten) == (wanted, wanted is not sent_in)
+    assert [one.timestamp for one in stored.records(2**30)] == [one.timestamp for one in records]
+    assert all(one.value == bytes(600_000) for one in stored.records(2**30))
+
+
+@pytest.mark.parametrize("wanted", list(Compression)[:-1])
+def test_a_record_that_would_fill_the_memory_is_not_packed_again(
+    wanted: Compression, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka's answer is this one where its memory is too small."""
+    monkeypatch.setattr(log_validator, "REWRITTEN_RECORD_BYTES_MAX", 7_000_000)
+    error = refusal(
+        batch(RecordData(bytes(8_000_000)), compression=Compression.ZSTD),
+        RULES._replace(compression=wanted),
+    )
+    is_packed = wanted is not Compression.NONE
+    assert error.code == (
+        ErrorCode.UNKNOWN_SERVER_ERROR if is_packed else ErrorCode.MESSAGE_TOO_LARGE
+    )
 
 
 def test_a_packed_record_is_held_to_the_topics_limit_whatever_else_is_wrong() -> None:
@@ -327,14 +394,15 @@ def test_a_record_above_the_topics_limit_hides_those_after_it() -> None:
             first_record_since(batch, timestamp, start_offset=0, record_bytes_max=100)
 
 
-def test_a_stored_batch_that_unpacks_to_far_more_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(timestamp_and_offset, "STORED_UNPACKED_BYTES_MAX", 1_000)
-    options = BatchOptions(compression=Compression.ZSTD)
-    (batch,) = read_batches(build_batch([RecordData(bytes(1_000), None, 5)], options))
-    with pytest.raises(BatchTooLargeError):
-        first_record_since(batch, 5, start_offset=0)
+def test_a_search_keeps_nothing_of_the_records_that_it_passes() -> None:
+    """Even if one of them would not fit into the memory."""
+    zeros = bytes(64 * 2**20)
+    records = (RecordData(zeros if time < 5 else b"", None, timestamp=time) for time in range(1, 6))
+    (batch,) = read_batches(build_batch(records, BatchOptions(7, compression=Compression.ZSTD)))
+    with peak_memory_below(4 * batch.size + STREAMED_BYTES_MAX):
+        found = first_record_since(batch, 5, start_offset=0)
+    assert found is not None
+    assert (found.offset, found.timestamp) == (11, 5)
 
 
 def opened(files: FaultyFiles) -> UnifiedLog:

@@ -29,8 +29,8 @@ from kvorum.wire.records import (
     read_batches,
 )
 from kvorum.wire.records.compacted_batch import with_records, without_records
-from kvorum.wire.records.compression import decompress
 from kvorum.wire.records.control import encode_control_record
+from kvorum.wire.records.decompression import decompress
 
 RECORDS = [
     RecordData(b"value", b"key", 1_000, [("h", b"1"), ("empty", b""), ("none", None), ("ü", b"")]),

@@ -30,6 +30,7 @@ from kvorum.wire.records.record import (
     read_records,
     write_numbered,
 )
+from kvorum.wire.records.record_runs import outline_of
 from kvorum.wire.records.record_summary import RecordSummary, summarize, summary_of
 
 MIB = 1 << 20
@@ -302,7 +303,7 @@ def read_one_by_one(data: bytes, count: int) -> RecordSummary | None:
         records = list(read_records(data, count=count, base_offset=0, base_timestamp=BASE))
     except CorruptBatchError:
         return None
-    return summary_of(records, 0) if records else None
+    return summary_of(map(outline_of, records), 0) if records else None
 
 
 def written(records: list[RecordData], step: int = 1) -> bytes:

@@ -11,8 +11,8 @@ from tests.unit.peak_memory import peak_memory_below
 
 from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError, InvalidRecordError
 from kvorum.wire.records import Compression, RecordBatch, RecordData, build_batch
-from kvorum.wire.records.compression import repair_lz4_header
 from kvorum.wire.records.legacy import LegacyMessage, read_entries
+from kvorum.wire.records.lz4_frames import repair_lz4_header
 
 CODECS = [Compression.NONE, Compression.GZIP, Compression.SNAPPY, Compression.LZ4]
 # No client writes lz4 in format 0 any more; real Kafka's files have it.

@@ -4,7 +4,7 @@ Messages of the formats before are read by `kvorum.wire.records.legacy`.
 """
 
 from kvorum.wire.records.batch import BatchOptions, RecordBatch, build_batch, read_batches
-from kvorum.wire.records.compression import DECOMPRESSED_BYTES_MAX, Compression
+from kvorum.wire.records.compression import Compression
 from kvorum.wire.records.control import (
     CONTROL_VERSION,
     ControlRecord,
@@ -12,6 +12,7 @@ from kvorum.wire.records.control import (
     decode_control_record,
     encode_control_record,
 )
+from kvorum.wire.records.decompression import DECOMPRESSED_BYTES_MAX
 from kvorum.wire.records.metadata_batches import build_control_batch, build_data_batch
 from kvorum.wire.records.record import Header, Record, RecordData
 

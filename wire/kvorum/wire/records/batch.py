@@ -6,18 +6,22 @@ epoch, base sequence, number of records. The checksum covers all from the attrib
 a leader can assign offsets to a batch without changing the rest.
 """
 
+from __future__ import annotations
+
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from kvorum.wire.checksums import crc32c
-from kvorum.wire.errors import CorruptBatchError
-from kvorum.wire.records.compression import (
+from kvorum.wire.errors import CorruptBatchError, DecompressionError
+from kvorum.wire.records.compression import Compression, SizeCheck, any_size
+from kvorum.wire.records.decompression import (
     DECOMPRESSED_BYTES_MAX,
     RECORD_BYTES_MAX,
-    Compression,
-    compress,
-    decompress,
+    decompress_few,
+    decompressed_pieces,
+    up_to,
 )
 from kvorum.wire.records.record import (
     INT64_MAX,
@@ -25,10 +29,10 @@ from kvorum.wire.records.record import (
     Record,
     RecordData,
     read_records,
-    records_up_to,
     within_64_bits,
     write_numbered,
 )
+from kvorum.wire.records.record_runs import RecordOutline, RecordPieces, Run, outline_of
 
 INT32_MAX: Final = 2**31 - 1
 MAGIC: Final = 2
@@ -102,10 +106,10 @@ class RecordBatch(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        """The compression of the records; `CorruptBatchError` for an unknown one."""
+        """The compression of the records; `DecompressionError` for an unknown one."""
         number = self.attributes & COMPRESSION_MASK
         if number > Compression.ZSTD:
-            raise CorruptBatchError(_WHAT, f"compression {number}", offset=self.position)
+            raise DecompressionError(_WHAT, f"compression {number}", offset=self.position)
         return Compression(number)
 
     @property
@@ -155,35 +159,121 @@ class RecordBatch(NamedTuple):
 
         Raises `CorruptBatchError` where they cannot be read; for packed ones, `BatchTooLargeError`
         where all take more than `decompressed_bytes_max`, and `InvalidRecordError` at the first
-        that takes more than `record_bytes_max`.
+        that takes more than `record_bytes_max`. While all take less than `DECOMPRESSED_BYTES_MAX`
+        they are unpacked at once, else when they are read: then not more is in memory than the
+        largest record and some pieces.
         """
-        content = self.unpacked(decompressed_bytes_max)
-        return self.records_in(content, record_bytes_max=record_bytes_max)
+        check_size = up_to(decompressed_bytes_max, self.compression)
+        return self.content(check_size).records(record_bytes_max)
 
-    def unpacked(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes:
-        """Return what `records_in` reads the records from; raises as `records` does."""
+    def content(self, check_size: SizeCheck = any_size) -> BatchContent:
+        """Return what the records are read from, more than once if need be.
+
+        `check_size` is called with the size of what is unpacked so far. Raises
+        `DecompressionError`.
+        """
         packed = bytes(self.data[HEADER_BYTES:])
-        return decompress(packed, self.compression, size_max=decompressed_bytes_max)
+        unpacked = decompress_few(packed, self.compression)
+        check_size(DECOMPRESSED_BYTES_MAX + 1 if unpacked is None else len(unpacked))
+        return BatchContent(self, unpacked, check_size)
 
-    def may_exceed(self, record_bytes_max: int, content: bytes) -> bool:
-        """Return whether a packed record may be larger, by what all of them are unpacked to."""
-        return len(content) > record_bytes_max and self.is_packed
+    def small_content(self, size_max: int) -> BatchContent | None:
+        """Return the content, None if packed records unpack to more than `size_max` bytes.
 
-    def records_in(
-        self, content: bytes, *, record_bytes_max: int = RECORD_BYTES_MAX
-    ) -> Iterator[Record]:
-        """Yield the records, as `records` does, from what the batch's bytes are unpacked to."""
-        records = read_records(
-            content,
-            count=self.record_count,
-            base_offset=self.base_offset,
-            base_timestamp=self.base_timestamp,
+        Raises `DecompressionError`.
+        """
+        packed = bytes(self.data[HEADER_BYTES:])
+        unpacked = decompress_few(packed, self.compression, size_max=size_max)
+        return None if unpacked is None else BatchContent(self, unpacked, any_size)
+
+
+_AnyRecord = TypeVar("_AnyRecord", Record, RecordOutline, Record | RecordOutline)
+
+
+class BatchContent:
+    """The records of a batch, unpacked if there are few bytes, else unpacked with each reading."""
+
+    def __init__(self, batch: RecordBatch, unpacked: bytes | None, check_size: SizeCheck) -> None:
+        self._batch = batch
+        self._unpacked = unpacked
+        self._check_size = check_size
+
+    def records(self, record_bytes_max: int = RECORD_BYTES_MAX) -> Iterator[Record]:
+        """Yield the records as `RecordBatch.records` does."""
+        unpacked = self._unpacked
+        if unpacked is None or self._may_exceed(unpacked, record_bytes_max):
+            runs = self._pieces(record_bytes_max).runs()
+            return self._with_times(chain.from_iterable(map(self._records_of, runs)))
+        return self._with_times(self._records_of(self._only_run(unpacked)))
+
+    def outlines(self, record_bytes_max: int = RECORD_BYTES_MAX) -> Iterator[RecordOutline]:
+        """Yield the records' outlines; raises as `records` does."""
+        return (
+            record if isinstance(record, RecordOutline) else outline_of(record)
+            for record in self.records_and_outlines(record_bytes_max)
         )
-        if self.may_exceed(record_bytes_max, content):
-            records = records_up_to(record_bytes_max, content, records)
-        if self.is_log_append_time:
-            return (record._replace(timestamp=self.max_timestamp) for record in records)
-        if abs(self.base_timestamp) <= INT64_MAX - NEAR_LIMIT:
+
+    def records_and_outlines(
+        self, record_bytes_max: int = RECORD_BYTES_MAX
+    ) -> Iterator[Record | RecordOutline]:
+        """Yield the records, but only outlines of those that are larger than a piece.
+
+        Raises as `records` does.
+        """
+        parts = self.runs_and_outlines(record_bytes_max)
+        return self._with_times(chain.from_iterable(map(self._read, parts)))
+
+    def runs_and_outlines(
+        self, record_bytes_max: int = RECORD_BYTES_MAX
+    ) -> Iterator[Run | RecordOutline]:
+        """Yield runs of records, and the outlines of those that are larger than a piece.
+
+        The outlines have the times that records say. Raises as `RecordPieces.runs` does.
+        """
+        unpacked = self._unpacked
+        if unpacked is None or self._may_exceed(unpacked, record_bytes_max):
+            return self._pieces(record_bytes_max).runs_and_outlines()
+        return iter((self._only_run(unpacked),))
+
+    def _only_run(self, unpacked: bytes) -> Run:
+        return Run(unpacked, position=0, first_index=0, record_count=self._batch.record_count)
+
+    def _may_exceed(self, unpacked: bytes, record_bytes_max: int) -> bool:
+        return len(unpacked) > record_bytes_max and self._batch.is_packed
+
+    def _pieces(self, record_bytes_max: int) -> RecordPieces:
+        batch = self._batch
+        if self._unpacked is None:
+            packed = bytes(batch.data[HEADER_BYTES:])
+            pieces = decompressed_pieces(packed, batch.compression, self._check_size)
+        else:
+            pieces = iter((self._unpacked,))
+        return RecordPieces(
+            pieces,
+            count=batch.record_count,
+            base_offset=batch.base_offset,
+            base_timestamp=batch.base_timestamp,
+            record_bytes_max=record_bytes_max,
+        )
+
+    def _records_of(self, run: Run) -> Iterator[Record]:
+        return read_records(
+            run.data,
+            count=run.record_count,
+            base_offset=self._batch.base_offset,
+            base_timestamp=self._batch.base_timestamp,
+            position=run.position,
+        )
+
+    def _read(self, part: Run | RecordOutline) -> Iterable[Record | RecordOutline]:
+        return (part,) if isinstance(part, RecordOutline) else self._records_of(part)
+
+    def _with_times(self, records: Iterator[_AnyRecord]) -> Iterator[_AnyRecord]:
+        """Yield records with the times that hold: the batch's, or 64 bits as in Java."""
+        batch = self._batch
+        if batch.is_log_append_time:
+            return (record._replace(timestamp=batch.max_timestamp) for record in records)
+        if abs(batch.base_timestamp) <= INT64_MAX - NEAR_LIMIT:
             return records
         return (record._replace(timestamp=within_64_bits(record.timestamp)) for record in records)
 
@@ -331,14 +421,22 @@ class BatchOptions(NamedTuple):
 DEFAULT_OPTIONS: Final = BatchOptions()
 
 
-def build_batch(records: Iterable[RecordData], options: BatchOptions = DEFAULT_OPTIONS) -> bytes:
+def build_batch(
+    records: Iterable[RecordData],
+    options: BatchOptions = DEFAULT_OPTIONS,
+    check_size: SizeCheck = any_size,
+) -> bytes:
     """Return a batch of `records`, whose offsets count up from the base offset.
 
-    The first record's timestamp is the base. Raises `EncodeError` for no records at all: a batch
-    without any comes only from compaction.
+    The first record's timestamp is the base. `check_size` is called with the size that the batch
+    has reached. Raises `EncodeError` for no records at all: a batch without any comes only from
+    compaction.
     """
-    written = write_numbered(enumerate(records))
-    body = compress(written.data, options.compression)
+    written = write_numbered(
+        enumerate(records),
+        compression=options.compression,
+        check_size=lambda size: check_size(HEADER_BYTES + size),
+    )
     after_crc = AFTER_CRC.pack(
         _attributes(options),
         written.record_count - 1,
@@ -350,7 +448,10 @@ def build_batch(records: Iterable[RecordData], options: BatchOptions = DEFAULT_O
         written.record_count,
     )
     return with_beginning(
-        after_crc, body, base_offset=options.base_offset, epoch=options.partition_leader_epoch
+        after_crc,
+        written.data,
+        base_offset=options.base_offset,
+        epoch=options.partition_leader_epoch,
     )
 
 

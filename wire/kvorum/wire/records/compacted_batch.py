@@ -23,7 +23,7 @@ from kvorum.wire.records.batch import (
     batch_at,
     with_beginning,
 )
-from kvorum.wire.records.compression import compress
+from kvorum.wire.records.decompression import UNLIMITED_BYTES
 from kvorum.wire.records.legacy import NO_EPOCH, LegacyMessage
 from kvorum.wire.records.record import Record, RecordData, write_numbered
 
@@ -31,7 +31,7 @@ _KEPT_WITHOUT_RECORDS: Final = LOG_APPEND_TIME | TRANSACTIONAL | CONTROL
 _KEPT: Final = _KEPT_WITHOUT_RECORDS | COMPRESSION_MASK
 
 
-def converted(message: LegacyMessage, decompressed_bytes_max: int) -> RecordBatch:
+def converted(message: LegacyMessage) -> RecordBatch:
     """Return a message of format 0 or 1, with those that it wraps, as a batch.
 
     Its `magic` is that of the message: what is kept of it begins and ends with its own records.
@@ -57,7 +57,7 @@ def converted(message: LegacyMessage, decompressed_bytes_max: int) -> RecordBatc
     )
     records = (
         Record(one.offset, one.timestamp, one.key, one.value, ())
-        for one in message.records(decompressed_bytes_max)
+        for one in message.records(UNLIMITED_BYTES)
     )
     batch = batch_at(memoryview(with_records(header, records, delete_horizon_ms=None)), 0)
     assert batch is not None
@@ -89,7 +89,7 @@ def with_records(
                 RecordData(record.value, record.key, record.timestamp, record.headers),
             )
 
-    written = write_numbered(numbered(), delete_horizon_ms)
+    written = write_numbered(numbered(), delete_horizon_ms, compression=batch.compression)
     if is_converted:
         batch = batch._replace(last_offset_delta=last_delta)
     attributes = batch.attributes & _KEPT
@@ -101,7 +101,7 @@ def with_records(
     first_timestamp = written.first_timestamp
     return _written(
         batch,
-        compress(written.data, batch.compression),
+        written.data,
         attributes=attributes,
         base_timestamp=first_timestamp if delete_horizon_ms is None else delete_horizon_ms,
         max_timestamp=max_timestamp,

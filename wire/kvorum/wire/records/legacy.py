@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from kvorum.wire.errors import CorruptBatchError, InvalidRecordError
+from kvorum.wire.errors import CorruptBatchError, DecompressionError, InvalidRecordError
 from kvorum.wire.records.batch import (
     COMPRESSION_MASK,
     LENGTH_FIELD_END,
@@ -25,14 +25,18 @@ from kvorum.wire.records.batch import (
     batch_at,
     read_units,
 )
-from kvorum.wire.records.compression import (
+from kvorum.wire.records.compression import Compression, SizeCheck
+from kvorum.wire.records.decompression import (
     DECOMPRESSED_BYTES_MAX,
     RECORD_BYTES_MAX,
-    Compression,
-    decompress,
-    repair_lz4_header,
+    decompress_few,
+    decompressed_pieces,
+    up_to,
 )
+from kvorum.wire.records.lz4_frames import repair_lz4_header
+from kvorum.wire.records.record_runs import PiecewiseBytes
 
+_LENGTH_PLACE: Final = 8
 MAGIC_PLACE: Final = 16
 # The bytes of a message of format 0 after its length when key and value are null.
 LENGTH_MIN: Final = 14
@@ -108,7 +112,7 @@ class LegacyMessage(NamedTuple):
         """The compression of the wrapped messages; NONE for a message that wraps none."""
         number = self.attributes & COMPRESSION_MASK
         if number > Compression.LZ4:
-            raise CorruptBatchError(_WHAT, f"compression {number}", offset=self.position)
+            raise DecompressionError(_WHAT, f"compression {number}", offset=self.position)
         return Compression(number)
 
     @property
@@ -143,6 +147,13 @@ class LegacyMessage(NamedTuple):
         where all take more than `decompressed_bytes_max`, and `InvalidRecordError` where one takes
         more than `record_bytes_max`, its offset and length not counted.
         """
+        check_size = up_to(decompressed_bytes_max, self.compression)
+        return self.messages(check_size, record_bytes_max=record_bytes_max)
+
+    def messages(
+        self, check_size: SizeCheck, *, record_bytes_max: int = RECORD_BYTES_MAX
+    ) -> Iterator[LegacyMessage]:
+        """Yield what `records` does; `check_size` is called as by `RecordBatch.content`."""
         if self.compression is Compression.NONE:
             return iter((self,))
         value = self.value
@@ -150,25 +161,30 @@ class LegacyMessage(NamedTuple):
             raise CorruptBatchError(_WHAT, "wraps null", offset=self.position)
         if self.magic == 0 and self.compression is Compression.LZ4:
             value = repair_lz4_header(value)
-        unpacked = decompress(value, self.compression, size_max=decompressed_bytes_max)
-        return self._wrapped(memoryview(unpacked), record_bytes_max)
+        few = decompress_few(value, self.compression)
+        check_size(DECOMPRESSED_BYTES_MAX + 1 if few is None else len(few))
 
-    def _wrapped(self, unpacked: memoryview, record_bytes_max: int) -> Iterator[LegacyMessage]:
+        def unpacked() -> Iterable[bytes]:
+            if few is not None:
+                return (few,)
+            return decompressed_pieces(value, self.compression, check_size)
+
+        return self._wrapped(unpacked, record_bytes_max)
+
+    def _wrapped(
+        self, unpacked: Callable[[], Iterable[bytes]], record_bytes_max: int
+    ) -> Iterator[LegacyMessage]:
         # Read twice: the last one's offset must be known before the first one is yielded.
         last_offset = -1
-        for message in _messages(unpacked):
+        for message in _messages(unpacked(), record_bytes_max):
             last_offset = message.offset
-            size = message.size - LENGTH_FIELD_END
-            if size > record_bytes_max:
-                problem = f"{size} bytes exceed the configured maximum of {record_bytes_max}"
-                raise InvalidRecordError(_WHAT, problem, offset=message.position)
         if last_offset < 0:
             raise CorruptBatchError(_WHAT, "wraps no messages", offset=self.position)
         base = self.offset - last_offset if self.magic > 0 and self.offset > 0 else 0
         if base < 0:
             problem = f"offset {self.offset} is less than {last_offset}, its last message's"
             raise CorruptBatchError(_WHAT, problem, offset=self.position)
-        for message in _messages(unpacked):
+        for message in _messages(unpacked(), record_bytes_max):
             if message.compression is not Compression.NONE:
                 raise CorruptBatchError(_WHAT, "wraps a wrapper", offset=self.position)
             is_stamped = self.is_log_append_time and message.magic > 0
@@ -208,17 +224,25 @@ def _entry_at(view: memoryview, pos: int) -> Entry | None:
     return message_at(view, pos) if is_legacy else batch_at(view, pos)
 
 
-def _messages(view: memoryview) -> Iterator[LegacyMessage]:
-    """Yield wrapped messages; as in Kafka, a last one that is cut off is left out."""
-    pos = 0
-    while len(view) - pos > MAGIC_PLACE:
-        if view[pos + MAGIC_PLACE] >= MAGIC:
-            raise CorruptBatchError(_WHAT, "wraps what is no message", offset=pos)
-        message = message_at(view, pos)
+def _messages(unpacked: Iterable[bytes], size_max: int) -> Iterator[LegacyMessage]:
+    """Yield wrapped messages; as in Kafka, a last one that is cut off is left out.
+
+    Raises `InvalidRecordError` where one has more than `size_max` bytes after its length.
+    """
+    left = PiecewiseBytes(unpacked)
+    while left.gather(MAGIC_PLACE + 1):
+        if left.data[left.pos + MAGIC_PLACE] >= MAGIC:
+            raise CorruptBatchError(_WHAT, "wraps what is no message", offset=left.place)
+        (length,) = _SIZE.unpack_from(left.data, left.pos + _LENGTH_PLACE)
+        if length > size_max:
+            problem = f"{length} bytes exceed the configured maximum of {size_max}"
+            raise InvalidRecordError(_WHAT, problem, offset=left.place)
+        left.gather(LENGTH_FIELD_END + length)
+        message = message_at(memoryview(left.data), left.pos)
         if message is None:
             return
-        yield message
-        pos += message.size
+        yield message._replace(position=left.place)
+        left.skip(message.size)
 
 
 def message_at(view: memoryview, pos: int) -> LegacyMessage | None:

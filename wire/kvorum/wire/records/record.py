@@ -5,11 +5,12 @@ the batch's, key, value, headers. All numbers are zigzag varints; a length of -1
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, repeat
+from itertools import chain, repeat
 from typing import Final, NamedTuple, TypeAlias
 
-from kvorum.wire.errors import CorruptBatchError, EncodeError, InvalidRecordError
+from kvorum.wire.errors import CorruptBatchError, EncodeError
 from kvorum.wire.primitives import decode_with_replacement
+from kvorum.wire.records.compression import Compression, SizeCheck, any_size, compress_pieces
 
 Header: TypeAlias = tuple[str, bytes | None]
 
@@ -18,11 +19,14 @@ HEADERS_MAX = 32 * 1024
 
 VARINT_BYTES_MAX = 5
 VARLONG_BYTES_MAX = 10
-RECORDS_AT_ONCE: Final = 4096
-"""The number of records of a batch that are objects at once while it is written.
+WRITTEN_BYTES_AT_ONCE: Final = 1024 * 1024
+"""The size of the records of a batch that are in memory at once while it is written.
 
-A batch of a few hundred bytes may unpack to a million records, which take 300 bytes each.
+A batch of a few hundred bytes may unpack to a million records, or to gigabytes.
 """
+WRITTEN_RECORD_BYTES: Final = 256
+"""The memory that a record takes besides its bytes while it is written."""
+_PARTS_OF_RECORD: Final = 3
 INT64_MAX: Final = 2**63 - 1
 # More than any difference of one or two bytes.
 NEAR_LIMIT: Final = 2**14
@@ -56,38 +60,22 @@ class RecordData(NamedTuple):
 
 
 def read_records(
-    data: bytes, *, count: int, base_offset: int, base_timestamp: int
+    data: bytes, *, count: int, base_offset: int, base_timestamp: int, position: int = 0
 ) -> Iterator[Record]:
-    """Yield the records that fill `data`.
+    """Yield the records that fill `data`, which begins at a position of all records' bytes.
 
-    Raises `CorruptBatchError` where the bytes are not `count` records, with their place in `data`.
+    Raises `CorruptBatchError` where the bytes are not `count` records, with their place in all.
     Times need not fit 64 bits if the base is closer to their limits than `NEAR_LIMIT`.
     """
     try:
         yield from _each_record(data, count, base_offset, base_timestamp)
     except IndexError:
-        raise CorruptBatchError(_WHAT, "ends too early", offset=len(data)) from None
-
-
-def records_up_to(size_max: int, data: bytes, records: Iterator[Record]) -> Iterator[Record]:
-    """Yield records as they are read from `data`, while none is larger than `size_max` bytes.
-
-    The length that a record begins with is not counted. Raises `InvalidRecordError` where a larger
-    one begins, before it is read, as Kafka does.
-    """
-    pos = 0
-    while pos < len(data):
-        try:
-            size, begin = _varint(data, pos)
-        except IndexError:
-            # The reader says what is wrong here.
-            break
-        if size > size_max:
-            problem = f"{size} bytes exceed the configured maximum record size of {size_max}"
-            raise InvalidRecordError(_WHAT, problem, offset=pos)
-        yield from islice(records, 1)
-        pos = begin + max(size, 0)
-    yield from records
+        place = position + len(data)
+        raise CorruptBatchError(_WHAT, "ends too early", offset=place) from None
+    except CorruptBatchError as error:
+        if not position:
+            raise
+        raise CorruptBatchError(_WHAT, error.problem, offset=position + error.offset) from error
 
 
 def _each_record(  # noqa: C901, PLR0912, PLR0915 - the hottest loop: numbers are read in line
@@ -245,7 +233,7 @@ def long_number(data: bytes, pos: int, bytes_max: int = VARINT_BYTES_MAX) -> tup
 
 
 class WrittenRecords(NamedTuple):
-    """The bytes of records, how many they are, and the times of the first and of the latest."""
+    """The packed bytes of records, how many they are, and the times of the first and the latest."""
 
     data: bytes
     record_count: int
@@ -254,57 +242,76 @@ class WrittenRecords(NamedTuple):
 
 
 def write_numbered(
-    numbered: Iterable[tuple[int, RecordData]], base_timestamp: int | None = None
+    numbered: Iterable[tuple[int, RecordData]],
+    base_timestamp: int | None = None,
+    *,
+    compression: Compression = Compression.NONE,
+    check_size: SizeCheck = any_size,
 ) -> WrittenRecords:
-    """Write records with their numbers, of which only a few have to be there at a time.
+    """Write and pack records with their numbers, of which only a few have to be there at a time.
 
     Times are written as differences to the base; without a base, that is the time of the first
     record. A difference beyond 64 bits is written as Java computes it, which leads back to the
-    time. Raises `EncodeError` for no records.
+    time. `check_size` is called with the size of what is packed so far. Raises `EncodeError` for no
+    records.
     """
     left = iter(numbered)
-    parts: list[bytes] = []
-    record_count = first_timestamp = latest_timestamp = 0
-    while some := list(islice(left, RECORDS_AT_ONCE)):
-        latest = max(record.timestamp for _, record in some)
-        if not parts:
-            first_timestamp, latest_timestamp = some[0][1].timestamp, latest
-        latest_timestamp = max(latest_timestamp, latest)
-        base = first_timestamp if base_timestamp is None else base_timestamp
-        parts.append(_written(some, base))
-        record_count += len(some)
-    if not parts:
+    first = next(left, None)
+    if first is None:
         raise EncodeError("a batch takes one record at least")
-    data = parts[0] if len(parts) == 1 else b"".join(parts)
-    return WrittenRecords(data, record_count, first_timestamp, latest_timestamp)
+    first_timestamp = first[1].timestamp
+    base = first_timestamp if base_timestamp is None else base_timestamp
+    writer = _Writer(chain((first,), left), base)
+    data = compress_pieces(iter(writer.next_piece, b""), compression, check_size)
+    return WrittenRecords(data, writer.record_count, first_timestamp, writer.latest_timestamp)
 
 
-def _written(numbered: Iterable[tuple[int, RecordData]], base_timestamp: int) -> bytes:
-    written: list[bytes] = []
-    write = written.append
-    ready, ready_count = _READY, len(_READY)
-    for index, (value, key, timestamp, headers) in numbered:
-        delta = timestamp - base_timestamp
-        head = (ready[delta] if 0 <= delta < ready_count else _signed(within_64_bits(delta))) + (
-            ready[index] if index < ready_count else _signed(index)
-        )
-        if key is None:
-            head += _NULL
-        else:
-            size = len(key)
-            head += (ready[size] if size < ready_count else _signed(size)) + key
-        if value is None:
-            head += _NULL
-            value = b""  # noqa: PLW2901 - null is written like empty, except for its length
-        else:
-            size = len(value)
-            head += ready[size] if size < ready_count else _signed(size)
-        tail = _header_bytes(headers) if headers else _NO_HEADERS
-        size = 1 + len(head) + len(value) + len(tail)
-        write((ready[size] if size < ready_count else _signed(size)) + b"\x00" + head)
-        write(value)
-        write(tail)
-    return b"".join(written)
+class _Writer:
+    """Writes records in pieces; counts them, and finds the latest time."""
+
+    def __init__(self, numbered: Iterator[tuple[int, RecordData]], base_timestamp: int) -> None:
+        self._left = numbered
+        self._base_timestamp = base_timestamp
+        self.record_count = 0
+        self.latest_timestamp = -INT64_MAX - 1
+
+    def next_piece(self) -> bytes:
+        """Return the bytes of the next records; none are left after none."""
+        base_timestamp = self._base_timestamp
+        latest = self.latest_timestamp
+        room = WRITTEN_BYTES_AT_ONCE
+        record_bytes = WRITTEN_RECORD_BYTES
+        written: list[bytes] = []
+        write = written.append
+        ready, ready_count = _READY, len(_READY)
+        for index, (value, key, timestamp, headers) in self._left:
+            latest = max(latest, timestamp)
+            delta = timestamp - base_timestamp
+            head = (
+                ready[delta] if 0 <= delta < ready_count else _signed(within_64_bits(delta))
+            ) + (ready[index] if index < ready_count else _signed(index))
+            if key is None:
+                head += _NULL
+            else:
+                size = len(key)
+                head += (ready[size] if size < ready_count else _signed(size)) + key
+            if value is None:
+                head += _NULL
+                value = b""  # noqa: PLW2901 - null is written like empty, except for its length
+            else:
+                size = len(value)
+                head += ready[size] if size < ready_count else _signed(size)
+            tail = _header_bytes(headers) if headers else _NO_HEADERS
+            size = 1 + len(head) + len(value) + len(tail)
+            write((ready[size] if size < ready_count else _signed(size)) + b"\x00" + head)
+            write(value)
+            write(tail)
+            room -= size + record_bytes
+            if room < 0:
+                break
+        self.latest_timestamp = latest
+        self.record_count += len(written) // _PARTS_OF_RECORD
+        return b"".join(written)
 
 
 def _header_bytes(headers: Sequence[Header]) -> bytes:

@@ -4,14 +4,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from kvorum.wire.errors import CorruptBatchError
-from kvorum.wire.records.record import (
-    INT64_MAX,
-    NEAR_LIMIT,
-    Record,
-    long_number,
-    long_time,
-    read_headers,
-)
+from kvorum.wire.records.record import INT64_MAX, NEAR_LIMIT, long_number, long_time, read_headers
+from kvorum.wire.records.record_runs import RecordOutline, Run
 
 _LARGEST_BASE: Final = INT64_MAX - NEAR_LIMIT
 _BEYOND_ANY_TIME: Final = 2**64
@@ -49,20 +43,55 @@ class RecordSummary(NamedTuple):
     is_numbered: bool
 
 
-def summary_of(records: Iterable[Record], base_offset: int) -> RecordSummary:
+def summary_of(records: Iterable[RecordOutline], base_offset: int) -> RecordSummary:
     """Return the summary of records that are read one by one; there is at least one."""
     count, earliest, latest = 0, INT64_MAX, -INT64_MAX - 1
     has_all_keys = is_numbered = True
     for record in records:
         earliest, latest = min(earliest, record.timestamp), max(latest, record.timestamp)
-        has_all_keys = has_all_keys and record.key is not None
+        has_all_keys = has_all_keys and record.key_size is not None
         is_numbered = is_numbered and record.offset == base_offset + count
         count += 1
     return RecordSummary(count, earliest, latest, has_all_keys, is_numbered)
 
 
-def summarize(data: bytes, *, count: int, base_timestamp: int) -> RecordSummary | None:
-    """Return the summary of the `count` records that fill `data`.
+def summarize_all(
+    parts: Iterable[Run | RecordOutline], *, base_offset: int, base_timestamp: int
+) -> RecordSummary | None:
+    """Return the summary of a batch's records, in runs and outlines; None as `summarize` does."""
+    total: RecordSummary | None = None
+    for part in parts:
+        index = 0 if total is None else total.record_count
+        summary = (
+            summarize(
+                part.data,
+                count=part.record_count,
+                base_timestamp=base_timestamp,
+                index=part.first_index,
+            )
+            if isinstance(part, Run)
+            else summary_of((part,), base_offset + index)
+        )
+        if summary is None:
+            return None
+        total = summary if total is None else _joined(total, summary)
+    return total
+
+
+def _joined(one: RecordSummary, next_one: RecordSummary) -> RecordSummary:
+    return RecordSummary(
+        one.record_count + next_one.record_count,
+        min(one.earliest, next_one.earliest),
+        max(one.latest, next_one.latest),
+        one.has_all_keys and next_one.has_all_keys,
+        one.is_numbered and next_one.is_numbered,
+    )
+
+
+def summarize(
+    data: bytes, *, count: int, base_timestamp: int, index: int = 0
+) -> RecordSummary | None:
+    """Return the summary of the `count` records that fill `data`; `index` is the first one's.
 
     None is for what has to be read record by record: bytes that are wrong, no records at all, and
     times close to the limits of 64 bits.
@@ -70,19 +99,19 @@ def summarize(data: bytes, *, count: int, base_timestamp: int) -> RecordSummary 
     if count <= 0 or abs(base_timestamp) > _LARGEST_BASE:
         return None
     try:
-        return _summary(data, count, base_timestamp)
+        return _summary(data, index, index + count, base_timestamp)
     except (IndexError, CorruptBatchError):
         return None
 
 
-def _summary(data: bytes, count: int, base_timestamp: int) -> RecordSummary | None:
+def _summary(data: bytes, first: int, end: int, base_timestamp: int) -> RecordSummary | None:
     earliest, latest = _BEYOND_ANY_TIME, -_BEYOND_ANY_TIME
     has_all_keys = is_numbered = True
-    index = pos = 0
-    while index < count:
-        stretch = _records_alike(data, pos, index, count)
+    index, pos = first, 0
+    while index < end:
+        stretch = _records_alike(data, pos, index, end)
         if stretch is None:
-            end_index = min(index + _ONE_BY_ONE, count)
+            end_index = min(index + _ONE_BY_ONE, end)
             stretch = _any_records(data, pos, index, end_index, base_timestamp)
             if stretch is None:
                 return None
@@ -93,7 +122,7 @@ def _summary(data: bytes, count: int, base_timestamp: int) -> RecordSummary | No
     if pos != len(data):
         return None
     base = base_timestamp
-    return RecordSummary(count, base + earliest, base + latest, has_all_keys, is_numbered)
+    return RecordSummary(end - first, base + earliest, base + latest, has_all_keys, is_numbered)
 
 
 class _Stretch(NamedTuple):

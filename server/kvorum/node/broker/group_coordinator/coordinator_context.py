@@ -34,7 +34,7 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError, WireError
 from kvorum.wire.records import ControlRecordType, RecordBatch, decode_control_record
 from kvorum.wire.records.compacted_batch import converted
-from kvorum.wire.records.compression import STORED_UNPACKED_BYTES_MAX
+from kvorum.wire.records.decompression import UNLIMITED_BYTES
 from kvorum.wire.records.legacy import LegacyMessage, read_entries
 
 LOAD_BYTES: Final = 64 * 1024
@@ -64,7 +64,7 @@ def replay_batch(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) 
 
 
 def _replay_data(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) -> None:
-    for record in batch.records(STORED_UNPACKED_BYTES_MAX):
+    for record in batch.records(UNLIMITED_BYTES):
         if record.key is None:
             raise DamagedGroupRecordError(f"no key at offset {record.offset}")
         other = decode_other_group_record(record.key, record.value)
@@ -143,11 +143,7 @@ class CoordinatorLoader:
             shard.committed(min(end_offset, self._partition.log.high_watermark))
             return True
         for entry in read_entries(data):
-            batch = (
-                converted(entry, STORED_UNPACKED_BYTES_MAX)
-                if isinstance(entry, LegacyMessage)
-                else entry
-            )
+            batch = converted(entry) if isinstance(entry, LegacyMessage) else entry
             replay_batch(shard, batch, self._runtime.wall_ms())
             self._offset = batch.next_offset
             shard.committed(min(self._offset, self._partition.log.high_watermark))
