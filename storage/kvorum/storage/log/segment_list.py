@@ -206,8 +206,8 @@ class SegmentList:
         """Put a cleaned segment, which is durable, in the place of segments that follow each other.
 
         Their names are durable after `sync_names`. A crash leaves either the old segments, or files
-        from which `finish_interrupted_swap` puts the new one in place: it is complete once none of its
-        files is called ``*.cleaned``.
+        from which `finish_interrupted_swap` puts the new one in place: it is complete once none of
+        its files is called ``*.cleaned``.
         """
         new.change_suffix(SWAP_SUFFIX)
         for segment in old:
