@@ -161,9 +161,9 @@ def complaint(printed: str) -> str:
     return " ".join(printed.partition(": error: ")[2].split())
 
 
-def test_help_ends_alike(java: Java) -> None:
+def test_help_shows_what_kafkas_shows_and_is_no_failure(java: Java) -> None:
     ours, theirs = run(our_shell("ls", "-h"), ""), run(real_shell(java, "ls", "-h"), "")
-    assert ours.exit_code == theirs.exit_code == 1
+    assert (ours.exit_code, theirs.exit_code) == (0, 1)
     shared = {line for line in theirs.out.splitlines() if "SNAPSHOT" in line or "help" in line}
     assert "  --snapshot SNAPSHOT, -s SNAPSHOT" in shared & set(ours.out.splitlines())
 

@@ -51,8 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str], *, is_debugging: bool = False) -> int:
     """Run one command line and return 0, or 1 after wrong usage, refusals and problems."""
-    # kafka-cluster has the code 1 after its help too.
-    return exit_code(lambda: _run_command(arguments), is_debugging=is_debugging, help_code=1)
+    return exit_code(lambda: _run_command(arguments), is_debugging=is_debugging)
 
 
 def _run_command(words: Sequence[str]) -> int:

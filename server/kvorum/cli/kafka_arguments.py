@@ -5,10 +5,30 @@ import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, NoReturn
 
 from kvorum.metadata.java_text import parse_java_integer
 
+METAVARS: Final = MappingProxyType(
+    {
+        "bootstrap_server": "HOST:PORT,...",
+        "bootstrap_controller": "HOST:PORT,...",
+        "command_config": "FILE",
+        "config": "FILE",
+        "id": "ID",
+        "node_id": "ID",
+        "cluster_id": "ID",
+        "controller_id": "ID",
+        "controller_directory_id": "ID",
+        "feature": "NAME=LEVEL",
+        "metadata": "VERSION",
+        "release_version": "VERSION",
+        "add_scram": "CREDENTIAL",
+        "initial_controllers": "ID@HOST:PORT:DIRECTORY_ID,...",
+    }
+)
+"""The values of options that Kafka's tools have too, by option."""
 _REQUIRED = re.compile(r"the following arguments are required: (?P<first>[^,]+)")
 _UNREADABLE = re.compile(r"\[Errno .*: (?P<file>'.*')\Z")
 _UNRECOGNIZED = "unrecognized arguments: "
@@ -25,8 +45,18 @@ class UsageError(Exception):
     """A wrong command line; the usage has been printed already."""
 
 
+class _Help(argparse.HelpFormatter):
+    """A help screen that calls values what they are in the help of every command."""
+
+    def _get_default_metavar_for_optional(self, action: argparse.Action) -> str:
+        return METAVARS.get(action.dest) or super()._get_default_metavar_for_optional(action)
+
+
 class KafkaStyleParser(argparse.ArgumentParser):
     """A parser that reports wrong usage as Kafka's tools do: one message, and never exit code 2."""
+
+    def _get_formatter(self) -> argparse.HelpFormatter:
+        return _Help(self.prog)
 
     def error(self, message: str) -> NoReturn:
         """Print the usage, the message and what may have been meant, and raise UsageError."""

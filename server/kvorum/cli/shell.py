@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from kvorum.cli.shell_tool.session import (
     BANNER,
+    HelpPrintedError,
     Root,
     Session,
     WrongUsageError,
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def main(words: Sequence[str], *, is_debugging: bool = False) -> int:
-    """Run one command line and return 0, or 1 after wrong usage, help and problems."""
+    """Run one command line and return 0, or 1 after wrong usage and problems."""
     try:
         arguments = read_arguments(words)
         with opened_source(arguments, warn=_warn) as root:
@@ -43,6 +44,8 @@ def main(words: Sequence[str], *, is_debugging: bool = False) -> int:
                 run_once(root, arguments.command)
             else:
                 _read_commands(root)
+    except HelpPrintedError:
+        return 0
     except WrongUsageError:
         return 1
     except (MetadataSourceError, DanglingNameError) as error:

@@ -302,3 +302,15 @@ def test_readings_tell_how_far_they_are(golden_sets: Path) -> None:
     check_paths([node], tell=tell)
     segments = {file.name for file, _ in told[count:] if file.suffix == ".log"}
     assert segments == {file.name for file in node.glob("*/*.log")}
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "00000000000000000000.txt"])
+def test_a_file_that_is_no_log_is_not_called_sound(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / name
+    file.write_text("hello\n")
+    assert main(["log", "check", str(file)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"{file}: no file of a log, by its name" in printed.err

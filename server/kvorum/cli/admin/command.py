@@ -13,13 +13,10 @@ from kvorum.storage.errors import PropertiesFormatError
 from kvorum.storage.small_files.java_properties import load_java_properties
 
 
-def exit_code(
-    command: Callable[[], int], *, is_debugging: bool, help_code: int = 0, shows_cause: bool = True
-) -> int:
+def exit_code(command: Callable[[], int], *, is_debugging: bool, shows_cause: bool = True) -> int:
     """Run a command and return its exit code, or 1 after wrong usage, refusals and problems.
 
-    `help_code` is the code after the help, and `shows_cause` whether the cause of an error has a
-    line of its own.
+    `shows_cause` is whether the cause of an error has a line of its own.
     """
     try:
         return command()
@@ -27,7 +24,7 @@ def exit_code(
         return 1
     except SystemExit as error:
         # argparse exits after it has printed the help, or what is wrong with arguments of our own.
-        return error.code if isinstance(error.code, int) and error.code else help_code
+        return error.code if isinstance(error.code, int) else 0
     except AdminError as error:
         if is_debugging:
             traceback.print_exc()

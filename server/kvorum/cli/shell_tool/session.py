@@ -81,7 +81,11 @@ BANNER = "[ Kafka Metadata Shell ]"
 
 
 class WrongUsageError(Exception):
-    """A command line that cannot be run, or that asks for help; what to say is printed."""
+    """A command line that cannot be run; what to say is printed."""
+
+
+class HelpPrintedError(Exception):
+    """A command line that asks for help, which is printed."""
 
 
 class Arguments(NamedTuple):
@@ -94,7 +98,10 @@ class Arguments(NamedTuple):
 
 
 def read_arguments(words: Sequence[str]) -> Arguments:
-    """Return what a command line says; `WrongUsageError` after its message is printed."""
+    """Return what a command line says.
+
+    Raises `WrongUsageError` and `HelpPrintedError`, each after its text is printed.
+    """
     try:
         parsed = parse(GRAMMAR, words)
         given = [source for source in SOURCES if source.name in parsed.values]
@@ -110,7 +117,7 @@ def read_arguments(words: Sequence[str]) -> Arguments:
         width = help_width()
         description = ["", *wrapped_lines(DESCRIPTION, width)]
         print("\n".join([*_usage(width), *description, *grammar_lines(GRAMMAR, width)]))
-        raise WrongUsageError from None
+        raise HelpPrintedError from None
     except GrammarError as error:
         width = help_width()
         for line in [*_usage(width), *wrapped_lines(f"{PROGRAM}: error: {error}", width)]:

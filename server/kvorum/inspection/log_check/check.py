@@ -244,10 +244,11 @@ def _check_file(path: Path, findings: Findings) -> None:
         _Check(alone).directory(directory)
     else:
         check_partition(directory, alone)
-    if path not in alone.files:
+    found = [finding for finding in alone.all if finding.file == path]
+    if path not in alone.files or any(one.rule is Rule.FILE_NAME for one in found):
         raise NothingToCheckError(f"{path}: no file of a log, by its name")
     findings.note_file(path)
-    findings.add_all(finding for finding in alone.all if finding.file == path)
+    findings.add_all(found)
 
 
 class _Check:
