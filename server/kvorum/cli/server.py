@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     set_up_logging()
     properties = {**load_properties(args.file), **parse_overrides(args.override)}
     config = NodeConfig.from_properties(properties)
-    logging.getLogger().setLevel(config.own.log_level.value.upper())
+    logging.getLogger().setLevel(config.own.log_level)
     if config.own.log_format is LogFormat.JSON:
         from kvorum.node.events.log_format import JsonFormatter  # noqa: PLC0415 - loaded only when it runs
 

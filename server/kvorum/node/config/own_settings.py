@@ -1,20 +1,29 @@
 """The keys that are kvorum's own; all begin with ``kvorum.``."""
 
+import logging
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Annotated, Final, TypeVar
+from types import MappingProxyType
+from typing import Annotated, Final
 
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import ConfigDefinition, ConfigType, parse_host_port
 from kvorum.node.config.errors import ConfigError, config_errors
 
-Choice = TypeVar("Choice", bound=Enum)
 METRICS_LISTENER: Final = "kvorum.metrics.listener"
 DAMAGED_LOGS_SET_ASIDE: Final = "kvorum.damaged.logs.set.aside"
 LOG_FORMAT: Final = "kvorum.log.format"
 LOG_LEVEL: Final = "kvorum.log.level"
 METADATA_TOPIC_READABLE: Final = "kvorum.metadata.topic.readable"
+LOG_LEVELS: Final = MappingProxyType(
+    {
+        "debug": logging.DEBUG,
+        "info": logging.INFO,
+        "warning": logging.WARNING,
+        "error": logging.ERROR,
+    }
+)
 OWN_DEFINITIONS: Final = tuple(
     ConfigDefinition(name, ConfigType.STRING, default, documentation=documentation)
     for name, default, documentation in (
@@ -50,15 +59,6 @@ class LogFormat(Enum):
     JSON = "json"
 
 
-class LogLevel(Enum):
-    """The least level of what is logged."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
 def _is_true(name: str, text: str) -> bool:
     if text.lower() not in {"true", "false"}:
         raise ConfigError(
@@ -80,23 +80,33 @@ def _metrics_listener(text: str) -> Address | None:
     return address
 
 
-def _one_of(choices: type[Choice], name: str, text: str) -> Choice:
-    try:
-        return choices(text)
-    except ValueError:
+def _log_format(text: str) -> LogFormat:
+    _demand_one_of(tuple(each.value for each in LogFormat), LOG_FORMAT, text)
+    return LogFormat(text)
+
+
+def _log_level(text: str) -> int:
+    _demand_one_of(tuple(LOG_LEVELS), LOG_LEVEL, text)
+    return LOG_LEVELS[text]
+
+
+def _demand_one_of(choices: tuple[str, ...], name: str, text: str) -> None:
+    if text not in choices:
         raise ConfigError(
-            f"Invalid value {text} for configuration {name}: it must be one of "
-            f"{', '.join(each.value for each in choices)}"
-        ) from None
+            f"Invalid value {text} for configuration {name}: it must be one of {', '.join(choices)}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnSettings:
-    """``kvorum.*``; `metrics_listener` is None if metrics are not served."""
+    """``kvorum.*``; `metrics_listener` is None if metrics are not served.
+
+    `log_level` is a number of the module logging.
+    """
 
     metrics_listener: Annotated[Address | None, METRICS_LISTENER, _metrics_listener]
-    log_format: Annotated[LogFormat, LOG_FORMAT, partial(_one_of, LogFormat, LOG_FORMAT)]
-    log_level: Annotated[LogLevel, LOG_LEVEL, partial(_one_of, LogLevel, LOG_LEVEL)]
+    log_format: Annotated[LogFormat, LOG_FORMAT, _log_format]
+    log_level: Annotated[int, LOG_LEVEL, _log_level]
     is_metadata_topic_readable: Annotated[
         bool, METADATA_TOPIC_READABLE, partial(_is_true, METADATA_TOPIC_READABLE)
     ]
