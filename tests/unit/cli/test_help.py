@@ -15,11 +15,15 @@ OPTION = re.compile(r"--([a-z-]+) ([A-Z_]+)\b")
 
 def help_of(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """Return the help of a command, which ends with the code 0."""
-    try:
-        assert main([*words, "--help"]) == 0
-    except SystemExit as end:
-        assert not end.code
+    assert not exit_code_of([*words, "--help"])
     return capsys.readouterr().out
+
+
+def exit_code_of(words: list[str]) -> object:
+    try:
+        return main(words)
+    except SystemExit as end:
+        return end.code
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, *SUB_COMMANDS])
