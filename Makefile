@@ -47,6 +47,13 @@ $(VENV)/.development: $(VENV)/.runtime
 	$(PIP) install --constraint constraints.txt --editable '.[speed,spark,java,metrics,tools,dev]'
 	@touch $@
 
+# What zips the files, and nothing that they need to run.
+$(VENV)/.packaging: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "kvorum needs Python 3.11 or newer on PATH" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --constraint constraints.txt build hatchling
+	@touch $@
+
 setup: $(VENV)/.development
 	@$(BIN)/python tests/support/kafka/fetch_jars.py 4.4.0 4.3.1 node-4.0.0 node-3.9.1 \
 		spark-kafka-4.1.1 iceberg-spark-4.1
@@ -89,7 +96,7 @@ interop: setup
 bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)
 
-dist: $(VENV)/.development
+dist: $(VENV)/.packaging
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist
 
