@@ -27,11 +27,14 @@ def coordinator_node(
     """Return the leader of a partition; None while it has none that is alive on the listener."""
     found = image.topics.by_name(topic)
     registration = None if found is None else found.partitions.get(partition)
-    leader = None if registration is None else image.cluster.brokers.get(registration.leader)
-    if leader is None or leader.is_fenced:
-        return None
-    endpoint = leader.endpoint(listener)
-    return None if endpoint is None else CoordinatorNode(leader.id, endpoint.host, endpoint.port)
+    return None if registration is None else broker_node(image, registration.leader, listener)
+
+
+def broker_node(image: MetadataImage, broker_id: int, listener: str) -> CoordinatorNode | None:
+    """Return a broker; None while it is not alive on the listener."""
+    broker = image.cluster.brokers.get(broker_id)
+    endpoint = None if broker is None or broker.is_fenced else broker.endpoint(listener)
+    return None if endpoint is None else CoordinatorNode(broker_id, endpoint.host, endpoint.port)
 
 
 def is_transaction_state_known(image: MetadataImage) -> bool:

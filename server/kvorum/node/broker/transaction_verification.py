@@ -48,6 +48,8 @@ from kvorum.wire.messages.add_partitions_to_txn import (
 
 _log = logging.getLogger(__name__)
 _MS_PER_S: Final = 1000
+TOLD_CLIENTS_MAX: Final = 1000
+"""A bound for the memory of clients that are known to ask for transactions."""
 
 
 class AddPartitionsToTxnManager:
@@ -206,6 +208,24 @@ class TransactionVerification:
         self._manager = manager
         self._loader = loader
         self._clock = clock
+        self._refused_clients: set[tuple[str, str]] = set()
+
+    def note_refused_client(self, client_id: str, host: str) -> None:
+        """Log once for each client that the cluster has no transactions.
+
+        Clients show the code of the refusal, and no text.
+        """
+        client = client_id, host
+        if client in self._refused_clients or len(self._refused_clients) >= TOLD_CLIENTS_MAX:
+            return
+        self._refused_clients.add(client)
+        _log.warning(
+            LogEvent(
+                "A client asks for transactions, which no broker of this cluster coordinates",
+                client=client_id,
+                host=host,
+            )
+        )
 
     @property
     def is_coordinated(self) -> bool:

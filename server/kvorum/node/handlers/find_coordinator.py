@@ -1,14 +1,16 @@
 """FindCoordinator (10): the broker that leads the partition of a group, or of a transactional id.
 
-Such brokers as this one coordinate no transactions and no share groups. Kafka would have clients
-repeat the request for ever while it has no such coordinator; they are refused instead. Where there
-is ``__transaction_state``, other brokers do coordinate transactions: its leaders are named.
+Such brokers as this one coordinate no transactions and no share groups. Where there is
+``__transaction_state``, other brokers do coordinate transactions: its leaders are named. Else this
+broker names itself, and refuses InitProducerId: the clients of most languages show the error code
+of that, while they hide that of FindCoordinator, or repeat the request.
 """
 
 from typing import Final
 
 from kvorum.broker.coordinators import (
     CoordinatorNode,
+    broker_node,
     coordinator_node,
     is_transaction_state_known,
     transaction_coordinator,
@@ -27,7 +29,9 @@ FIRST_VERSION_WITH_MANY_KEYS: Final = 4
 FIRST_VERSION_WITH_SHARES: Final = 6
 NO_ERROR: Final = "NONE"
 """The text for the absence of an error in the older versions."""
-NOT_COORDINATED: Final = "This broker coordinates groups of the classic protocol, nothing else."
+NOT_COORDINATED: Final = (
+    "This broker coordinates classic groups, and neither transactions nor other groups."
+)
 GROUP, TRANSACTION, SHARE = range(3)
 
 
@@ -58,7 +62,7 @@ async def _coordinator(
         node = await _find(key, request, broker)
     except RequestError as error:
         is_ours = error.message == NOT_COORDINATED
-        if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED and not is_ours:
+        if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise
         # Kafka leaves the text of an ordinary error out.
         message = error.message if is_ours else ""
@@ -97,13 +101,11 @@ async def _find(
 def _transactional(
     key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
 ) -> CoordinatorNode:
-    """Return the coordinator of a transactional id, which is another broker."""
+    """Return the coordinator of a transactional id, or this broker where there is none."""
     image = broker.loader.published
-    node = transaction_coordinator(image, key, request.listener)
     if not is_transaction_state_known(image):
-        # The only code that ends init_transactions at once in librdkafka as well as in Java, where
-        # the text is shown too; upon INVALID_REQUEST librdkafka asks again until its time is up.
-        raise RequestError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, NOT_COORDINATED)
+        return _demand(broker_node(image, broker.config.node_id, request.listener))
+    node = transaction_coordinator(image, key, request.listener)
     if node is not None and node.node_id == broker.config.node_id:
         raise RequestError(ErrorCode.INVALID_REQUEST, NOT_COORDINATED)
     return _demand(node)

@@ -22,8 +22,7 @@ async def answer(
     if body.transactional_id == "":
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
     if body.transactional_id is not None:
-        # No broker of this kind is the coordinator of any transaction.
-        raise RequestError.with_default_message(ErrorCode.NOT_COORDINATOR)
+        raise _not_coordinated(request, broker)
     access = request.access
     if not (
         access.allows_on_cluster(AclOperation.IDEMPOTENT_WRITE)
@@ -36,6 +35,19 @@ async def answer(
     return InitProducerIdResponse(
         producer_id=await broker.producer_ids.generate_producer_id(), producer_epoch=0
     )
+
+
+def _not_coordinated(
+    request: IncomingRequest[InitProducerIdRequest], broker: BrokerServices
+) -> RequestError:
+    """Return the refusal of a transaction: no broker of this kind coordinates any.
+
+    Where real brokers do, the client looks for the coordinator again.
+    """
+    if broker.transactions.is_coordinated:
+        return RequestError.with_default_message(ErrorCode.NOT_COORDINATOR)
+    broker.transactions.note_refused_client(request.header.client_id or "", request.client_host)
+    return RequestError.with_default_message(ErrorCode.UNSUPPORTED_VERSION)
 
 
 def _refuse(
