@@ -7,7 +7,7 @@ import pytest
 from tests.support.spark.small_logs import write_log
 
 from kvorum.spark.errors import LogFilesError
-from kvorum.spark.files.find import METADATA_SEARCH, FileKind, Identity, find_files
+from kvorum.spark.files.find import METADATA_SEARCH, FileKind, Identity, Search, find_files
 
 META = "version=1\ncluster.id={}\nnode.id={}\n"
 
@@ -47,6 +47,38 @@ def test_a_log_directory_gives_bootstrap_then_the_log_in_order(tmp_path: Path) -
     assert (found[1].topic, found[1].partition) == ("__cluster_metadata", 0)
     assert names(tmp_path / "orders-1") == ["00000000000000000000.log"]
     assert len(find_files([str(tmp_path)]).files) == 5
+
+
+@pytest.mark.parametrize("suffix", ["-stray", "-delete", "-future"])
+def test_replicas_that_leave_or_arrive_are_taken_only_where_they_are_named(
+    tmp_path: Path, suffix: str
+) -> None:
+    former = f"gone-0.{'0123456789abcdef' * 2}{suffix}"
+    touch(
+        tmp_path,
+        "__cluster_metadata-0/00000000000000000000.log",
+        "orders-0/00000000000000000000.log",
+        f"{former}/00000000000000000007.log",
+        "a copy of orders/00000000000000000003.log",
+    )
+    for topics in (None, frozenset({"orders"}), METADATA_SEARCH.topics):
+        found = find_files([str(tmp_path)], Search(topics)).files
+        assert former not in {Path(file.directory).name for file in found}
+        assert len(found) == (3 if topics is None else 2)
+    assert names(tmp_path / former) == ["00000000000000000007.log"]
+    assert names(tmp_path / former / "00000000000000000007.log") == ["00000000000000000007.log"]
+
+
+def test_linked_partitions_are_found_once_by_the_name_of_the_partition(tmp_path: Path) -> None:
+    touch(tmp_path, "disk/elsewhere/00000000000000000000.log", "node/b-1/00000000000000000007.log")
+    (tmp_path / "node" / "a-0").symlink_to(tmp_path / "disk" / "elsewhere")
+    (tmp_path / "node" / "a-1").symlink_to(tmp_path / "node" / "b-1")
+    (tmp_path / "node" / "loop").symlink_to(tmp_path / "node")
+    found = find_files([str(tmp_path / "node")]).files
+    assert [(file.topic, file.partition, file.offset) for file in found] == [
+        ("a", 0, 0),
+        ("b", 1, 7),
+    ]
 
 
 def test_files_of_a_fleet_have_the_identity_of_their_nodes(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from kvorum.cli.log_tool.moments import FIRST_S, PAUSE_S, Progress, progress
 from kvorum.inspection.decoding.files import file_objects, files_below
 from kvorum.inspection.image_entries import image_changes, image_entries
 from kvorum.inspection.log_check.check import check_paths
+from kvorum.inspection.log_check.findings import Verdict
 from kvorum.inspection.metadata_log import FoldedLog, Moment, fold_until
 from kvorum.inspection.reading import no_report
 from kvorum.metadata.image import MetadataImage
@@ -314,3 +315,17 @@ def test_a_file_that_is_no_log_is_not_called_sound(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert f"{file}: no file of a log, by its name" in printed.err
+
+
+def test_damage_behind_a_link_is_found(golden_sets: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "disk" / "metadata"
+    shutil.copytree(golden_sets / METADATA_NODES[-1] / "__cluster_metadata-0", elsewhere)
+    node = tmp_path / "node"
+    node.mkdir()
+    (node / "__cluster_metadata-0").symlink_to(elsewhere)
+    assert check_paths([node]).verdict is Verdict.SOUND
+    (segment,) = elsewhere.glob("*.log")
+    damaged = bytearray(segment.read_bytes())
+    damaged[100] ^= 0xFF
+    segment.write_bytes(damaged)
+    assert check_paths([node]).verdict is Verdict.DAMAGED

@@ -15,7 +15,7 @@ from kvorum.inspection.reading import lasting_name
 from kvorum.spark.files.batch_rules import LogTraits
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.entry_reader import EntryOrDamage, EntryReader
-from kvorum.spark.files.file_systems import FileWindow, LocalFiles
+from kvorum.spark.files.file_systems import FileWindow, LocalFiles, walk_through_links
 from kvorum.spark.files.find import FoundFiles, LogFile, classify
 from kvorum.spark.files.ranges import FileRange, plan_ranges
 from kvorum.storage.directory.partition_directory import suffix_of
@@ -126,15 +126,16 @@ def is_partition_directory(path: Path) -> bool:
 
 
 def directories_below(path: Path) -> Iterator[Path]:
-    """Yield a directory and all below it, in a fixed order; what cannot be listed is left out."""
-    yield path
-    try:
-        children = sorted(child for child in path.iterdir() if child.is_dir())
-    except OSError:
-        return
-    for child in children:
-        if not child.is_symlink():
-            yield from directories_below(child)
+    """Yield a directory and all below it, in a fixed order; what cannot be listed comes alone.
+
+    Links to directories are followed, as by brokers; each directory comes once.
+    """
+    for folder, _ in walk_through_links(str(path), on_error=_go_on):
+        yield Path(folder)
+
+
+def _go_on(error: OSError) -> None:
+    del error
 
 
 def read_whole(path: Path, findings: Findings) -> bytes | None:

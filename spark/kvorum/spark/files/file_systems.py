@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -33,6 +33,53 @@ def files_at(path: str, options: Mapping[str, Any]) -> Files:
     return RemoteFiles(path, options)
 
 
+def walk_through_links(
+    directory: str, *, on_error: Callable[[OSError], None]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield a directory and all below it, each with the names of its files, in a fixed order.
+
+    Links to directories come last, and each directory comes once, whatever links lead to it.
+    `on_error` is called with the error of a directory that cannot be listed.
+    """
+    links = [directory]
+    seen: set[str] = set()
+    for link in links:
+        pending = [link]
+        while pending:
+            folder = pending.pop()
+            real = os.path.realpath(folder)
+            if real in seen:
+                continue
+            seen.add(real)
+            listed = _Listed()
+            try:
+                listed.add_all(folder)
+            except OSError as error:
+                on_error(error)
+            links += sorted(listed.links)
+            pending += sorted(listed.folders, reverse=True)
+            yield folder, sorted(listed.names)
+
+
+class _Listed:
+    """The paths of the folders and links in a directory, and the names of its files."""
+
+    def __init__(self) -> None:
+        self.folders: list[str] = []
+        self.links: list[str] = []
+        self.names: list[str] = []
+
+    def add_all(self, directory: str) -> None:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if not entry.is_dir():
+                    self.names.append(entry.name)
+                elif entry.is_symlink():
+                    self.links.append(entry.path)
+                else:
+                    self.folders.append(entry.path)
+
+
 class LocalFiles:
     """The file system of this machine. Its methods raise OSError, as those of `RemoteFiles` do."""
 
@@ -48,13 +95,13 @@ class LocalFiles:
     def list_below(self, directory: str) -> dict[str, int]:
         """Return every file below a directory, at any depth, with its size in bytes.
 
-        A file that is deleted meanwhile is left out. Sizes are taken after all names are known: a
-        segment with a successor in the list has its final size by then, even beside a node that
-        writes.
+        Links to directories are followed, as by brokers. A file that is deleted meanwhile is left
+        out. Sizes are taken after all names are known: a segment with a successor in the list has
+        its final size by then, even beside a node that writes.
         """
         names = [
             str(Path(folder, name))
-            for folder, _, names in os.walk(directory, onerror=_raise)
+            for folder, names in walk_through_links(directory, on_error=_raise)
             for name in names
         ]
         return dict(self._sizes(names))

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.spark.errors import LogFilesError
 from kvorum.spark.files.file_systems import Files, files_at
+from kvorum.storage.directory.partition_directory import suffix_of
 from kvorum.storage.errors import MetaPropertiesError, PropertiesFormatError
 from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from kvorum.storage.names import (
@@ -152,7 +153,8 @@ class Search(NamedTuple):
     """The places that are searched besides the paths.
 
     `topics` are those whose partitions are taken from directories; None takes every topic's. A
-    file or a partition's directory that is named itself is always taken. `default_identity` is for
+    file or a partition's directory that is named itself is always taken; directories of replicas
+    that leave or arrive (-delete, -stray, -future) only so. `default_identity` is for
     files without a meta.properties file, `file_system_options` are for fsspec. Where it
     `may_be_empty`, a directory without files of a log and a pattern without a match are no errors.
     """
@@ -241,14 +243,20 @@ def _find_at(
     if not wanted and not search.may_be_empty:
         raise LogFilesError(f"{path}: {_nothing(known, search.topics)}")
     if len(wanted) < len(known):
-        _LOG.info("%s: %d files of other topics are left out", path, len(known) - len(wanted))
+        left_out = len(known) - len(wanted)
+        _LOG.info("%s: %d files of other topics or former replicas are left out", path, left_out)
     for file in wanted:
         found.setdefault(file.path, identities.identified(file))
         whole.add(file.log_directory)
 
 
 def _is_wanted(file: LogFile, given: str, topics: Collection[str] | None) -> bool:
-    return topics is None or file.topic is None or file.topic in topics or file.directory == given
+    if file.directory == given:
+        return True
+    if suffix_of(posixpath.basename(file.directory)) is not None:
+        # A replica that leaves (-delete, -stray) or arrives (-future) is no part of its topic.
+        return False
+    return topics is None or file.topic is None or file.topic in topics
 
 
 def _nothing(known: list[LogFile], topics: Collection[str] | None) -> str:
