@@ -15,6 +15,8 @@ from tests.support.random_messages import random_message
 
 from kvorum.metadata.errors import MetadataParseError
 from kvorum.metadata.record_frame import decode_record, encode_record, record_type
+from kvorum.spark.arrow_types import TIMESTAMP, TIMESTAMP_MS_MAX, TIMESTAMP_MS_MIN, timestamp_us
+from kvorum.spark.columnar.arrow_values import timestamps
 from kvorum.spark.columnar.batch_block import block_of
 from kvorum.spark.columnar.body_columns import BodyColumn, body_columns
 from kvorum.spark.columnar.record_places import Bounds, RecordRun, find_bounds, read_run
@@ -312,3 +314,16 @@ def test_a_negative_length_is_refused_even_if_it_leads_to_the_end(batches: int) 
     assert found([body] * batches, [3] * batches) is None
     # Without its sign this one fits.
     assert found([b"\x03\x00"] * batches, [1] * batches) is None
+
+
+SHOWN_MS = (0, -2, -86_400_001, TIMESTAMP_MS_MIN, TIMESTAMP_MS_MAX)
+NOT_SHOWN_MS = (-1, TIMESTAMP_MS_MIN - 1, TIMESTAMP_MS_MAX + 1, -(2**63), 2**63 - 1)
+
+
+def test_only_no_timestamp_and_years_that_spark_cannot_show_are_null() -> None:
+    found: list[int | None] = timestamps(np.array([*SHOWN_MS, *NOT_SHOWN_MS])).to_pylist()
+    expected = [one * 1000 for one in SHOWN_MS] + [None] * len(NOT_SHOWN_MS)
+    assert found == expected
+    assert [timestamp_us(one) for one in (*SHOWN_MS, *NOT_SHOWN_MS)] == expected
+    shown: list[Any] = [pa.scalar(one * 1000, TIMESTAMP).as_py() for one in SHOWN_MS[-2:]]
+    assert [one.year for one in shown] == [1, 9999]

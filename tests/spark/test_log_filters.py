@@ -27,6 +27,7 @@ from kvorum.wire.records import (
 )
 
 START_MS = 1_700_000_000_000
+BEFORE_1970_MS = 86_400_001
 LOGS, FILTERS = 4, 40
 TOPICS = ("orders", "payments")
 LOG_APPEND_TIME = 0x08
@@ -54,7 +55,7 @@ def random_batch(random: Random, offset: int) -> bytes:
         RecordData(
             random.randbytes(4),
             key=random.choice([None, b"key"]),
-            timestamp=random.choice([-1, START_MS + random.randrange(40_000)]),
+            timestamp=random.choice([-1, START_MS + random.randrange(40_000), -BEFORE_1970_MS]),
             headers=random.choice([[], [("name", b"value")]]),
         )
         for _ in range(random.randrange(1, 5))

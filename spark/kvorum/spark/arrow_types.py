@@ -8,14 +8,24 @@ import pyarrow as pa
 
 from kvorum.spark.errors import OptionError
 
-# The last millisecond of the year 9999, in UTC: the range of Spark's timestamps ends there, and
-# neither Python nor Spark's own functions can show a later time.
+NO_TIMESTAMP: Final = -1
+TIMESTAMP_MS_MIN: Final = -62_135_596_800_000
 TIMESTAMP_MS_MAX: Final = 253_402_300_799_999
+"""The milliseconds of the years 1 to 9999, in UTC: the range of Spark's timestamps.
+
+Neither Python nor Spark's own functions can show another time.
+"""
+
+
+def is_shown(timestamp_ms: int) -> bool:
+    """Return whether a column can have the time; "no timestamp" is none."""
+    is_in_range = TIMESTAMP_MS_MIN <= timestamp_ms <= TIMESTAMP_MS_MAX
+    return is_in_range and timestamp_ms != NO_TIMESTAMP
 
 
 def timestamp_us(timestamp_ms: int) -> int | None:
     """Return a time in Spark's microseconds; None for "no timestamp" and a time out of range."""
-    return timestamp_ms * 1000 if 0 <= timestamp_ms <= TIMESTAMP_MS_MAX else None
+    return timestamp_ms * 1000 if is_shown(timestamp_ms) else None
 
 
 BOOLEAN: Final = pa.bool_()

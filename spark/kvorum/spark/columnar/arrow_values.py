@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kvorum.spark.arrow_types import TIMESTAMP_MS_MAX
+from kvorum.spark.arrow_types import NO_TIMESTAMP, TIMESTAMP_MS_MAX, TIMESTAMP_MS_MIN
 from kvorum.spark.columnar.field_places import ABSENT, FIXED_BYTES, Bytes, Flags, Ints, Places
 from kvorum.wire.uuid_text import uuid_to_text
 
@@ -76,7 +76,8 @@ def masked(values: Ints, is_null: Flags) -> Array:
 
 def timestamps(milliseconds: Ints) -> Array:
     """Return times in Spark's microseconds; null for "no timestamp" and a time out of range."""
-    is_null = (milliseconds < 0) | (milliseconds > TIMESTAMP_MS_MAX)
+    is_out_of_range = (milliseconds < TIMESTAMP_MS_MIN) | (milliseconds > TIMESTAMP_MS_MAX)
+    is_null = is_out_of_range | (milliseconds == NO_TIMESTAMP)
     return masked(np.where(is_null, 0, milliseconds) * 1000, is_null)
 
 

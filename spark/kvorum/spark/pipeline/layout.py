@@ -19,7 +19,7 @@ from datetime import date
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
 
-from kvorum.spark.arrow_types import TIMESTAMP_MS_MAX
+from kvorum.spark.arrow_types import is_shown
 from kvorum.spark.pipeline.output_files import OutputFiles
 
 STATE: Final = "_state"
@@ -48,7 +48,7 @@ def day_directory(day: int | None) -> str:
 
 def day_of(timestamp_ms: int) -> int | None:
     """Return the number of days since 1970; None for a time that no column holds."""
-    return timestamp_ms // DAY_MS if 0 <= timestamp_ms <= TIMESTAMP_MS_MAX else None
+    return timestamp_ms // DAY_MS if is_shown(timestamp_ms) else None
 
 
 class AddedFile(NamedTuple):
