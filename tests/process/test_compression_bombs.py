@@ -27,7 +27,7 @@ from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopics
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.records import Compression, RecordData
-from kvorum.wire.records.compression import compress
+from kvorum.wire.records.compression import compress, compress_pieces
 from kvorum.wire.records.record import write_numbered
 
 MIB: Final = 2**20
@@ -312,6 +312,22 @@ def test_a_batch_of_very_many_wrong_records(
     assert f"{RECORDS_MAX} record errors in total" in (refused.error_message or "")
     assert [one.batch_index for one in refused.record_errors] == list(range(10_000))
     watch.check(report, GROWTH_MAX, f"{RECORDS_MAX} wrong records in {len(data)} bytes")
+
+
+@pytest.mark.slow
+def test_a_batch_of_more_records_than_kafka_can_keep(
+    bombed: tuple[Node, NodeProcess], report: Report
+) -> None:
+    """They are counted as they are read, while others are served."""
+    node, process = bombed
+    count = 2**24 + 1
+    pieces = (TINY_KEYED_RECORD * size for size in (2**20,) * 16 + (1,))
+    packed = compress_pieces(pieces, Compression.ZSTD)
+    data = packed_batch(packed, Compression.ZSTD, record_count=count)
+    watch = Watch(node.broker, process.pid)
+    with watch.bystander:
+        assert _code(node.broker, "as-produced", data) == ErrorCode.UNKNOWN_SERVER_ERROR
+    watch.check(report, GROWTH_MAX, f"{count} records in {len(data)} bytes")
 
 
 def test_a_request_with_bombs_for_many_partitions(

@@ -17,6 +17,7 @@ from tests.spark.spark_filters import (
     with_checksum,
 )
 
+from kvorum.spark.columnar import record_places
 from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.files.damage import Mode
 from kvorum.storage.names import offset_name
@@ -282,6 +283,23 @@ def test_a_batch_with_a_right_checksum_and_wrong_records_is_damage(
     with pytest.raises(DamagedFileError, match="damaged at offset 1"):
         rows_of([path])
     assert [row["offset"] for row in rows_of([path], mode=Mode.DROPMALFORMED)] == [0, 3]
+
+
+def large_batch(offset: int, size: int) -> bytes:
+    options = BatchOptions(base_offset=offset, compression=Compression.ZSTD)
+    return build_batch([RecordData(bytes(size))], options)
+
+
+def test_batches_that_unpack_to_much_are_rows_each_up_to_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = (6_000_000, 8_000_000, 9_000_000, 6_000_000)
+    path = written(tmp_path, *(large_batch(*one) for one in enumerate(sizes)))
+    assert [len(row["value"]) for row in rows_of([path])] == list(sizes)
+    monkeypatch.setattr(record_places, "UNPACKED_BYTES_MAX", 8_500_000)
+    rows = rows_of([path], mode=Mode.PERMISSIVE)
+    assert [size(row["value"]) for row in rows] == [6_000_000, 8_000_000, -1, 6_000_000]
+    assert "zstd: unpacks to more than 8500000 bytes" in rows[2]["damage"]
 
 
 def unknown_codec() -> bytes:

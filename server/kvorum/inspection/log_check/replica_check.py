@@ -111,9 +111,12 @@ def _difference(ours: RecordBatch, theirs: RecordBatch, *, is_exact: bool) -> st
     if is_exact:
         return "they have different batches of the same epoch"
     try:
-        known = {record.offset: record for record in ours.records(UNLIMITED_BYTES)}
+        known = ours.records(UNLIMITED_BYTES)
+        one = next(known, None)
         for record in theirs.records(UNLIMITED_BYTES):
-            if known.get(record.offset, record) != record:
+            while one is not None and one.offset < record.offset:
+                one = next(known, None)
+            if one is not None and one.offset == record.offset and one != record:
                 return f"offset {record.offset} has different records of the same epoch"
     except WireError:
         # Records that cannot be read were found before.

@@ -22,11 +22,12 @@ from kvorum.spark.columnar.field_places import (
     Places,
     signed_varints,
 )
-from kvorum.wire.records import DECOMPRESSED_BYTES_MAX, RecordBatch
 from kvorum.wire.records.batch import COMPRESSION_MASK, HEADER_BYTES, LOG_APPEND_TIME
 from kvorum.wire.records.decompression import decompress
 from kvorum.wire.records.legacy import LegacyMessage
 
+UNPACKED_BYTES_MAX: Final = 256 * 1024 * 1024
+"""The size that batches may unpack to together: their rows are made of all these bytes at once."""
 _TOGETHER_MIN: Final = 256
 """From how many batches on it is quicker to find a record of each together."""
 _NO_STEP: Final = 0
@@ -198,8 +199,8 @@ def find_records(block: BatchBlock) -> FoundRecords | None:
     """Return the records of a block's batches, packed ones unpacked.
 
     None where lengths do not fit: reading the batches one by one then says what is wrong.
-    Checksums are not verified. Raises `CorruptBatchError` and `BatchTooLargeError` for a batch that
-    cannot be unpacked.
+    Checksums are not verified. Raises `CorruptBatchError` for a batch that cannot be unpacked, and
+    `BatchTooLargeError` where all of them unpack to more than `UNPACKED_BYTES_MAX`.
     """
     bodies = _unpacked(block) if block.is_packed.any() else _in_place(block)
     counts = block.column("record_count")
@@ -258,17 +259,17 @@ def _in_place(block: BatchBlock) -> _Bodies:
 
 
 def _unpacked(block: BatchBlock) -> _Bodies:
-    bodies = [_body(batch) for batch in block.batches()]
+    bodies: list[bytes] = []
+    room = UNPACKED_BYTES_MAX
+    for batch in block.batches():
+        body = bytes(batch.data[HEADER_BYTES:])
+        if batch.attributes & COMPRESSION_MASK:
+            body = decompress(body, batch.compression, size_max=room)
+            room -= len(body)
+        bodies.append(body)
     sizes = np.array([len(body) for body in bodies], np.int64)
     ends = np.cumsum(sizes)
     return _Bodies(b"".join((*bodies, PADDING)), ends - sizes, ends)
-
-
-def _body(batch: RecordBatch) -> bytes:
-    body = bytes(batch.data[HEADER_BYTES:])
-    if not batch.attributes & COMPRESSION_MASK:
-        return body
-    return decompress(body, batch.compression, size_max=DECOMPRESSED_BYTES_MAX)
 
 
 def _nullable(data: Bytes, pos: Ints) -> tuple[Places, Ints]:
@@ -285,7 +286,7 @@ def place_messages(messages: Sequence[LegacyMessage]) -> RecordPlaces:
     content = bytearray(_NO_HEADERS)
     numbers: list[int] = []
     for index, message in enumerate(messages):
-        for record in message.records():
+        for record in message.records(UNPACKED_BYTES_MAX):
             numbers += (index, record.offset, record.timestamp)
             for part in (record.key, record.value):
                 numbers += (len(content), ABSENT if part is None else len(part))

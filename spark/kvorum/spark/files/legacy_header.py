@@ -12,6 +12,7 @@ from zlib import crc32
 
 from kvorum.storage.log.batch_header import LENGTH_FIELD_END, MAGIC
 from kvorum.wire.errors import WireError
+from kvorum.wire.records.decompression import UNLIMITED_BYTES
 from kvorum.wire.records.legacy import LENGTH_MIN, MAGIC_PLACE, LegacyMessage, message_at
 
 MESSAGE_BYTES_MIN: Final = LENGTH_FIELD_END + LENGTH_MIN
@@ -67,7 +68,7 @@ class LegacyHeader(NamedTuple):
         """
         first = last = self.last_offset
         try:
-            for index, wrapped in enumerate(whole_message(data).records()):
+            for index, wrapped in enumerate(whole_message(data).records(UNLIMITED_BYTES)):
                 if not wrapped.is_valid:
                     return self._replace(flaw=f"the checksum of message {wrapped.offset} is wrong")
                 _ = wrapped.value

@@ -13,6 +13,7 @@ from kvorum.spark.arrow_types import arrow_schema
 from kvorum.spark.columnar.arrow_values import Array
 from kvorum.spark.columnar.batch_block import block_of
 from kvorum.spark.columnar.record_places import (
+    UNPACKED_BYTES_MAX,
     RecordPlaces,
     find_records,
     place_messages,
@@ -103,7 +104,7 @@ def _misfit(batches: Sequence[RecordBatch]) -> WireError:
     """Return the error of batches whose records do not fit: the codec's, which says where."""
     try:
         for batch in batches:
-            for _ in batch.records():
+            for _ in batch.records(UNPACKED_BYTES_MAX):
                 pass
     except WireError as error:
         return error

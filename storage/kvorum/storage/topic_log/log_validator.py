@@ -48,11 +48,14 @@ from kvorum.wire.records.compression import SizeCheck, any_size
 from kvorum.wire.records.decompression import RECORD_BYTES_MAX
 from kvorum.wire.records.lz4_frames import unreadable_by_kafka
 from kvorum.wire.records.record import INT64_MAX, within_64_bits
-from kvorum.wire.records.record_runs import RecordOutline
+from kvorum.wire.records.record_runs import RecordOutline, Run
 from kvorum.wire.records.record_summary import RecordSummary, summarize_all, summary_of
 
 SHOWN_ERRORS_MAX: Final = 3
 """The number of records that the text of a refused batch names."""
+PACKED_RECORDS_MAX: Final = 2**24
+"""The number of records of a packed batch. Kafka has an object for each: they fill a heap of 1 GiB,
+as its script sets it. A few hundred kilobytes may be two thousand million records."""
 REWRITTEN_RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
 """The largest packed record that is packed again, unless the topic takes larger batches."""
 RECORD_ERRORS_MAX: Final = 10_000
@@ -225,7 +228,7 @@ def _checked_summary(
 ) -> RecordSummary:
     """Return the summary of records that are right; refuse others."""
     summary = summarize_all(
-        content.runs_and_outlines(rules.record_bytes_max),
+        _limited(content.runs_and_outlines(rules.record_bytes_max), batch),
         base_offset=batch.base_offset,
         base_timestamp=batch.base_timestamp,
     )
@@ -234,6 +237,21 @@ def _checked_summary(
     records = content.outlines(rules.record_bytes_max)
     checked = _checked_records(records, batch, topic_partition, rules, now_ms)
     return summary_of(checked, batch.base_offset)
+
+
+def _limited(
+    parts: Iterable[Run | RecordOutline], batch: RecordBatch
+) -> Iterator[Run | RecordOutline]:
+    """Yield the parts of a batch; refuse one of which too many records have been read."""
+    records_max = PACKED_RECORDS_MAX if batch.is_packed else batch.record_count
+    for part in parts:
+        if isinstance(part, Run):
+            # The number of a run that is all of a batch is its header's, which may be wrong.
+            count = min(part.record_count, len(part.data))
+            if part.first_index + count > records_max:
+                problem = f"more than {records_max} packed records"
+                raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
+        yield part
 
 
 def small_content(

@@ -55,6 +55,7 @@ class World:
         epoch: int = 0,
         is_transactional: bool = False,
         offset: int | None = None,
+        compression: Compression = Compression.NONE,
     ) -> None:
         sequence = self._sequences.get((producer, epoch), 0)
         self._sequences[producer, epoch] = sequence + len(records)
@@ -65,6 +66,7 @@ class World:
             producer_epoch=-1 if producer < 0 else epoch,
             base_sequence=-1 if producer < 0 else sequence,
             is_transactional=is_transactional,
+            compression=compression,
         )
         content = [RecordData(value, key, self.now) for key, value in records]
         self._append(build_batch(content, options))
@@ -131,6 +133,24 @@ class World:
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+@pytest.mark.parametrize("compression", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
+@pytest.mark.parametrize("key_count", [2, 40])
+def test_records_that_unpack_to_much_are_never_in_memory_together(
+    world: World, compression: Compression, key_count: int
+) -> None:
+    """Whether all of them are kept, or the last two."""
+    value = bytes(2**20)
+    records = [(b"%d" % (number % key_count), value) for number in range(40)]
+    world.data(*records, compression=compression)
+    sent_bytes = world.log.segments[0].size
+    with peak_memory_below(12 * sent_bytes + 15 * 2**20):
+        world.clean()
+    (cleaned, *_) = world.batches()
+    kept = [record.offset for record in cleaned.content().records()]
+    assert kept == list(range(40 - key_count, 40))
+    assert cleaned.compression is compression
 
 
 def test_a_key_like_that_of_a_marker_removes_no_marker(world: World) -> None:

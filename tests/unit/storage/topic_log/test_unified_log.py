@@ -234,6 +234,21 @@ def test_a_packed_record_is_held_to_the_topics_limit_whatever_else_is_wrong() ->
     assert len(refusal(batch(*records), rules).record_errors) == 1
 
 
+def test_records_without_number_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's memory would be full; records that are not packed it does not keep."""
+    monkeypatch.setattr(log_validator, "PACKED_RECORDS_MAX", 10)
+    for compression in Compression:
+        taken, refused = (
+            batch(*[RecordData(b"v", b"k", TIME_MS)] * count, compression=compression)
+            for count in (10, 11)
+        )
+        assert read(validated(taken)).record_count == 10
+        if compression is Compression.NONE:
+            assert read(validated(refused)).record_count == 11
+        else:
+            assert refusal(refused).code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def many_records(count: int) -> RecordBatch:
     return batch(*[RecordData(None, None, TIME_MS)] * count, compression=Compression.ZSTD)
 

@@ -11,6 +11,7 @@ from tests.unit.peak_memory import peak_memory_below
 
 from kvorum.wire.errors import BatchTooLargeError, CorruptBatchError, InvalidRecordError
 from kvorum.wire.records import Compression, RecordBatch, RecordData, build_batch
+from kvorum.wire.records.decompression import UNLIMITED_BYTES
 from kvorum.wire.records.legacy import LegacyMessage, read_entries
 from kvorum.wire.records.lz4_frames import repair_lz4_header
 
@@ -173,6 +174,23 @@ def test_memory_is_bounded(codec: Compression) -> None:
     bomb = built(1, codec, [(1, None, bytes(32 * MIB))])
     with peak_memory_below(4 * len(bomb) + 16 * MIB), pytest.raises(BatchTooLargeError):
         read_all(bomb)
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.SNAPPY])
+def test_wrapped_messages_that_unpack_to_much_are_read_one_at_a_time(codec: Compression) -> None:
+    data = built(1, codec, [(1_000 + index, b"key", bytes(MIB)) for index in range(40)])
+    (entry,) = read_entries(renumbered(data, 139))
+    assert isinstance(entry, LegacyMessage)
+    with peak_memory_below(4 * len(data) + 15 * MIB):
+        found = [
+            (record.offset, record.timestamp, record.size)
+            for record in entry.records(UNLIMITED_BYTES)
+        ]
+    sizes = {size for _, _, size in found}
+    assert [place[:2] for place in found] == [(100 + index, 1_000 + index) for index in range(40)]
+    assert sizes == {MIB + 37}
+    with pytest.raises(InvalidRecordError):
+        list(entry.records(UNLIMITED_BYTES, record_bytes_max=MIB))
 
 
 def test_a_wrong_checksum_of_an_lz4_header_is_mended() -> None:

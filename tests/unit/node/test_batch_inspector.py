@@ -1,0 +1,95 @@
+"""Batches that are looked at in threads: a giant holds up neither others nor the node's end."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
+
+import pytest
+from tests.support.waiting import PATIENCE_S
+
+from kvorum.broker.partition import Partition
+from kvorum.node.broker.batch_inspector import GIANT_BYTES_MIN, GIANT_RECORDS_MIN, BatchInspector
+from kvorum.storage.topic_log.log_validator import InspectedBatch
+from kvorum.wire.records import BatchOptions, Compression, RecordBatch, RecordData, build_batch
+from kvorum.wire.records.batch import batch_at
+from kvorum.wire.records.compression import SizeCheck
+
+LARGE = 2**20
+"""The size of records that the event loop leaves to a thread."""
+TAKEN = InspectedBatch(bytearray(), -1, is_rewritten=False)
+
+
+class PretendedPartition:
+    """A partition whose batches are looked at by a function."""
+
+    def __init__(self, look: Callable[[SizeCheck], None]) -> None:
+        self._look = look
+
+    def inspection(self, _: RecordBatch, **__: Any) -> Callable[[SizeCheck], InspectedBatch]:
+        def inspect(check_size: SizeCheck) -> InspectedBatch:
+            self._look(check_size)
+            return TAKEN
+
+        return inspect
+
+
+def batch() -> RecordBatch:
+    options = BatchOptions(compression=Compression.ZSTD)
+    found = batch_at(memoryview(build_batch([RecordData(bytes(LARGE))], options)), 0)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+async def inspector() -> AsyncIterator[BatchInspector]:
+    inspector = BatchInspector()
+    yield inspector
+    inspector.close()
+
+
+async def inspected(
+    inspector: BatchInspector, look: Callable[[SizeCheck], None], sent: RecordBatch
+) -> InspectedBatch | None:
+    partition = cast("Partition", PretendedPartition(look))
+    return await inspector.inspect(partition, sent, required_acks=1, wall_ms=0)
+
+
+@pytest.mark.parametrize("record_count", [1, GIANT_RECORDS_MIN])
+async def test_a_giant_is_not_waited_for_by_others(
+    inspector: BatchInspector, record_count: int
+) -> None:
+    is_begun, is_other_done = threading.Event(), threading.Event()
+
+    def look_at_giant(check_size: SizeCheck) -> None:
+        check_size(GIANT_BYTES_MIN)
+        is_begun.set()
+        assert is_other_done.wait(PATIENCE_S)
+
+    giant = batch()._replace(record_count=record_count)
+    looking = asyncio.create_task(inspected(inspector, look_at_giant, giant))
+    assert await asyncio.to_thread(is_begun.wait, PATIENCE_S)
+    assert await inspected(inspector, lambda check_size: check_size(LARGE), batch()) == TAKEN
+    is_other_done.set()
+    assert await looking == TAKEN
+
+
+async def test_a_giant_that_is_looked_at_does_not_keep_the_node_from_ending() -> None:
+    inspector = BatchInspector()
+    is_begun, is_over = threading.Event(), threading.Event()
+
+    def look_for_ever(check_size: SizeCheck) -> None:
+        try:
+            while True:
+                check_size(GIANT_BYTES_MIN)
+                is_begun.set()
+        finally:
+            if is_begun.is_set():
+                is_over.set()
+
+    looking = asyncio.create_task(inspected(inspector, look_for_ever, batch()))
+    assert await asyncio.to_thread(is_begun.wait, PATIENCE_S)
+    inspector.close()
+    with pytest.raises(asyncio.CancelledError):
+        await looking
+    assert await asyncio.to_thread(is_over.wait, PATIENCE_S)
