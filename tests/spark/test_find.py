@@ -4,6 +4,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.support.batch_maker import make_batch
 from tests.support.spark.small_logs import write_log
 
 from kvorum.spark.errors import LogFilesError
@@ -79,6 +80,36 @@ def test_linked_partitions_are_found_once_by_the_name_of_the_partition(tmp_path:
         ("a", 0, 0),
         ("b", 1, 7),
     ]
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> Path:
+    """A partition whose cleaned segment, with offsets 5 to 8, was about to replace two others."""
+    folder = tmp_path / "orders-0"
+    touch(folder, *(f"{base:020d}.log" for base in (3, 6, 9)), "00000000000000000006.index")
+    touch(folder, "00000000000000000005.index.swap", "00000000000000000005.log.deleted")
+    (folder / "00000000000000000005.log.swap").write_bytes(make_batch(5) + make_batch(8))
+    return folder
+
+
+def test_a_swap_counts_as_its_segment(interrupted: Path) -> None:
+    found = find_files([str(interrupted)]).files
+    assert [(Path(file.path).name, file.offset) for file in found] == [
+        ("00000000000000000003.log", 3),
+        ("00000000000000000005.log.swap", 5),
+        ("00000000000000000009.log", 9),
+    ]
+    assert {file.topic for file in found} == {"orders"}
+
+
+def test_a_swap_that_may_be_incomplete_does_not_count(interrupted: Path) -> None:
+    touch(interrupted, "00000000000000000005.log.cleaned")
+    assert [file.offset for file in find_files([str(interrupted)]).files] == [3, 6, 9]
+
+
+def test_a_swap_that_is_named_is_a_segment(interrupted: Path) -> None:
+    (found,) = find_files([str(interrupted / "00000000000000000005.log.swap")]).files
+    assert (found.kind, found.offset) == (FileKind.SEGMENT, 5)
 
 
 def test_files_of_a_fleet_have_the_identity_of_their_nodes(tmp_path: Path) -> None:

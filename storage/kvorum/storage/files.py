@@ -30,6 +30,14 @@ _NS_PER_MS = 1_000_000
 _FULL_DISK_ADVICE = "Free some space on that volume and start the node again"
 
 
+class ReadableFile(Protocol):
+    """One file that is open for reading at any position."""
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Return up to `size` bytes from `position`; fewer only where the file ends."""
+        ...
+
+
 class OpenFile(Protocol):
     """One open file; positions are given with each call.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.batch_maker import make_batch
 from tests.support.golden_data import METADATA_NODES, TOPICS, golden_records
 
 from kvorum.cli import main
@@ -329,3 +330,20 @@ def test_damage_behind_a_link_is_found(golden_sets: Path, tmp_path: Path) -> Non
     damaged[100] ^= 0xFF
     segment.write_bytes(damaged)
     assert check_paths([node]).verdict is Verdict.DAMAGED
+
+
+def test_a_swap_is_checked_as_its_segment(tmp_path: Path) -> None:
+    """A crash during compaction leaves one: a node finishes the replacement at its next start."""
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    swap = folder / "00000000000000000005.log.swap"
+    swap.write_bytes(make_batch(5) + make_batch(8))
+    (folder / "00000000000000000005.index.swap").touch()
+    (folder / "00000000000000000006.log").write_bytes(make_batch(6))
+    report = check_paths([folder])
+    assert report.verdict is Verdict.SOUND
+    checked = {file.name for file in report.files}
+    assert swap.name in checked
+    assert "00000000000000000006.log" not in checked, "it is replaced"
+    swap.write_bytes(make_batch(5)[:-1] + b"x" + make_batch(8))
+    assert check_paths([folder]).verdict is Verdict.DAMAGED

@@ -16,14 +16,16 @@ from kvorum.spark.files.batch_rules import LogTraits
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.entry_reader import EntryOrDamage, EntryReader
 from kvorum.spark.files.file_systems import FileWindow, LocalFiles, walk_through_links
-from kvorum.spark.files.find import FoundFiles, LogFile, classify
+from kvorum.spark.files.find import FoundFiles, LogFile, classify, swap_end_offset
 from kvorum.spark.files.ranges import FileRange, plan_ranges
 from kvorum.storage.directory.partition_directory import suffix_of
+from kvorum.storage.log.interrupted_swap import interrupted_swap
 from kvorum.storage.names import (
     LOG_SUFFIX,
     METADATA_LOG_DIRECTORY,
     PRODUCER_SNAPSHOT_SUFFIX,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
     parse_offset_name,
     parse_partition_directory,
     parse_snapshot_name,
@@ -62,8 +64,9 @@ def list_partition(directory: Path, findings: Findings) -> PartitionFiles:
     except OSError as error:
         findings.unreadable(directory, error)
         return files
-    for name in names:
-        _place(name, files, findings)
+    swap = interrupted_swap(names, lambda name: swap_end_offset(LocalFiles(), str(directory), name))
+    for name, lasting in swap.lasting_names(names).items():
+        _place(name, lasting, files, findings)
     for (base, suffix), path in files.indexes.items():
         if base not in files.segments:
             problem = f"there is no segment {base:020d}{LOG_SUFFIX} for this {suffix} file"
@@ -71,9 +74,10 @@ def list_partition(directory: Path, findings: Findings) -> PartitionFiles:
     return files
 
 
-def _place(name: str, files: PartitionFiles, findings: Findings) -> None:
+def _place(name: str, lasting: str, files: PartitionFiles, findings: Findings) -> None:
+    """Put a file where it belongs by the name that it has after the next start of its node."""
     path = files.directory / name
-    offset_name = parse_offset_name(name)
+    offset_name = parse_offset_name(lasting)
     if offset_name is not None:
         base, suffix = offset_name
         if suffix == LOG_SUFFIX:
@@ -173,9 +177,10 @@ def plan_files(paths: list[Path], findings: Findings) -> list[FileRange]:
         except OSError as error:
             findings.unreadable(path, error)
             continue
-        file = classify(str(path), size)
+        # Of the files that a swap has left, only those are here that count as segments.
+        file = classify(str(path.with_name(path.name.removesuffix(SWAP_SUFFIX))), size)
         if file is not None:
-            found.append(file)
+            found.append(file._replace(path=str(path)))
     return _planned(found)
 
 

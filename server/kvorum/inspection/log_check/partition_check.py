@@ -33,7 +33,12 @@ from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.ranges import FileRange
 from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT
 from kvorum.storage.metadata_log.flushed_offset import FLUSHED_OFFSET_FILE
-from kvorum.storage.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
+from kvorum.storage.names import (
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    offset_name,
+)
 from kvorum.storage.small_files.partition_metadata import METADATA_TOPIC_ID, PARTITION_METADATA
 from kvorum.storage.small_files.quorum_state import QUORUM_STATE_FILE
 from kvorum.wire.errors import WireError
@@ -226,7 +231,7 @@ class _PartitionCheck:
             found = read.get(path)
             data = (read_whole(path, self._findings) or b"") if found is None else found
         else:
-            path = batches.path.with_suffix(suffix)
+            path = batches.path.with_name(offset_name(batches.base_offset, suffix))
             if suffix != TRANSACTION_INDEX_SUFFIX:
                 if size > 0:
                     self._findings.add(

@@ -9,8 +9,9 @@ or above it.
 import logging
 import posixpath
 from collections.abc import Collection, Container, Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from enum import Enum
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
@@ -18,11 +19,14 @@ from kvorum.spark.errors import LogFilesError
 from kvorum.spark.files.file_systems import Files, files_at
 from kvorum.storage.directory.partition_directory import suffix_of
 from kvorum.storage.errors import MetaPropertiesError, PropertiesFormatError
+from kvorum.storage.log.interrupted_swap import interrupted_swap
+from kvorum.storage.log.segment_scan import BadBatchError, scan_batches
 from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from kvorum.storage.names import (
     LOG_SUFFIX,
     METADATA_LOG_DIRECTORY,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
     parse_offset_name,
     parse_partition_directory,
     parse_snapshot_name,
@@ -238,7 +242,11 @@ def _find_at(
         return
     sizes = files.list_below(path)
     identities = Identities(files, path, listed=sizes, default=search.default_identity)
-    known = [file for name, size in sizes.items() if (file := classify(name, size)) is not None]
+    known = [
+        file._replace(path=name)
+        for name, lasting in lasting_paths(files, sizes).items()
+        if (file := classify(lasting, sizes[name])) is not None
+    ]
     wanted = [file for file in known if _is_wanted(file, path, search.topics)]
     if not wanted and not search.may_be_empty:
         raise LogFilesError(f"{path}: {_nothing(known, search.topics)}")
@@ -248,6 +256,32 @@ def _find_at(
     for file in wanted:
         found.setdefault(file.path, identities.identified(file))
         whole.add(file.log_directory)
+
+
+def lasting_paths(files: Files, paths: Iterable[str]) -> dict[str, str]:
+    """Return the files that count, each with the path that it has after the next start of its node.
+
+    A crash during compaction leaves ``*.swap`` files, which are segments already. Raises OSError.
+    """
+    by_directory: dict[str, list[str]] = {}
+    for path in paths:
+        directory, name = posixpath.split(path)
+        by_directory.setdefault(directory, []).append(name)
+    found: dict[str, str] = {}
+    for directory, names in by_directory.items():
+        end_offset = partial(swap_end_offset, files, directory)
+        for name, lasting in interrupted_swap(names, end_offset).lasting_names(names).items():
+            found[posixpath.join(directory, name)] = posixpath.join(directory, lasting)
+    return found
+
+
+def swap_end_offset(files: Files, directory: str, name: str) -> int:
+    """Return where the batches of a ``*.log.swap`` file end, as far as they are sound."""
+    end_offset = 0
+    with closing(files.open(posixpath.join(directory, name))) as file, suppress(BadBatchError):
+        for _, header in scan_batches(file, end=file.size, verify=False):
+            end_offset = header.next_offset
+    return end_offset
 
 
 def _is_wanted(file: LogFile, given: str, topics: Collection[str] | None) -> bool:
@@ -271,9 +305,9 @@ def _single_file(path: str, files: Files) -> LogFile:
         size = files.size_of(path)
     except FileNotFoundError:
         raise LogFilesError(f"{path}: no such file or directory") from None
-    known = classify(path, size)
+    known = classify(path.removesuffix(SWAP_SUFFIX), size)
     if known is not None:
-        return known
+        return known._replace(path=path)
     if path.endswith(SNAPSHOT_SUFFIX):
         return LogFile(path, FileKind.SNAPSHOT, None, 0, size)
     if path.endswith(LOG_SUFFIX):

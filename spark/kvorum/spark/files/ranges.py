@@ -16,7 +16,7 @@ from kvorum.spark.files.file_systems import Files, FileWindow, LocalFiles, files
 from kvorum.spark.files.find import FileKind, FoundFiles, LogFile
 from kvorum.storage.log.batch_header import HEADER_SIZE, BatchHeader
 from kvorum.storage.log.indexes import OffsetIndex
-from kvorum.storage.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
+from kvorum.storage.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SWAP_SUFFIX
 
 MAX_PARTITION_BYTES: Final = 64 * 1024 * 1024
 INDEX_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -212,7 +212,8 @@ def _index_entries(files: Files, log_file: LogFile) -> Iterable[tuple[int, int]]
     """
     if log_file.offset is None:
         return ()
-    path = log_file.path.removesuffix(LOG_SUFFIX) + OFFSET_INDEX_SUFFIX
+    swap = SWAP_SUFFIX if log_file.path.endswith(SWAP_SUFFIX) else ""
+    path = log_file.path.removesuffix(LOG_SUFFIX + swap) + OFFSET_INDEX_SUFFIX + swap
     try:
         with closing(files.open(path)) as file:
             data = file.read_at(0, min(file.size, INDEX_BYTES_MAX))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kvorum.storage.files import OpenFile
+from kvorum.storage.files import ReadableFile
 from kvorum.storage.log.batch_header import HEADER_SIZE, BatchHeader, batch_problem, header_at
 
 # One read covers thousands of batches; a bigger batch gets a read of its own.
@@ -19,7 +19,7 @@ class BadBatchError(Exception):
 
 
 def scan_batches(
-    file: OpenFile, *, end: int, position: int = 0, verify: bool = True
+    file: ReadableFile, *, end: int, position: int = 0, verify: bool = True
 ) -> Iterator[tuple[int, BatchHeader]]:
     """Yield position and header of each batch between `position` and `end`.
 
@@ -51,7 +51,7 @@ def scan_batches(
         position += used
 
 
-def _one_big_batch(file: OpenFile, position: int, *, end: int, verify: bool) -> BatchHeader:
+def _one_big_batch(file: ReadableFile, position: int, *, end: int, verify: bool) -> BatchHeader:
     """Return the header of a batch that one chunk could not hold, or that is cut off."""
     start = file.read_at(position, min(HEADER_SIZE, end - position))
     header = header_at(start)
