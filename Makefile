@@ -37,14 +37,25 @@ help:
 	@echo "make generate   json-schemas/ -> wire/kvorum/wire/messages/"
 	@echo "make clean      remove what the other commands made"
 
+# Nothing is made or installed by a Python that is too old: an environment of its would stay.
+IS_NEW_ENOUGH := import sys; v = sys.version_info; \
+	v >= (3, 11) or sys.exit("kvorum needs Python 3.11 or newer: " + sys.argv[1] + " is %d.%d.%d" % v[:3])
+
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "kvorum needs Python 3.11 or newer on PATH" >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --constraint constraints.txt --editable '.[speed,metrics,tools]'
+	@if test -x $(BIN)/python; then \
+		$(BIN)/python -c '$(IS_NEW_ENOUGH)' "the one in $(VENV), which 'make clean' removes," || exit 1; \
+	else \
+		$(PYTHON) -c '$(IS_NEW_ENOUGH)' "$(PYTHON)"; \
+	fi
+	@echo "installing kvorum into $(VENV), with what it needs from the Python package index: once, about half a minute"
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --constraint constraints.txt --editable '.[speed,metrics,tools]'
 	@touch $@
 
 $(VENV)/.development: $(VENV)/.runtime
-	$(PIP) install --constraint constraints.txt --editable '.[speed,spark,java,metrics,tools,dev]'
+	@echo "installing what checks and tests need into $(VENV): once, some minutes"
+	@$(PIP) install --constraint constraints.txt --editable '.[speed,spark,java,metrics,tools,dev]'
 	@touch $@
 
 # What zips the files, and nothing that they need to run.

@@ -61,6 +61,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _run(list(sys.argv[1:] if argv is None else argv))
         flush_output()
+    except KeyboardInterrupt:
+        # While the modules of the command were imported.
+        print("kvorum: interrupted", file=sys.stderr)
+        return FAILED
     except BrokenPipeError:
         if not silence_output():
             raise

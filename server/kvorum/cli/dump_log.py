@@ -10,7 +10,9 @@ from kvorum.cli.dump.errors import UNREADABLE
 from kvorum.cli.dump.files import DumpOptions, JavaFile, listed_files, print_file
 from kvorum.cli.dump.output import Complaints
 from kvorum.cli.dump.processes import LostProcessError
+from kvorum.cli.progress import Reading, read_progress
 from kvorum.cli.unparsed import accept_unparsed
+from kvorum.inspection.reading import no_report
 from kvorum.metadata.reference_release import REFERENCE_RELEASE
 
 NAME = "dump-log"
@@ -56,32 +58,38 @@ def _print_files(given: Given) -> int:
         print(f"{_PROGRAM}: {word} belongs to no option and is not read", file=sys.stderr)
     options = DumpOptions(given)
     complaints = Complaints()
-    for file in files:
-        if not _print_file(file, options, complaints):
-            return 1
+    with read_progress(_PROGRAM) as reading:
+        # On a terminal the output itself shows how far the command is.
+        if sys.stdout.isatty():
+            reading.tell = no_report
+        for file in files:
+            if not _print_file(file, options, complaints, reading):
+                return 1
     for line in complaints.lines():
         print(line, file=sys.stderr)
     return 0
 
 
-def _print_file(file: JavaFile, options: DumpOptions, complaints: Complaints) -> bool:
+def _print_file(
+    file: JavaFile, options: DumpOptions, complaints: Complaints, reading: Reading
+) -> bool:
     """Print one file; if it cannot be read, print one line on stderr and return False."""
     try:
-        print_file(file, options, complaints)
+        print_file(file, options, complaints, report=reading.tell)
     except BrokenPipeError:
         # The reader of the output has gone, which is not a fault of the file.
         raise
     except OSError as error:
-        print(f"Cannot read {error.filename or file.text}: {error.strerror}", file=sys.stderr)
+        reading.say(f"Cannot read {error.filename or file.text}: {error.strerror}")
         return False
     except UNREADABLE as error:
         sys.stdout.flush()
-        print(f"{file.text}: {error}", file=sys.stderr)
+        reading.say(f"{file.text}: {error}")
         return False
     except LostProcessError:
-        print(f"{file.text}: one of the processes that dump it was killed", file=sys.stderr)
+        reading.say(f"{file.text}: one of the processes that dump it was killed")
         return False
     for line in complaints.now:
-        print(line, file=sys.stderr)
+        reading.say(line)
     complaints.now.clear()
     return True

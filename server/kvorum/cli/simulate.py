@@ -4,19 +4,22 @@ import argparse
 import logging
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
 from typing import Literal, TypeVar
 
+from kvorum.cli.progress import LiveLine, TimedProgress
 from kvorum.simulation.partitions.world import PartitionsResult, run_partitions_seed
 from kvorum.simulation.report import Report, failure_lines
 from kvorum.simulation.run import SeedResult, run_seed, shrink_seed
@@ -85,16 +88,19 @@ def _run_quorums(seeds: range, arguments: argparse.Namespace) -> int:
         return _OK
     _name(seeds)
     report = Report()
-    digests = _run_all(report, seeds, arguments)
-    for line in report.lines():
-        print(line)
+    try:
+        digests = _run_all(report, seeds, arguments)
+    finally:
+        # After Ctrl-C, that of the seeds so far.
+        for line in report.lines():
+            print(line)
     problems = list(report.missing)
     problems += _repeat(digests, ("--only", QUORUM, "--duration", str(arguments.duration)))
     return _concluded(problems, has_failed=bool(report.failures))
 
 
 def _name(seeds: range) -> None:
-    print(f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}")
+    print(f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}", flush=True)
 
 
 def _concluded(problems: Iterable[str], *, has_failed: bool) -> int:
@@ -115,14 +121,24 @@ def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dic
     digests: dict[int, str] = {}
     reported_at = time.monotonic()
     work = partial(run_seed, duration_ms=arguments.duration * 1000)
-    for result in _results(work, seeds, arguments):
-        report.add(result)
-        digests[result.seed] = result.digest
-        if result.failure is not None:
-            _tell_failure(result, arguments)
-        if time.monotonic() - reported_at > _PROGRESS_SECONDS:
-            reported_at = time.monotonic()
-            print(f"... {report.seeds} of {len(seeds)}, {len(report.failures)} failed", flush=True)
+    line = LiveLine()
+
+    def come_so_far() -> str:
+        return f"{report.seeds} of {len(seeds)} quorums, {len(report.failures)} failed"
+
+    with TimedProgress(line, come_so_far), closing(_results(work, seeds, arguments)) as results:
+        for result in results:
+            report.add(result)
+            digests[result.seed] = result.digest
+            if result.failure is not None:
+                with line.away():
+                    _tell_failure(result, arguments)
+            has_paused = time.monotonic() - reported_at > _PROGRESS_SECONDS
+            if has_paused and not line.is_with_output:
+                reported_at = time.monotonic()
+                told = f"... {report.seeds} of {len(seeds)}, {len(report.failures)} failed"
+                with line.away():
+                    print(told, flush=True)
     return digests
 
 
@@ -132,7 +148,7 @@ def _results(
     arguments: argparse.Namespace,
     *,
     mode: Literal["w", "a"] = "w",
-) -> Iterator[Result]:
+) -> Generator[Result]:
     """Yield the result of each seed, in the order of completion."""
     trace = arguments.trace if _is_alone(seeds, arguments.jobs) else None
     for result in _each(partial(work, is_traced=trace is not None), seeds, arguments.jobs):
@@ -155,15 +171,26 @@ def _each(work: Callable[[int], Result], seeds: range, process_count: int) -> It
     if _is_alone(seeds, process_count):
         yield from map(work, seeds)
         return
-    context = get_context("spawn")
-    with ProcessPoolExecutor(process_count, context, initializer=_begin_process) as pool:
+    others = active_children()
+    pool = ProcessPoolExecutor(process_count, get_context("spawn"), initializer=_begin_process)
+    # Ctrl-C is for this process, which ends the others; in those it stays blocked. The pool has to
+    # be there first: what it makes for itself unblocks the signal.
+    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
         futures = [pool.submit(work, seed) for seed in seeds]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        finally:
-            # After Ctrl-C, or when the reader closes the output, the remaining seeds are cancelled.
-            pool.shutdown(wait=False, cancel_futures=True)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    except BaseException:
+        # After Ctrl-C, or when the reader closes the output, no process finishes its seed.
+        for process in active_children():
+            if process not in others:
+                process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _begin_process() -> None:
@@ -190,15 +217,26 @@ def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
     failed = 0
     # The quorum's trace may be there already.
     mode: Literal["w", "a"] = "w" if arguments.only else "a"
-    for result in _results(run_partitions_seed, seeds, arguments, mode=mode):
-        counts += result.counts
-        digests[result.seed] = result.digest
-        if result.broken is not None:
-            failed += 1
-            print(f"seed {result.seed} failed: {result.message}", flush=True)
-    print(f"{len(seeds)} seeds of brokers, {failed} failed")
-    for name, count in sorted(counts.items()):
-        print(f"  {count:>12,} {name}")
+    results = _results(run_partitions_seed, seeds, arguments, mode=mode)
+    line = LiveLine()
+
+    def come_so_far() -> str:
+        return f"{len(digests)} of {len(seeds)} worlds of brokers, {failed} failed"
+
+    try:
+        with TimedProgress(line, come_so_far), closing(results):
+            for result in results:
+                counts += result.counts
+                digests[result.seed] = result.digest
+                if result.broken is not None:
+                    failed += 1
+                    with line.away():
+                        print(f"seed {result.seed} failed: {result.message}", flush=True)
+    finally:
+        # After Ctrl-C, that of the seeds so far.
+        print(f"{len(digests)} seeds of brokers, {failed} failed")
+        for name, count in sorted(counts.items()):
+            print(f"  {count:>12,} {name}")
     return _concluded(list(_repeat(digests, ("--only", BROKERS))), has_failed=failed > 0)
 
 
@@ -219,10 +257,12 @@ def _tell_failure(result: SeedResult, arguments: argparse.Namespace) -> None:
 
 def _repeat(digests: dict[int, str], options: Sequence[str]) -> Iterator[str]:
     """Run one seed in a hundred again in another process; yield those with another trace."""
-    for seed in sorted(digests)[::_SEEDS_PER_REPEAT]:
-        again = _digest_elsewhere(seed, options)
-        if again != digests[seed]:
-            yield f"seed {seed} gave trace {digests[seed]}, and then {again}"
+    chosen = sorted(digests)[::_SEEDS_PER_REPEAT]
+    with TimedProgress(LiveLine(), lambda: f"{len(chosen)} of the seeds a second time"):
+        for seed in chosen:
+            again = _digest_elsewhere(seed, options)
+            if again != digests[seed]:
+                yield f"seed {seed} gave trace {digests[seed]}, and then {again}"
     count = -(-len(digests) // _SEEDS_PER_REPEAT)
     print(f"{count} of the seeds run a second time, with other hashes of strings")
 

@@ -1,6 +1,5 @@
-"""The output of `kvorum log decode` and `kvorum log diff`, and the line about their progress."""
+"""The output of `kvorum log decode` and `kvorum log diff`, and how far they tell that they are."""
 
-import io
 import json
 import shutil
 from collections import Counter
@@ -12,13 +11,11 @@ from tests.support.batch_maker import make_batch
 from tests.support.golden_data import METADATA_NODES, TOPICS, golden_records
 
 from kvorum.cli import main
-from kvorum.cli.log_tool.moments import FIRST_S, PAUSE_S, Progress, progress
 from kvorum.inspection.decoding.files import file_objects, files_below
 from kvorum.inspection.image_entries import image_changes, image_entries
 from kvorum.inspection.log_check.check import check_paths
 from kvorum.inspection.log_check.findings import Verdict
 from kvorum.inspection.metadata_log import FoldedLog, Moment, fold_until
-from kvorum.inspection.reading import no_report
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.names import parse_offset_name
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
@@ -30,7 +27,6 @@ from kvorum.wire.records.legacy import read_entries
 SETS = ("dynamic-4.3.1", "ladder-4.3.1", "standalone-4.3.1", "static-3.9.1", "legacy-formats")
 NODE = METADATA_NODES[1]
 REPLICA = METADATA_NODES[2]
-MIB = 1 << 20
 
 
 @pytest.mark.parametrize("golden_set", SETS)
@@ -255,39 +251,6 @@ def test_a_path_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_line_is_written_from_time_to_time_and_taken_away() -> None:
-    now = 100.0
-    terminal = Terminal()
-    shown = Progress(terminal, lambda: now)
-    one, other = Path("one"), Path("other")
-    shown.tell(one, 5 * MIB)
-    assert terminal.getvalue() == ""
-    now += FIRST_S
-    shown.tell(one, 7 * MIB)
-    assert terminal.getvalue().endswith("kvorum log: 7 MiB read, now one")
-    shown.tell(other, MIB)
-    assert terminal.getvalue().endswith("now one")
-    now += PAUSE_S
-    shown.tell(other, 2 * MIB)
-    assert terminal.getvalue().endswith("kvorum log: 9 MiB read, now other")
-    shown.end()
-    assert terminal.getvalue().endswith("other\r\033[K")
-
-
-def test_without_a_terminal_nothing_is_written() -> None:
-    console = io.StringIO()
-    with progress(console) as tell:
-        assert tell is no_report
-    assert console.getvalue() == ""
-    with progress(Terminal()) as tell:
-        assert tell is not no_report
-
-
 def test_readings_tell_how_far_they_are(golden_sets: Path) -> None:
     node = golden_sets / METADATA_NODES[1]
     told: list[tuple[Path, int]] = []
@@ -304,6 +267,10 @@ def test_readings_tell_how_far_they_are(golden_sets: Path) -> None:
     check_paths([node], tell=tell)
     segments = {file.name for file, _ in told[count:] if file.suffix == ".log"}
     assert segments == {file.name for file in node.glob("*/*.log")}
+    count = len(told)
+    (segment,) = node.glob("*/00000000000000000000.log")
+    check_paths([segment], tell=tell)
+    assert segment in {file for file, _ in told[count:]}
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "00000000000000000000.txt"])

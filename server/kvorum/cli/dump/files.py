@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +38,7 @@ from kvorum.cli.dump.small_files import (
     time_index_lines,
     transaction_index_lines,
 )
-from kvorum.inspection.reading import MappedFile, offset_entries
+from kvorum.inspection.reading import MappedFile, Tell, no_report, offset_entries
 from kvorum.internal_topics.coordinator_records import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
@@ -129,8 +129,10 @@ def listed_files(text: str) -> list[JavaFile]:
     return [tidied(name) for name in names]
 
 
-def print_file(file: JavaFile, options: DumpOptions, complaints: Complaints) -> None:
-    """Print the output for one file.
+def print_file(
+    file: JavaFile, options: DumpOptions, complaints: Complaints, *, report: Tell = no_report
+) -> None:
+    """Print the output for one file; `report` takes in how far it was read.
 
     Raises OSError, `LostProcessError` and the errors of `UNREADABLE`; whatever precedes them is
     printed.
@@ -138,7 +140,7 @@ def print_file(file: JavaFile, options: DumpOptions, complaints: Complaints) -> 
     print_lines([f"Dumping {file.text}"])
     match file.suffix:
         case ".log" | ".checkpoint":
-            _print_log(file, options, complaints)
+            _print_log(file, options, complaints, report)
         case ".index":
             print_lines(_offset_index_lines(file, options, complaints))
         case ".timeindex":
@@ -157,8 +159,8 @@ def print_file(file: JavaFile, options: DumpOptions, complaints: Complaints) -> 
             complaints.now.append(f"Ignoring unknown file {file.text}")
 
 
-def _print_log(file: JavaFile, options: DumpOptions, complaints: Complaints) -> None:
-    dump = options.log_dump(file.name)
+def _print_log(file: JavaFile, options: DumpOptions, complaints: Complaints, report: Tell) -> None:
+    dump = replace(options.log_dump(file.name), report=partial(report, file.path))
     print_lines([_log_title(file)])
     if dump.bytes_max < 0:
         raise DamagedFileError(f"--max-bytes is {dump.bytes_max}: no such part of a file exists")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Final, NamedTuple
@@ -89,11 +89,15 @@ def log_parts(data: memoryview, part_bytes: int = PART_BYTES) -> Iterator[Part]:
     yield Part(begin, end)
 
 
+def no_position(position: int) -> None:
+    """Take in how far a log was dumped, and do nothing."""
+
+
 @dataclass(slots=True)
 class LogDump:
     """A printer of one log, with the gaps that it found.
 
-    `decoder` is None where contents are not printed.
+    `decoder` is None where contents are not printed. `report` takes in how far.
     """
 
     file_name: str
@@ -101,6 +105,7 @@ class LogDump:
     decoder: Decoder | None = None
     skips_metadata: bool = False
     bytes_max: int = LOG_BYTES_MAX
+    report: Callable[[int], None] = no_position
     gaps: OffsetGaps = field(default_factory=OffsetGaps)
 
     def shown(self, log: MappedFile) -> memoryview:
@@ -112,6 +117,7 @@ class LogDump:
         for part in log_parts(self.shown(log)):
             yield from self.part_lines(log, part)
             log.release(part.end)
+            self.report(part.end)
 
     def part_lines(self, log: MappedFile, part: Part) -> Iterator[str]:
         """Yield the lines that a part of the log has."""

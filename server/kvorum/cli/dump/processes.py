@@ -158,6 +158,8 @@ def dump_in_turns(dump: LogDump, log: MappedFile, seat: Seat, part_bytes: int) -
         part_dump = replace(dump, gaps=OffsetGaps(last=None))
         texts = _texts(part_dump, log, part)
         log.release(part.end)
+        if seat.is_first:
+            dump.report(part.end)
         if part.begin or not seat.is_first:
             turn = _next_turn(dump, seat)
         if turn.failed is None:

@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 from kvorum.cli import FAILED, OK, UsageError
-from kvorum.cli.log_tool.moments import progress
+from kvorum.cli.log_tool import PROGRAM
+from kvorum.cli.progress import read_progress
 from kvorum.inspection.log_check.check import NothingToCheckError, Report, check_paths
 from kvorum.inspection.log_check.findings import Finding, Severity, Verdict
 
@@ -47,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.paths:
         raise UsageError("name files or directories to check")
     try:
-        with progress() as tell:
-            report = check_paths(arguments.paths, tell=tell)
+        with read_progress(PROGRAM) as reading:
+            report = check_paths(arguments.paths, tell=reading.tell)
     except NothingToCheckError as error:
         raise UsageError(str(error)) from error
     if arguments.json:

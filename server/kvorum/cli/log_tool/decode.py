@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 from kvorum.cli import FAILED, OK, UsageError
-from kvorum.cli.log_tool.moments import progress
+from kvorum.cli.log_tool import PROGRAM
+from kvorum.cli.progress import Reading, read_progress
 from kvorum.inspection.decoding.files import UnknownFileError, file_objects, files_below
-from kvorum.inspection.reading import Tell, no_report
+from kvorum.inspection.reading import no_report
 
 NAME = "decode"
 HELP = "print everything that is in files of a log directory as JSON, an object a line"
@@ -33,27 +34,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the objects; return 1 where there was damage among them."""
     is_sound = True
-    with progress() as tell:
+    with read_progress(PROGRAM) as reading:
         # On a terminal the output itself shows how far the command is.
-        report = no_report if sys.stdout.isatty() else tell
+        if sys.stdout.isatty():
+            reading.tell = no_report
         for path in arguments.paths:
             files = files_below(path)
             if not files:
                 raise UsageError(f"{path}: no file of a log is below it")
             for file in files:
-                is_sound = _print_objects(file, arguments.topic, report) and is_sound
+                is_sound = _print_objects(file, arguments.topic, reading) and is_sound
     return OK if is_sound else FAILED
 
 
-def _print_objects(file: Path, topic: str | None, tell: Tell) -> bool:
+def _print_objects(file: Path, topic: str | None, reading: Reading) -> bool:
     """Print the objects of one file, and return whether it has no damage."""
     is_sound = True
     try:
-        for found in file_objects(file, topic, tell=tell):
+        for found in file_objects(file, topic, tell=reading.tell):
             is_sound = is_sound and found["type"] != "damage"
             print(json.dumps({"file": str(file), **found}, ensure_ascii=False))
     except UnknownFileError as error:
         sys.stdout.flush()
-        print(f"kvorum log: {error}", file=sys.stderr)
+        reading.warn(str(error))
         return False
     return is_sound

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from kvorum.cli import FAILED, OK, UsageError
-from kvorum.cli.log_tool.moments import offset, progress, warn
+from kvorum.cli.log_tool import PROGRAM
+from kvorum.cli.log_tool.moments import offset
+from kvorum.cli.progress import read_progress
 from kvorum.cli.shared_arguments import time_ms
 from kvorum.inspection.image_entries import (
     Change,
@@ -65,9 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
         parted = _print_logs(first, second, is_json=arguments.json)
     if not (is_metadata_log(first) and is_metadata_log(second)):
         return FAILED if parted else OK
-    with progress() as tell:
-        olds = fold_until(first, before, warn=warn, tell=tell)
-        news = fold_until(second, after, warn=warn, tell=tell)
+    with read_progress(PROGRAM) as reading:
+        olds = fold_until(first, before, warn=reading.warn, tell=reading.tell)
+        news = fold_until(second, after, warn=reading.warn, tell=reading.tell)
         changes = list(image_changes(olds, news))
     if arguments.json:
         for change in changes:
@@ -79,8 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_logs(first: Path, second: Path, *, is_json: bool) -> list[str]:
     """Print where two logs end, part and are damaged; return what differs."""
-    with progress() as tell:
-        readings = {str(path): read_through(path, tell=tell) for path in (first, second)}
+    with read_progress(PROGRAM) as reading:
+        readings = {str(path): read_through(path, tell=reading.tell) for path in (first, second)}
     ends = {path: reading.end_offset for path, reading in readings.items()}
     differences = [text for reading in readings.values() for text in reading.damages]
     differences += log_differences(first, second)

@@ -5,7 +5,9 @@ import json
 from pathlib import Path
 
 from kvorum.cli import OK
-from kvorum.cli.log_tool.moments import add_moment, moment_of, progress, warn
+from kvorum.cli.log_tool import PROGRAM
+from kvorum.cli.log_tool.moments import add_moment, moment_of
+from kvorum.cli.progress import read_progress
 from kvorum.inspection.image_entries import image_entries
 from kvorum.inspection.metadata_log import fold_until, utc_text
 
@@ -33,8 +35,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the image, its place first."""
-    with progress() as tell:
-        folded = fold_until(arguments.path, moment_of(arguments), warn=warn, tell=tell)
+    with read_progress(PROGRAM) as reading:
+        folded = fold_until(
+            arguments.path, moment_of(arguments), warn=reading.warn, tell=reading.tell
+        )
     place = folded.provenance
     time = utc_text(place.timestamp_ms)
     if arguments.json:

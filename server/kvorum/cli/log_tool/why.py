@@ -5,7 +5,9 @@ import json
 from pathlib import Path
 
 from kvorum.cli import OK
-from kvorum.cli.log_tool.moments import add_moment, moment_of, offset, progress, warn
+from kvorum.cli.log_tool import PROGRAM
+from kvorum.cli.log_tool.moments import add_moment, moment_of, offset
+from kvorum.cli.progress import read_progress
 from kvorum.inspection.metadata_log import demand_offset, end_offset_of, history_source, utc_text
 from kvorum.inspection.partition_story.change import PartitionChange
 from kvorum.inspection.partition_story.story import partition_story, reasons_text, story_lines
@@ -32,9 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the story of the partition."""
     path, moment = arguments.path, moment_of(arguments)
     topic, partition = arguments.topic, arguments.partition
-    with progress() as tell:
-        end_offset = end_offset_of(path, moment, warn=warn, tell=tell)
-        source = history_source(path, warn=warn, tell=tell)
+    with read_progress(PROGRAM) as reading:
+        end_offset = end_offset_of(path, moment, warn=reading.warn, tell=reading.tell)
+        source = history_source(path, warn=reading.warn, tell=reading.tell)
         story = partition_story(source, topic, partition, end_offset=end_offset)
     demand_offset(path, moment, story.end.offset + 1)
     if arguments.json:

@@ -238,7 +238,7 @@ def check_paths(paths: Iterable[Path], *, tell: Tell = no_report) -> Report:
 
 def _check_file(path: Path, findings: Findings) -> None:
     """Check one file, among the others of its directory."""
-    alone = Findings()
+    alone = Findings(findings.reached)
     directory = path.parent
     if path.name in LOG_DIR_FILES and not is_partition_directory(directory):
         _Check(alone).directory(directory)
