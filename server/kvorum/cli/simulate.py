@@ -17,8 +17,10 @@ from pathlib import Path
 from threading import Thread
 from typing import Literal, TypeVar
 
+from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.world import PartitionsResult, run_partitions_seed
-from kvorum.simulation.report import Report, failure_lines
+from kvorum.simulation.properties import catalogue
+from kvorum.simulation.report import Report, checked_lines, failure_lines
 from kvorum.simulation.run import SeedResult, run_seed, shrink_seed
 
 Result = TypeVar("Result", SeedResult, PartitionsResult)
@@ -186,12 +188,14 @@ def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
         return _OK
     _name(seeds)
     counts: Counter[str] = Counter()
+    checked: Counter[str] = Counter()
     digests: dict[int, str] = {}
     failed = 0
     # The quorum's trace may be there already.
     mode: Literal["w", "a"] = "w" if arguments.only else "a"
     for result in _results(run_partitions_seed, seeds, arguments, mode=mode):
         counts += result.counts
+        checked.update(result.checks)
         digests[result.seed] = result.digest
         if result.broken is not None:
             failed += 1
@@ -199,6 +203,8 @@ def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
     print(f"{len(seeds)} seeds of brokers, {failed} failed")
     for name, count in sorted(counts.items()):
         print(f"  {count:>12,} {name}")
+    for line in checked_lines((*catalogue.ALL, *promises.ALL), checked):
+        print(line)
     return _concluded(list(_repeat(digests, ("--only", BROKERS))), has_failed=failed > 0)
 
 
