@@ -1,6 +1,6 @@
 """Bugs put into the functions of this process, to be undone by a monkeypatch.
 
-A function gets the code of its mutated source, so whoever holds the function runs that. The edits
+A function gets the code of its mutated source, which runs wherever the function is held. The edits
 are those of the ledger; each has to be within one function or method.
 """
 

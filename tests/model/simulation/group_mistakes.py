@@ -45,7 +45,7 @@ GROUP_MISTAKES: Final = (
         ),
     ),
     Mistake(
-        "each member is told who the others are",
+        "a coordinator sends each member the list of all",
         promises.LEADER_KNOWS,
         1,
         edited(
@@ -129,7 +129,7 @@ GROUP_MISTAKES: Final = (
         ),
     ),
     Mistake(
-        "the leader of a group is told of each member twice",
+        "a coordinator names each member twice to the leader",
         promises.SIZE_KEPT,
         5,
         edited(

@@ -9,7 +9,7 @@ from kvorum.simulation.partitions import promises
 
 LOG_MISTAKES: Final = (
     Mistake(
-        "a high watermark may lie behind the end of the log",
+        "a high watermark may be after the end of the log",
         promises.WATERMARK_IN_LOG,
         1,
         edited(

@@ -107,7 +107,8 @@ class FetchHandler:
 
     def _check_served(self, fetch: PartitionFetch, params: FetchParams) -> None:
         """Check that who was served had to be; raises PropertyViolatedError."""
-        replica, partition, checks = params.replica, fetch.partition, self._around.ledger.checks
+        replica, partition = params.replica, fetch.partition
+        checks = self._around.checks
         message = f"broker {self._replicas.broker_id} served {replica or 'a client'}: {fetch[1:]}"
         if params.is_leader_needed:
             is_leader = partition.is_leader

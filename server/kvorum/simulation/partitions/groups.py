@@ -37,7 +37,7 @@ class GroupClient(Client):
     def __init__(self, around: Surroundings, group_id: str) -> None:
         super().__init__(around, 0, topic_id=OFFSETS_ID)
         self.group_id = group_id
-        new = GroupLedger(around.settings.groups, around.ledger.checks)
+        new = GroupLedger(around.settings.groups, around.checks)
         self.ledger = around.groups.setdefault(group_id, new)
         self.last_code = 0
         self._attempt = 0

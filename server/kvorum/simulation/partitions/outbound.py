@@ -147,7 +147,7 @@ class SimulatedLeader:
         message = f"broker {self._link[0]} of {self._link[1]}: {requested}"
         if (topic_id, requested.partition, requested.current_leader_epoch) in self._fenced:
             raise PropertyViolatedError(promises.FENCED_STAY_AWAY, message)
-        checks = self._around.ledger.checks
+        checks = self._around.checks
         checks.held(promises.FENCED_STAY_AWAY)
         replica = self._partition(topic_id, requested.partition)
         if replica is None:

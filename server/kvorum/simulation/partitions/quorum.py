@@ -88,7 +88,7 @@ class ControllerQuorum:
 
     @property
     def checks(self) -> Mapping[str, int]:
-        """How often each property of the quorum held, by its number."""
+        """The number of times that each property of the quorum held, by its id."""
         return self._around.properties.checks.counts
 
     # --- the run ---

@@ -181,7 +181,7 @@ class IdlePartitions:
 
     def check_end(self) -> None:
         """Count the partitions that were watched: what takes a replica out is seen as it comes."""
-        self._around.ledger.checks.held(*[promises.IDLE_STAY_IN_SYNC] * len(self._ends))
+        self._around.checks.held(*[promises.IDLE_STAY_IN_SYNC] * len(self._ends))
 
     def _ends_of(self, index: int) -> set[int]:
         """Return the offsets at which the logs of a partition end that can be read."""
@@ -193,7 +193,7 @@ class IdlePartitions:
 class PartitionsResult:
     """The result of one seed; `broken` is the property that does not hold, in words.
 
-    `checks` has how often each property held, those of the quorum too, by its number. `digest` is a
+    `checks` has how often each property held, by its id, those of the quorum too. `digest` is a
     hash of the run, which another run of the seed must have too.
     """
 
