@@ -45,7 +45,7 @@ for name, words in json.loads(sys.argv[1]).items():
         codes[name] = pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *words])
 print(json.dumps(codes))
 """
-"""Collects the tests of each command, and prints pytest's exit codes: 5 where there are none."""
+"""Collects the tests of each command, and prints pytest's exit codes: 5 where it finds no test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def test_python_has_the_module_and_its_options(command: PageCommand) -> None:
 
 
 def help_of(words: Sequence[str]) -> str | None:
-    """Return the help of a command, None where there is no such one."""
+    """Return the help of a command, None for a command that is not known."""
     with redirect_stdout(StringIO()) as told, redirect_stderr(told):
         main([*words, "--help"])
     # Some exit as Kafka's tools do: with 1 after their help.

@@ -35,7 +35,7 @@ OTHERS_NAMES: Final = frozenset({
     "AbstractRequest", "getErrorResponse",
 })  # fmt: skip
 EXAMPLES: Final = frozenset({"move_bytes_max", "LeaderEpoch", "aria_label", "maybe_"})
-"""Words that are only samples of a name."""
+"""Samples of names."""
 NOT_THERE: Final = frozenset({
     # a sample of an API, and what there must never be
     "server/kvorum/controller/apis/alter_widgets.py", "kvorum/__init__.py",
@@ -54,7 +54,7 @@ class Docstring:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The texts of a file about itself, the names that it uses, and those that it defines."""
+    """The docstrings of a file, the names that it uses, and those that it defines."""
 
     docstrings: tuple[Docstring, ...]
     used: frozenset[str]

@@ -365,11 +365,7 @@ def _differences(
         return []
     try:
         # A timeout of no time at all is over soon, and not at once.
-        wait_for(
-            lambda: ours.left(group) == real.left(group),
-            "both groups are alike",
-            patience_s=SILENCE_S,
-        )
+        wait_for(lambda: ours.left(group) == real.left(group), "both groups are alike")
     except NeverCameAboutError:
         left = f"ours {ours.left(group)}\n  real {real.left(group)}"
         return [f"v{version} {case.what}: afterwards\n  {left}"]

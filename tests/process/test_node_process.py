@@ -120,7 +120,7 @@ def test_a_line_of_which_half_is_there_is_waited_for(tmp_path: Path) -> None:
         with pytest.raises(NeverCameAboutError):
             process.wait_for_line("half")
         process.patience_s = PATIENCE_S
-        # The process goes on once somebody has opened the pipe.
+        # The process goes on once the pipe is open at both ends.
         gate.write_text("")
         assert process.wait_for_line("half") == "half and whole"
 

@@ -20,8 +20,10 @@ from threading import Thread
 from typing import Literal, TypeVar
 
 from kvorum.cli.progress import LiveLine, TimedProgress
+from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.world import PartitionsResult, run_partitions_seed
-from kvorum.simulation.report import Report, failure_lines
+from kvorum.simulation.properties import catalogue
+from kvorum.simulation.report import Report, checked_lines, failure_lines
 from kvorum.simulation.run import SeedResult, run_seed, shrink_seed
 
 Result = TypeVar("Result", SeedResult, PartitionsResult)
@@ -213,6 +215,7 @@ def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
         return _OK
     _name(seeds)
     counts: Counter[str] = Counter()
+    checked: Counter[str] = Counter()
     digests: dict[int, str] = {}
     failed = 0
     # The quorum's trace may be there already.
@@ -227,6 +230,7 @@ def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
         with TimedProgress(line, come_so_far), closing(results):
             for result in results:
                 counts += result.counts
+                checked.update(result.checks)
                 digests[result.seed] = result.digest
                 if result.broken is not None:
                     failed += 1
@@ -237,6 +241,7 @@ def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
         print(f"{len(digests)} seeds of brokers, {failed} failed")
         for name, count in sorted(counts.items()):
             print(f"  {count:>12,} {name}")
+        print("\n".join(checked_lines((*catalogue.ALL, *promises.ALL), checked)))
     return _concluded(list(_repeat(digests, ("--only", BROKERS))), has_failed=failed > 0)
 
 

@@ -1,10 +1,10 @@
 """The report over many seeds: sums, and the lines that print them."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from kvorum.simulation.faults import FaultKind
-from kvorum.simulation.properties.catalogue import ALL
+from kvorum.simulation.properties.catalogue import ALL, Property
 from kvorum.simulation.run import SeedResult
 
 SEEDS_FOR_SHARES = 200
@@ -84,9 +84,14 @@ class Report:
             share = self._seeds_with_targets[what] / self.seeds
             yield f"{what:<32}{self._target_voters[what]:>12}{share:>9.0%}"
         yield ""
-        yield f"{'property':<80}{'checked':>14}"
-        for one in ALL:
-            yield f"{one.id:<5}{one.meaning:<75}{self._checked[one.id]:>14}"
+        yield from checked_lines(ALL, self._checked)
+
+
+def checked_lines(properties: Iterable[Property], counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield how often each property was checked, 0 for one that nothing has exercised."""
+    yield f"{'property':<80}{'checked':>14}"
+    for one in properties:
+        yield f"{one.id:<5}{one.meaning:<75}{counts.get(one.id, 0):>14}"
 
 
 def failure_lines(result: SeedResult) -> Iterator[str]:

@@ -12,11 +12,16 @@ from textwrap import dedent
 import pytest
 from tests.model.mutation.__main__ import SUITES
 from tests.model.mutation.catalog import MUTANTS
+from tests.model.mutation.in_process import put_in
 from tests.model.mutation.ledger import Entry, read_ledger, renamed_entries
 from tests.model.mutation.mutant import Edit, EditError, Kind, Mutant, Sources
 from tests.model.mutation.scratch import Scratch
 from tests.support.node_process import run_python
 from tests.support.source_tree import ROOT, SOURCE_ROOTS
+
+from kvorum.metadata.partition import PartitionRegistration, merge_partition_change
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+from kvorum.wire.uuid_text import ZERO_UUID
 
 BUGS_MIN = 60
 CAUGHT_SHARE_MIN = 0.95
@@ -198,6 +203,20 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     ),
 }
 """An old piece and a new one, and what becomes of which part of the file."""
+
+
+def test_an_edit_counts_in_this_process_until_it_is_undone() -> None:
+    """Also for those who have taken the function out of its module before."""
+    before = PartitionRegistration((1,), (ZERO_UUID,), (1,), leader=1)
+    edit = Edit(
+        within="merge_partition_change",
+        old="partition.partition_epoch + 1",
+        new="partition.partition_epoch + 2",
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        put_in(patch, [edit])
+        assert merge_partition_change(before, PartitionChangeRecord()).partition_epoch == 2
+    assert merge_partition_change(before, PartitionChangeRecord()).partition_epoch == 1
 
 
 @pytest.mark.parametrize("what", EDITS)

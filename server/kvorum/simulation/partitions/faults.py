@@ -145,6 +145,7 @@ class Faults:
             raise error
         if broker.id not in self._planned:
             raise PropertyViolatedError(promises.SOUND_DISK, f"{broker.id}: {error!r}")
+        self._around.checks.held(promises.SOUND_DISK)
         # It may have been left alone since the plan was made.
         is_power_lost = self._planned[broker.id] and self.budget.has_copies(broker.id)
         self._end(broker, is_power_lost=is_power_lost)

@@ -19,7 +19,6 @@ from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.surroundings import Surroundings
-from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
@@ -109,15 +108,18 @@ class FetchHandler:
     def _check_served(self, fetch: PartitionFetch, params: FetchParams) -> None:
         """Check that who was served had to be; raises PropertyViolatedError."""
         replica, partition = params.replica, fetch.partition
+        checks = self._around.checks
         message = f"broker {self._replicas.broker_id} served {replica or 'a client'}: {fetch[1:]}"
-        if params.is_leader_needed and not partition.is_leader:
-            raise PropertyViolatedError(promises.FORMER_CLIENTS_ASK_LEADERS, message)
+        if params.is_leader_needed:
+            is_leader = partition.is_leader
+            checks.demand(promises.FORMER_CLIENTS_ASK_LEADERS, message, holds=is_leader)
         brokers = self._around.servers[self._replicas.broker_id].image.cluster.brokers
         known = None if replica is None else brokers.get(replica.broker_id)
         if replica is None or known is None or known.is_fenced:
             return
-        if NO_EPOCH < replica.broker_epoch < known.epoch:
-            raise PropertyViolatedError(promises.ENDED_PROCESS_IS_REFUSED, message)
+        if replica.broker_epoch > NO_EPOCH:
+            is_present = replica.broker_epoch >= known.epoch
+            checks.demand(promises.ENDED_PROCESS_IS_REFUSED, message, holds=is_present)
 
     def _params(self, request: FetchRequest, version: int) -> FetchParams:
         replica = _replica(request)

@@ -153,8 +153,10 @@ class GroupHandler:
             if isinstance(result, RequestError):
                 result = OffsetFetchResponseGroup(group_id=group.group_id, error_code=result.code)
             elif self._is_present_coordinator():
-                still_open = open_before & ledger.open_partitions()
-                unstable = still_open if request.require_stable else frozenset[int]()
+                unstable = frozenset[int]()
+                if request.require_stable:
+                    unstable = open_before & ledger.open_partitions()
+                    self._around.checks.held(promises.STABLE_OFFSETS)
                 self._in_own_event(partial(self._check_offsets, result, unstable))
             reply(OffsetFetchResponse(groups=[result]))
 
@@ -206,6 +208,7 @@ class GroupHandler:
         def answered(answer: Any) -> None:
             nonlocal is_over
             is_over = True
+            self._around.checks.held(promises.ANSWERED_IN_TIME)
             then(answer)
 
         self._around.events.after(longest_ms, self._process.guard(demand))
@@ -223,6 +226,7 @@ class GroupHandler:
         if code not in _KNOWN_CODES:
             message = f"{type(request).__name__}: {ErrorCode(code).name}"
             raise PropertyViolatedError(promises.ANSWERS_KNOWN, message)
+        self._around.checks.held(promises.ANSWERS_KNOWN)
         if isinstance(answer, JoinGroupResponse) and isinstance(request, JoinGroupRequest):
             self._group(request.group_id).on_generation(answer.generation_id)
         if not self._is_present_coordinator():

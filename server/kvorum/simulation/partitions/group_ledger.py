@@ -15,7 +15,7 @@ from kvorum.simulation.partitions.settings import (
     STATIC_SESSION_TIMEOUT_MS,
     GroupWorldSettings,
 )
-from kvorum.simulation.properties.catalogue import PropertyViolatedError
+from kvorum.simulation.properties.catalogue import Checks, PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -34,7 +34,8 @@ _TURN_MS: Final = 150
 class OffsetLedger:
     """The offsets that one group has committed for one partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, checks: Checks) -> None:
+        self._checks = checks
         self.sent = NOTHING
         """The last offset of a commit that may count by now."""
         self.acknowledged = NOTHING
@@ -74,6 +75,7 @@ class OffsetLedger:
             raise PropertyViolatedError(promises.OFFSETS_KEPT, message)
         if offset > self.sent or offset in self._refused:
             raise PropertyViolatedError(promises.OFFSETS_KNOWN, message)
+        self._checks.held(promises.OFFSETS_KEPT, promises.OFFSETS_KNOWN)
 
 
 @dataclass(slots=True)
@@ -92,6 +94,7 @@ class GroupLedger:
     """The offsets of one group by partition, its members, and the owners by generation."""
 
     settings: GroupWorldSettings
+    checks: Checks
     clients: dict[str, int] = field(default_factory=dict[str, int])
     """The number of clients that have an instance id and go on."""
     _offsets: dict[int, OffsetLedger] = field(default_factory=dict[int, OffsetLedger])
@@ -106,7 +109,7 @@ class GroupLedger:
 
     def offsets(self, partition: int) -> OffsetLedger:
         """Return the offsets of a partition."""
-        return self._offsets.setdefault(partition, OffsetLedger())
+        return self._offsets.setdefault(partition, OffsetLedger(self.checks))
 
     def on_read(self, partition: int, offset: int, message: str, now_ms: float) -> None:
         """Check what the present coordinator has answered."""
@@ -189,11 +192,13 @@ class GroupLedger:
         message += f"{answer.member_id}, leader {answer.leader}"
         if bool(answer.members) is not (answer.leader == answer.member_id):
             raise PropertyViolatedError(promises.LEADER_KNOWS, message)
+        self.checks.held(promises.LEADER_KNOWS)
         # Static members keep their places while they sleep, and may be too many then, as in Kafka.
         dynamic = sum(one.group_instance_id is None for one in answer.members)
         # A static leader that is back in its generation hears of those that have come since, too.
         if dynamic > self.settings.size_max and not answer.skip_assignment:
             raise PropertyViolatedError(promises.SIZE_KEPT, message)
+        self.checks.held(promises.SIZE_KEPT)
         known = self._members.get(answer.member_id)
         self._members[answer.member_id] = _MemberBook(
             asked_ms, request.rebalance_timeout_ms, NOTHING if known is None else known.generation
@@ -209,6 +214,7 @@ class GroupLedger:
             if owner != member:
                 message = f"generation {generation}, partition {partition}: {owner} and {member}"
                 raise PropertyViolatedError(promises.ONE_OWNER, message)
+            self.checks.held(promises.ONE_OWNER)
         book = self._members.get(request.member_id)
         if book is not None:
             book.generation = generation
@@ -235,12 +241,14 @@ class GroupLedger:
         message = f"{member_id} at {now_ms:.0f}: {book}"
         if code == ErrorCode.FENCED_INSTANCE_ID:
             raise PropertyViolatedError(promises.FENCED_BY_ANOTHER, message)
+        self.checks.held(promises.FENCED_BY_ANOTHER)
         # A join phase, and for a static member a sync phase as well, may end without it.
         phases = 1 if instance is None else 2
         rebalance_ms = phases * min(*self.settings.rebalance_timeouts_ms, SESSION_TIMEOUT_MS)
         session_ms = SESSION_TIMEOUT_MS if instance is None else STATIC_SESSION_TIMEOUT_MS
         if now_ms < book.seen_ms + min(session_ms, rebalance_ms) - _ROUNDING_MS:
             raise PropertyViolatedError(promises.SESSION_KEPT, message)
+        self.checks.held(promises.SESSION_KEPT)
 
 
 def _is_of(waiting: str, member_id: str, instance: str | None) -> bool:

@@ -37,7 +37,8 @@ class GroupClient(Client):
     def __init__(self, around: Surroundings, group_id: str) -> None:
         super().__init__(around, 0, topic_id=OFFSETS_ID)
         self.group_id = group_id
-        self.ledger = around.groups.setdefault(group_id, GroupLedger(around.settings.groups))
+        new = GroupLedger(around.settings.groups, around.checks)
+        self.ledger = around.groups.setdefault(group_id, new)
         self.last_code = 0
         self._attempt = 0
         self._asked: int | None = None

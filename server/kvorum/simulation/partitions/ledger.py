@@ -18,7 +18,7 @@ from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.promises import check_change
 from kvorum.simulation.partitions.settings import WorldSettings
 from kvorum.simulation.partitions.stored_batches import StoredBatch, batches_of, stored
-from kvorum.simulation.properties.catalogue import Property, PropertyViolatedError
+from kvorum.simulation.properties.catalogue import Checks, Property, PropertyViolatedError
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import INT32_MAX, NO_SEQUENCE
@@ -84,6 +84,7 @@ class Ledger:
         self._is_compacted = settings.is_compacted
         self._in_sync = in_sync
         self.counts: Counter[str] = Counter()
+        self.checks = Checks(promises.ALL)
 
     def _stored(self, log: UnifiedLog, start: int, end: int) -> list[StoredBatch]:
         return stored(batches_of(log, start, end), by_record=self._is_compacted)
@@ -107,6 +108,7 @@ class Ledger:
             known.committed += [_DELETED] * (start - len(known.committed))
         if not self._holds(replica, len(known.committed)):
             self._fail(promises.LEADER_COMPLETE, replica)
+        self.checks.held(promises.LEADER_COMPLETE)
         self._check_latest(known, replica)
 
     def on_delete(self, index: int, offset: int) -> None:
@@ -125,14 +127,20 @@ class Ledger:
         start = log.local_log.log_start_offset
         if not start <= log.high_watermark <= log.local_log.log_end_offset:
             self._fail(promises.WATERMARK_IN_LOG, replica)
+        self.checks.held(promises.WATERMARK_IN_LOG)
         is_asked_for = start <= (known.deleted if is_leader or is_new else known.leader_start)
         if is_leader or is_new:
             known.leader_start = max(known.leader_start, start)
-        if is_asked_for or known.unclean_epoch > NONE_YET:
+        if known.unclean_epoch > NONE_YET:
             return
-        if not self._settings.has_retention(replica.index):
-            broken = promises.NOTHING_DELETED if is_leader else promises.STARTS_FOLLOW
-            self._fail(broken, replica, f"; leaders {known.leader_start}")
+        has_retention = self._settings.has_retention(replica.index)
+        is_deletion = is_leader or has_retention
+        watched = promises.NOTHING_DELETED if is_deletion else promises.STARTS_FOLLOW
+        if not is_asked_for and not has_retention:
+            self._fail(watched, replica, f"; leaders {known.leader_start}")
+        self.checks.held(watched)
+        if is_asked_for:
+            return
         # A log that was truncated since is smaller than when it deleted them.
         is_noted = is_new or start <= known.deleted
         if not is_noted and not self._is_expired(known.committed[start - 1], replica, wall_ms):
@@ -153,6 +161,7 @@ class Ledger:
             and known.unclean_epoch == NONE_YET
         ):
             self._fail(promises.NOTHING_DELETED, replica)
+        self.checks.held(promises.NOTHING_DELETED)
 
     def _forget_lost(self, known: _Known, replica: Replica) -> None:
         log = replica.log
@@ -197,6 +206,7 @@ class Ledger:
         for one in latest.values():
             if not one.is_tombstone and one.base_offset not in offsets:
                 self._fail(promises.LATEST_STAYS, replica, f"; {one}")
+            self.checks.held(promises.LATEST_STAYS)
 
     def on_append(self, replica: Replica, before_end: int, *, leader_epoch: int) -> None:
         """Check what was written behind `before_end` against the other replicas.
@@ -211,6 +221,7 @@ class Ledger:
                 self._fail(promises.KNOWN_EPOCHS, replica)
             if known.written.setdefault(place, batch) != batch:
                 self._fail(promises.ONE_BATCH, replica)
+            self.checks.held(promises.KNOWN_EPOCHS, promises.ONE_BATCH)
 
     def on_truncation(self, replica: Replica, *, below: int, latest_epoch: int) -> None:
         """Check a truncation of a log whose high watermark was `below`, its last epoch `latest`."""
@@ -218,6 +229,7 @@ class Ledger:
         known = self._known[replica.index]
         if replica.log.local_log.log_end_offset < below and latest_epoch >= known.unclean_epoch:
             self._fail(promises.NO_TRUNCATION, replica)
+        self.checks.held(promises.NO_TRUNCATION)
 
     def on_high_watermark(self, replica: Replica, *, leader_epoch: int) -> None:
         """Note what can be read of a leader from now on, and check what could be read before."""
@@ -228,12 +240,14 @@ class Ledger:
         before = known.high_watermarks.get(leader_epoch, 0)
         if reached < before:
             self._fail(promises.WATERMARK_RISES, replica)
+        self.checks.held(promises.WATERMARK_RISES)
         known.high_watermarks[leader_epoch] = reached
         self._compare(known, replica, start=before, may_add=True)
         if leader_epoch == known.last_epoch and reached > before:
             for member in self._in_sync(replica.index):
                 if member.log.local_log.log_end_offset < reached:
                     self._fail(promises.COMMITTED_IN_SYNC, replica, f"; {member}")
+                self.checks.held(promises.COMMITTED_IN_SYNC)
 
     def on_follower_high_watermark(self, replica: Replica, *, before: int) -> None:
         """Check what a consumer may read of a follower."""
@@ -254,6 +268,8 @@ class Ledger:
                     continue
                 elif offset >= len(committed) or committed[offset] != batch:
                     self._fail(promises.ONE_RECORD, replica)
+                else:
+                    self.checks.held(promises.ONE_RECORD)
 
     def on_read(self, index: int, read: Sequence[RecordBatch], *, message: str) -> None:
         """Check what a consumer has read."""
@@ -266,6 +282,7 @@ class Ledger:
                 continue
             if known.committed[batch.last_offset : batch.last_offset + 1] != [batch]:
                 raise PropertyViolatedError(promises.READ_IS_COMMITTED, f"{batch}, {message}")
+            self.checks.held(promises.READ_IS_COMMITTED)
 
     def acknowledge(self, index: int, offset: int, crc: int) -> None:
         """Note that a batch was acknowledged to its writer, with all replicas in sync."""
@@ -281,6 +298,7 @@ class Ledger:
         if not is_committed:
             message = f"partition {index}, offset {offset}"
             raise PropertyViolatedError(promises.ACKNOWLEDGED, message)
+        self.checks.held(promises.ACKNOWLEDGED)
 
     def batch_start(self, index: int, offset: int) -> int | None:
         """Return where the batch begins that holds a committed offset; None beyond them."""
@@ -293,7 +311,7 @@ class Ledger:
 
     def on_change(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
         """Check a committed change of a partition."""
-        check_change(before, after)
+        check_change(before, after, self.checks)
         self.counts["ISR changes"] += after.isr != before.isr
         self.counts["reassignments"] += before.is_reassigning and not after.is_reassigning
 
@@ -323,6 +341,7 @@ class Ledger:
             self._check_start(known, replica)
             if replica.log.high_watermark != replica.log.local_log.log_end_offset:
                 raise PropertyViolatedError(promises.ALL_COMMITTED, message)
+            self.checks.held(promises.ALL_COMMITTED)
         if self._is_compacted:
             self._check_compacted(known, replicas, wall_ms, has_sequences=has_sequences)
             return
@@ -330,10 +349,12 @@ class Ledger:
         for replica in replicas[1:]:
             if self._stored(replica.log, start, replica.log.local_log.log_end_offset) != first:
                 raise PropertyViolatedError(promises.ALL_THE_SAME, message)
+            self.checks.held(promises.ALL_THE_SAME)
         crcs = {batch.base_offset: batch.crc for batch in first}
         for offset, crc in known.acknowledged.items():
             if offset >= start and crcs.get(offset) != crc:
                 raise PropertyViolatedError(promises.NOTHING_LOST, f"{offset}; {message}")
+            self.checks.held(promises.NOTHING_LOST)
         if has_sequences:
             self._check_sequences(first, message)
 
@@ -344,6 +365,7 @@ class Ledger:
         for replica in replicas:
             if not self._holds(replica, len(known.committed)):
                 self._fail(promises.ALL_THE_SAME, replica)
+            self.checks.held(promises.ALL_THE_SAME)
             self._check_latest(known, replica)
             log = replica.log.local_log
             kept = self._stored(replica.log, log.log_start_offset, log.log_end_offset)
@@ -358,6 +380,7 @@ class Ledger:
             keys = [one.key for one in kept if one.key is not None and one.base_offset < end]
             if len(set(keys)) < len(keys):
                 self._fail(promises.COMPACTED, replica)
+            self.checks.held(promises.COMPACTED)
 
     def _check_sequences(self, batches: Sequence[StoredBatch], message: str) -> None:
         following: dict[tuple[int, int], int] = {}
@@ -372,6 +395,7 @@ class Ledger:
                     promises.ONCE_IN_ORDER,
                     f"{batch} where {following[producer]} is next; {message}",
                 )
+            self.checks.held(promises.ONCE_IN_ORDER)
             count = batch.last_offset - batch.base_offset + 1
             following[producer] = (batch.base_sequence + count) & INT32_MAX
 

@@ -147,6 +147,8 @@ class SimulatedLeader:
         message = f"broker {self._link[0]} of {self._link[1]}: {requested}"
         if (topic_id, requested.partition, requested.current_leader_epoch) in self._fenced:
             raise PropertyViolatedError(promises.FENCED_STAY_AWAY, message)
+        checks = self._around.checks
+        checks.held(promises.FENCED_STAY_AWAY)
         replica = self._partition(topic_id, requested.partition)
         if replica is None:
             return
@@ -158,6 +160,7 @@ class SimulatedLeader:
         ):
             where = f"; the log ends at {log.log_end_offset} in epoch {last_epoch}"
             raise PropertyViolatedError(promises.FETCHED_FROM_END, message + where)
+        checks.held(promises.FETCHED_FROM_END)
 
     def _note_fenced(self, request: FetchRequest, answered: Message | None) -> None:
         if not isinstance(answered, FetchResponse):

@@ -6,7 +6,7 @@ The numbers go on from those of the quorum (`kvorum.simulation.properties.catalo
 from typing import Final
 
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.simulation.properties.catalogue import Property, PropertyViolatedError
+from kvorum.simulation.properties.catalogue import Checks, Property
 
 EPOCH_RISES: Final = Property("P34", "every change raises the partition epoch by one")
 LEADER_IN_ISR: Final = Property("P35", "the leader is in the ISR")
@@ -58,18 +58,37 @@ COMPACTED: Final = Property("L18", "in peace no key is twice in what may be comp
 ONE_COORDINATOR: Final = Property("L19", "in peace a group has one coordinator")
 IDLE_STAY_IN_SYNC: Final = Property("L20", "in peace a pause takes nobody out of an idle ISR")
 
+SAFETY: Final = (
+    *(EPOCH_RISES, LEADER_IN_ISR, ISR_OF_REPLICAS, NEW_LEADER_EPOCH, LEADER_COMPLETE),
+    *(COMMITTED_IN_SYNC, ONE_RECORD, ONE_BATCH, NO_TRUNCATION, WATERMARK_RISES, WATERMARK_IN_LOG),
+    *(NOTHING_DELETED, READ_IS_COMMITTED, ACKNOWLEDGED, NOTHING_LOST, ONCE_IN_ORDER),
+    *(OFFSETS_KEPT, OFFSETS_KNOWN, ONE_OWNER, SOUND_DISK, READS_COMMITTED, FETCHED_FROM_END),
+    *(FENCED_STAY_AWAY, ENDED_PROCESS_IS_REFUSED, FORMER_CLIENTS_ASK_LEADERS, KNOWN_EPOCHS),
+    *(STARTS_FOLLOW, LATEST_STAYS, ANSWERS_KNOWN, LEADER_KNOWS, ANSWERED_IN_TIME),
+    *(FENCED_BY_ANOTHER, SESSION_KEPT, SIZE_KEPT, STABLE_OFFSETS),
+)
+LIVENESS: Final = (
+    *(WRITES_END, ALL_IN_SYNC_AGAIN, ALL_READABLE, ALL_COMMITTED, ALL_THE_SAME, COMMITS_END),
+    *(MEMBERS_SETTLE, TRANSACTIONS_END, COMPACTED, ONE_COORDINATOR, IDLE_STAY_IN_SYNC),
+)
+ALL: Final = (*SAFETY, *LIVENESS)
 
-def check_change(before: PartitionRegistration, after: PartitionRegistration) -> None:
+
+def check_change(
+    before: PartitionRegistration, after: PartitionRegistration, checks: Checks
+) -> None:
     """Check what every committed change keeps; raises PropertyViolatedError."""
     message = f"{before} became {after}"
-    if after.has_leader and after.leader not in after.isr:
-        raise PropertyViolatedError(LEADER_IN_ISR, message)
-    if not set(after.isr) <= set(after.replicas) or set(after.isr) & set(after.elr):
-        raise PropertyViolatedError(ISR_OF_REPLICAS, message)
-    if after.partition_epoch != before.partition_epoch + 1:
-        raise PropertyViolatedError(EPOCH_RISES, message)
-    if after.leader != before.leader and after.leader_epoch != before.leader_epoch + 1:
-        raise PropertyViolatedError(NEW_LEADER_EPOCH, message)
+    if after.has_leader:
+        checks.demand(LEADER_IN_ISR, message, holds=after.leader in after.isr)
+    is_of_replicas = set(after.isr) <= set(after.replicas)
+    is_apart = not set(after.isr) & set(after.elr)
+    checks.demand(ISR_OF_REPLICAS, message, holds=is_of_replicas and is_apart)
+    is_next = after.partition_epoch == before.partition_epoch + 1
+    checks.demand(EPOCH_RISES, message, holds=is_next)
+    if after.leader != before.leader:
+        is_new = after.leader_epoch == before.leader_epoch + 1
+        checks.demand(NEW_LEADER_EPOCH, message, holds=is_new)
 
 
 def is_unclean(before: PartitionRegistration, after: PartitionRegistration) -> bool:

@@ -4,7 +4,7 @@ Its nodes run the library's raft and controller on disks and a network of their 
 faults of the quorum's worlds, in a shorter time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -85,6 +85,11 @@ class ControllerQuorum:
     def broker_nodes(self) -> list[SimulatedNode]:
         """The observers, which begin and end with their brokers."""
         return [node for node in self._quorum.nodes.values() if node.part is Part.BROKER]
+
+    @property
+    def checks(self) -> Mapping[str, int]:
+        """The number of times that each property of the quorum held, by its id."""
+        return self._around.properties.checks.counts
 
     # --- the run ---
 

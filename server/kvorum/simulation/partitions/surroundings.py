@@ -12,6 +12,7 @@ from kvorum.simulation.partitions.ledger import Ledger
 from kvorum.simulation.partitions.network import Network, Reply
 from kvorum.simulation.partitions.quorum import ControllerQuorum
 from kvorum.simulation.partitions.settings import WorldSettings
+from kvorum.simulation.properties.catalogue import Checks
 from kvorum.wire.primitives import Message
 
 
@@ -50,6 +51,11 @@ class Surroundings:
     servers: Mapping[int, Server]
     groups: dict[str, GroupLedger]
     on_expansion: Callable[[int, int], float]
+
+    @property
+    def checks(self) -> Checks:
+        """The number of times each property of brokers was checked."""
+        return self.ledger.checks
 
     @property
     def now_ms(self) -> float:

@@ -18,7 +18,7 @@ from kvorum.simulation.partitions.network import CLIENTS
 from kvorum.simulation.partitions.settings import METADATA_BYTES_MAX, QUIET_FROM_MS, TOPIC
 from kvorum.simulation.partitions.stored_batches import batches_of
 from kvorum.simulation.partitions.surroundings import Surroundings
-from kvorum.simulation.properties.catalogue import PropertyViolatedError
+from kvorum.simulation.properties.catalogue import Checks, PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchResponse
 from kvorum.wire.messages.txn_offset_commit import (
@@ -62,7 +62,8 @@ class TransactionLedger:
     goes ``delete.retention.ms`` after its records, and a replica that comes back later misses it.
     """
 
-    def __init__(self, *, keeps_markers: bool) -> None:
+    def __init__(self, checks: Checks, *, keeps_markers: bool) -> None:
+        self._checks = checks
         self._is_commit: dict[tuple[int, int], bool] = {}
         self._keeps_markers = keeps_markers
 
@@ -96,12 +97,14 @@ class TransactionLedger:
                     what = f"producer {batch.producer_id} at {batch.base_offset}"
                     text = f"{what}: committed {is_commit}, read {is_read}; {aborted}; {message}"
                     raise PropertyViolatedError(promises.READS_COMMITTED, text)
+                self._checks.held(promises.READS_COMMITTED)
 
     def check_end(self, replica: Replica) -> None:
         """Check a log in which every transaction has ended."""
         log = replica.log
         if log.last_stable_offset != log.local_log.log_end_offset:
             raise PropertyViolatedError(promises.TRANSACTIONS_END, str(replica))
+        self._checks.held(promises.TRANSACTIONS_END)
         start, end = log.local_log.log_start_offset, log.local_log.log_end_offset
         found = log.aborted_transactions(start, end)
         self.check(

@@ -180,6 +180,10 @@ class IdlePartitions:
             if member in known and not known[member].is_fenced:
                 raise PropertyViolatedError(promises.IDLE_STAY_IN_SYNC, f"{before} became {after}")
 
+    def check_end(self) -> None:
+        """Count the partitions that were watched: what takes a replica out is seen as it comes."""
+        self._around.checks.held(*[promises.IDLE_STAY_IN_SYNC] * len(self._ends))
+
     def _ends_of(self, index: int) -> set[int]:
         """Return the offsets at which the logs of a partition end that can be read."""
         replicas = [self._brokers[one].replica(index) for one in self._partitions[index].replicas]
@@ -190,13 +194,15 @@ class IdlePartitions:
 class PartitionsResult:
     """The result of one seed; `broken` is the property that does not hold, in words.
 
-    `digest` is a hash of the run, which another run of the seed must have too.
+    `checks` has how often each property held, by its id, those of the quorum too. `digest` is a
+    hash of the run, which another run of the seed must have too.
     """
 
     seed: int
     broken: str | None
     message: str
     counts: Counter[str]
+    checks: Mapping[str, int]
     digest: str
     trace: tuple[str, ...]
 
@@ -252,7 +258,7 @@ class PartitionsWorld:
             )
         ]
         self._transactions = [
-            TransactionLedger(keeps_markers=settings.keeps_markers)
+            TransactionLedger(self.ledger.checks, keeps_markers=settings.keeps_markers)
             for _ in range(settings.partitions)
         ]
         self._producers += [
@@ -352,24 +358,27 @@ class PartitionsWorld:
 
     def _check_end(self) -> None:
         self.quorum.end()
+        self._idle.check_end()
         waiting = {
             index for index, one in self._registrations.items() if waits_for_an_operator(one)
         }
         self.ledger.counts["waits for an operator"] += len(waiting)
+        checks = self.ledger.checks
         for producer in self._producers:
-            if not producer.is_idle and producer.index not in waiting:
-                raise PropertyViolatedError(promises.WRITES_END, producer.describe())
+            if producer.index not in waiting:
+                checks.demand(promises.WRITES_END, producer.describe(), holds=producer.is_idle)
         if self.settings.place(OFFSETS_ID, 0) not in waiting:
             self._check_groups()
         for index, partition in self._registrations.items():
             if index in waiting:
                 continue
-            if set(partition.isr) != set(partition.replicas) or partition.is_reassigning:
-                raise PropertyViolatedError(promises.ALL_IN_SYNC_AGAIN, f"{partition}")
+            is_in_sync = set(partition.isr) == set(partition.replicas)
+            is_settled = is_in_sync and not partition.is_reassigning
+            checks.demand(promises.ALL_IN_SYNC_AGAIN, f"{partition}", holds=is_settled)
             replicas = [self.brokers[one].replica(index) for one in partition.replicas]
             known = [one for one in replicas if one is not None]
-            if len(known) < len(replicas):
-                raise PropertyViolatedError(promises.ALL_READABLE, f"{partition}")
+            is_readable = len(known) == len(replicas)
+            checks.demand(promises.ALL_READABLE, f"{partition}", holds=is_readable)
             has_producers = index < len(self._transactions)
             wall_ms = WALL_START_MS + OLD_UNTIL_MS
             self.ledger.check_end(index, known, wall_ms=wall_ms, has_sequences=has_producers)
@@ -378,17 +387,17 @@ class PartitionsWorld:
                     self._transactions[index].check_end(replica)
 
     def _check_groups(self) -> None:
+        checks = self.ledger.checks
         for committer in self._committers:
-            if not committer.is_idle:
-                raise PropertyViolatedError(promises.COMMITS_END, committer.describe())
+            checks.demand(promises.COMMITS_END, committer.describe(), holds=committer.is_idle)
         for member in self._application.members:
-            if not (member.is_stable or member.is_over):
-                raise PropertyViolatedError(promises.MEMBERS_SETTLE, member.describe())
+            is_settled = member.is_stable or member.is_over
+            checks.demand(promises.MEMBERS_SETTLE, member.describe(), holds=is_settled)
         listed = Counter(
             group_id for broker in self.brokers.values() for group_id in broker.listed_groups()
         )
-        if listed[MEMBERS_GROUP] != 1:
-            raise PropertyViolatedError(promises.ONE_COORDINATOR, f"{listed}")
+        is_alone = listed[MEMBERS_GROUP] == 1
+        checks.demand(promises.ONE_COORDINATOR, f"{listed}", holds=is_alone)
 
 
 def run_partitions_seed(seed: int, *, is_traced: bool = False) -> PartitionsResult:
@@ -404,4 +413,5 @@ def run_partitions_seed(seed: int, *, is_traced: bool = False) -> PartitionsResu
     counts, trace = world.ledger.counts, world.quorum.trace
     trace.say(repr((message, sorted(counts.items()))))
     counts.update({f"controllers: {kind.value}": n for kind, n in world.quorum.faults.items()})
-    return PartitionsResult(seed, broken, message, counts, trace.digest, tuple(trace.lines))
+    checks = {**world.quorum.checks, **world.ledger.checks.counts}
+    return PartitionsResult(seed, broken, message, counts, checks, trace.digest, tuple(trace.lines))

@@ -1,5 +1,6 @@
 """Everything that must hold in a simulated quorum, by number, and the count of the checks."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 
@@ -73,8 +74,8 @@ class PropertyViolatedError(Exception):
 class Checks:
     """The number of times each property was checked and held."""
 
-    def __init__(self) -> None:
-        self.counts = {one.id: 0 for one in ALL}
+    def __init__(self, properties: Iterable[Property] = ALL) -> None:
+        self.counts = {one.id: 0 for one in properties}
 
     def held(self, *properties: Property) -> None:
         """Note that properties were checked and hold."""

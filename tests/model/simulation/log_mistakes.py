@@ -1,0 +1,123 @@
+"""Mistakes in the logs of topics and what they know of producers, as edits."""
+
+from typing import Final
+
+from tests.model.mutation.mutant import Edit
+from tests.model.simulation.mistake import Mistake, edited
+
+from kvorum.simulation.partitions import promises
+
+LOG_MISTAKES: Final = (
+    Mistake(
+        "a high watermark may be after the end of the log",
+        promises.WATERMARK_IN_LOG,
+        1,
+        edited(
+            Edit(
+                within="UnifiedLog.update_high_watermark",
+                old="max(min(offset, log.log_end_offset), log.log_start_offset)",
+                new="max(offset, log.log_start_offset)",
+            )
+        ),
+    ),
+    Mistake(
+        "a batch that is sent again is written again",
+        promises.ONCE_IN_ORDER,
+        2,
+        edited(
+            Edit(
+                within="UnifiedLog._duplicate_of",
+                old="origin is not AppendOrigin.CLIENT or not batch.has_producer_id",
+                new="True",
+            ),
+            Edit(
+                within="_appended",
+                old="_check_sequence(before, batch)",
+                new="pass",
+                room="storage.log",
+            ),
+        ),
+    ),
+    Mistake(
+        "the torn end of a log is taken for damage",
+        promises.SOUND_DISK,
+        1,
+        edited(
+            Edit(
+                within="_Loader._scan",
+                old="segment.end_offset < self._checkpoint.recovery_point",
+                new="True",
+            )
+        ),
+    ),
+    Mistake(
+        "compaction takes the latest record of a key for an older one",
+        promises.LATEST_STAYS,
+        15,
+        edited(
+            Edit(
+                within="Cleaner._map_batch",
+                old="self._map.put(record.key, record.offset)",
+                new="self._map.put(record.key, record.offset + 1)",
+            )
+        ),
+    ),
+    Mistake(
+        "retention marks a log as closed that it has shortened",
+        promises.ALL_READABLE,
+        11,
+        edited(
+            Edit(
+                within="UnifiedLog.delete_old_segments",
+                old="self.update_high_watermark(self.high_watermark)",
+                new="""
+                    self.update_high_watermark(self.high_watermark)
+                    if count:
+                        self.local_log.is_closed = True
+                """,
+            )
+        ),
+    ),
+    Mistake(
+        "a write is answered with the offset of its last record",
+        promises.NOTHING_LOST,
+        1,
+        edited(
+            Edit(
+                within="UnifiedLog.append_as_leader",
+                old="written.base_offset",
+                new="written.last_offset",
+            )
+        ),
+    ),
+    Mistake(
+        "a follower far behind leaves out the first batch of a response",
+        promises.ALL_THE_SAME,
+        1,
+        edited(
+            Edit(
+                within="UnifiedLog.append_as_follower",
+                old="""
+                    for batch in batches:
+                        self._write(batch, AppendOrigin.REPLICATION, now_ms)
+                """,
+                new="""
+                    for batch in batches if len(batches) < 6 else batches[1:]:
+                        self._write(batch, AppendOrigin.REPLICATION, now_ms)
+                """,
+            )
+        ),
+    ),
+    Mistake(
+        "a follower does not notice the end of a transaction",
+        promises.TRANSACTIONS_END,
+        1,
+        edited(
+            Edit(
+                within="UnifiedLog._write",
+                old="change.ended is not None",
+                new="change.ended is not None and origin is not AppendOrigin.REPLICATION",
+            )
+        ),
+    ),
+)
