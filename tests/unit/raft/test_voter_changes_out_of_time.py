@@ -253,3 +253,64 @@ def test_an_operators_change_ends_the_probe_of_an_update(
     assert appended.voters.endpoints_of(3) == endpoints_of(3), "the update is not recorded"
     leader.commit()
     assert outcome(leader, asked).error is Error.NONE
+
+
+def report(leader: DrivenLeader) -> None:
+    """Have all voters tell the leader what they can work at."""
+    for node_id in (2, 3):
+        Change("update", key_of(node_id), endpoints_of(node_id)).request(leader)
+        leader.answer_probe(CAN_ALL)
+
+
+@pytest.mark.parametrize("second", SECOND, ids=lambda change: change.kind)
+def test_a_change_waits_until_an_upgrade_of_kraft_version_is_committed(second: Change) -> None:
+    leader = DrivenLeader(kraft_version=0)
+    report(leader)
+    leader.upgrade()
+    is_refused(leader, second, leader.uncommitted_text())
+    leader.commit()
+    become_free(leader)
+    second.append(leader)
+    one, other = leader.appended
+    assert one.voters.overlaps_safely(other.voters)
+
+
+def test_voters_do_not_change_once_an_upgrade_of_kraft_version_is_cut_off() -> None:
+    leader = DrivenLeader(kraft_version=0)
+    report(leader)
+    leader.upgrade()
+    follow_another(leader, cut_at=leader.appended[-1].base_offset)
+    leader.win()
+    leader.commit()
+    assert leader.history.kraft_version == 0
+    for change in (ADD_4, REMOVE_3):
+        assert outcome(leader, change.request(leader)).error is Error.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_an_update_begun_before_an_upgrade_of_kraft_version_waits_for_its_commit(
+    *, is_committed: bool
+) -> None:
+    leader = DrivenLeader(kraft_version=0)
+    report(leader)
+    token = UPDATE_2.request(leader)
+    leader.upgrade()
+    if is_committed:
+        leader.commit()
+    leader.answer_probe(CAN_ALL)
+    assert outcome(leader, token).error is (Error.NONE if is_committed else Error.REQUEST_TIMED_OUT)
+    assert len(leader.appended) == 1 + is_committed
+
+
+def test_a_voter_is_removed_during_an_upgrade_of_a_feature(leader: DrivenLeader) -> None:
+    """The record of the feature and that of the voters are committed by the voters who stay."""
+    leader.propose()
+    feature_offset = leader.log.end_offset - 1
+    token = REMOVE_3.append(leader)
+    leader.fetch(key_of(3))
+    assert (leader.core.high_watermark or 0) <= feature_offset, "node 3 is no voter any more"
+    leader.advance(CONFIG.request_timeout_ms)
+    assert outcome(leader, token).error is Error.REQUEST_TIMED_OUT
+    is_refused(leader, Change("remove", key_of(2)), leader.uncommitted_text())
+    leader.fetch(key_of(2))
+    assert leader.core.high_watermark == leader.log.end_offset

@@ -45,7 +45,7 @@ NOT_INTERRUPTED = InterruptedSwap()
 
 
 def interrupted_swap(names: Iterable[str], end_offset: Callable[[str], int]) -> InterruptedSwap:
-    """Return what the names of a directory's files tell of a replacement that was interrupted.
+    """Return the interrupted replacement that the names of a directory's files show.
 
     `end_offset` is asked for the offset at which the batches of a ``*.log.swap`` file end.
     """
