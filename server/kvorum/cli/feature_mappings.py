@@ -5,13 +5,13 @@ Each of the tools has its own words for what is wrong.
 
 from kvorum.metadata.errors import UnknownFeatureError
 from kvorum.metadata.features import FEATURES, feature_from_name
-from kvorum.metadata.java_text import java_trim
 from kvorum.metadata.metadata_version import (
     LATEST_PRODUCTION_METADATA_VERSION,
     METADATA_VERSION_FEATURE,
     metadata_version_from_level,
     metadata_version_from_text,
 )
+from kvorum.wire.java_text import java_trim
 
 
 class UnknownLevelError(UnknownFeatureError):

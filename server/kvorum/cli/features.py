@@ -24,7 +24,6 @@ from kvorum.controller.apis.update_features import UpgradeType
 from kvorum.metadata.errors import UnknownFeatureError
 from kvorum.metadata.features import FEATURES
 from kvorum.metadata.java_hash import hash_table_order
-from kvorum.metadata.java_text import java_trim, parse_java_integer
 from kvorum.metadata.metadata_version import (
     LATEST_PRODUCTION_METADATA_VERSION,
     METADATA_VERSION_FEATURE,
@@ -33,6 +32,7 @@ from kvorum.metadata.metadata_version import (
     metadata_version_from_level,
     metadata_version_from_text,
 )
+from kvorum.wire.java_text import java_trim, parse_java_integer
 
 NAME = "features"
 HELP = "describe and change the levels of a cluster's features"

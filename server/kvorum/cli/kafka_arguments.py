@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, NoReturn
 
-from kvorum.metadata.java_text import parse_java_integer
+from kvorum.wire.java_text import parse_java_integer
 
 METAVARS: Final = MappingProxyType(
     {

@@ -16,7 +16,6 @@ from kvorum.cli.feature_mappings import (
 from kvorum.cli.kafka_arguments import KafkaStyleParser, UsageError, with_whole_command
 from kvorum.cli.storage_directories import load_configuration, print_info, run_format
 from kvorum.metadata.errors import UnknownFeatureError
-from kvorum.metadata.java_text import parse_java_integer
 from kvorum.metadata.metadata_version import (
     LATEST_PRODUCTION_METADATA_VERSION,
     MINIMUM_METADATA_VERSION,
@@ -25,6 +24,7 @@ from kvorum.node.config import ConfigError
 from kvorum.node.format import FormatError
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import RealFileSystem
+from kvorum.wire.java_text import parse_java_integer
 from kvorum.wire.uuid_text import random_uuid, uuid_to_text
 
 NAME = "storage"

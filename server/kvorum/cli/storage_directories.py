@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kvorum.metadata.errors import UnknownFeatureError
-from kvorum.metadata.java_text import java_trim, parse_java_integer
 from kvorum.metadata.metadata_version import MetadataVersion, metadata_version_from_text
 from kvorum.node.config import NodeConfig, load_properties
 from kvorum.node.format import (
@@ -27,6 +26,7 @@ from kvorum.storage.small_files.meta_properties import (
     MetaProperties,
     read_meta_properties,
 )
+from kvorum.wire.java_text import java_trim, parse_java_integer
 from kvorum.wire.uuid_text import uuid_to_text
 
 

@@ -23,9 +23,9 @@ from kvorum.inspection.shell.image_tree import (
     shell_tree,
 )
 from kvorum.metadata.configs_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
-from kvorum.metadata.java_text import java_double_text
 from kvorum.spark.files.damage import Damage
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
+from kvorum.wire.java_text import java_double_text
 
 _NOBODY: Final = Software("", "")
 _QUOTAS: Final = "clientQuotas"

@@ -14,7 +14,7 @@ from kvorum.metadata.config_definitions import (
 )
 from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
-from kvorum.metadata.java_text import parse_java_integer
+from kvorum.wire.java_text import parse_java_integer
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"

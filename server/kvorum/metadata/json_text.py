@@ -4,7 +4,7 @@ import re
 from json.encoder import encode_basestring
 from typing import cast
 
-from kvorum.metadata.java_text import java_double_text
+from kvorum.wire.java_text import java_double_text
 
 _LOWER_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\u([0-9a-f]{4})")
 

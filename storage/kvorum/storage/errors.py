@@ -26,7 +26,16 @@ Each error has its file, the byte position in it if that is known, and advice fo
 """
 
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
+
+_QUOTED_CHARACTERS: Final = 100
+
+
+def shortened(text: str) -> str:
+    """Return a text out of a file, for a message: a damaged line may be as long as the file."""
+    if len(text) <= _QUOTED_CHARACTERS:
+        return text
+    return f"{text[:_QUOTED_CHARACTERS]}... ({len(text)} characters)"
 
 
 class StorageError(Exception):

@@ -3,8 +3,10 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
@@ -17,10 +19,21 @@ from tests.support.golden_data import METADATA_NODES
 from tests.support.packed_variants import lz4_variants
 
 from kvorum.cli import main
-from kvorum.inspection.log_check.check import NothingToCheckError, Report, check_paths
+from kvorum.inspection.log_check.check import (
+    OFFSET_CHECKPOINTS,
+    NothingToCheckError,
+    Report,
+    check_paths,
+)
 from kvorum.inspection.log_check.findings import Finding, Rule, Severity, Verdict
 from kvorum.inspection.reading import TIME_ENTRY
+from kvorum.storage.errors import StorageError
 from kvorum.storage.log.batch_header import HEADER_SIZE
+from kvorum.storage.log.epochs import decode_leader_epochs
+from kvorum.storage.small_files.meta_properties import decode_meta_properties
+from kvorum.storage.small_files.offset_checkpoint_file import decode_offsets
+from kvorum.storage.small_files.partition_metadata import decode_partition_metadata
+from kvorum.storage.small_files.quorum_state import decode_quorum_state
 from kvorum.testing import Cluster
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch, read_batches
@@ -73,8 +86,18 @@ NODES: Final = (
     "static-3.9.1/metadata/controller-1",
 )
 DAMAGES_OF_A_NODE: Final = int(os.environ.get("KVORUM_LOG_DAMAGES", "40"))
+BYTE_ORDER_MARK: Final = "\ufeff".encode()
 FLIPPED: Final = re.compile(r"bit \d of byte \d+ flipped")
-TEXT_FILES: Final = frozenset({"meta.properties", "quorum-state", "bootstrap.checkpoint"})
+REFUSED_BY: Final[Mapping[str, Callable[[bytes, Path], object]]] = MappingProxyType(
+    {
+        "meta.properties": lambda data, _: decode_meta_properties(data),
+        "quorum-state": decode_quorum_state,
+        "partition.metadata": decode_partition_metadata,
+        "leader-epoch-checkpoint": decode_leader_epochs,
+        **dict.fromkeys(OFFSET_CHECKPOINTS, partial(decode_offsets, advice="")),
+    }
+)
+"""The readers of nodes by the names of the text files, which have no checksum of Kafka's."""
 
 
 def written(contents: Contents, root: Path) -> Path:
@@ -93,17 +116,28 @@ def has_silent_form(damage: Damage) -> bool:
     - An index that ends earlier, or in the zeros of a file that is allocated in advance: a lookup
       begins further ahead in the segment.
     - Another offset in a time index, where that record has the same timestamp.
-    - A comment, a date, and a value that stands nowhere else, in files without a checksum.
+    - A text that the reader of a node takes: a comment, a date, a value that stands nowhere else.
     - The log's last batches, if the log ends before or within them as after an unfinished write.
     """
-    suffix = Path(damage.file).suffix
-    if suffix in {".checkpoint", ".snapshot"} or Path(damage.file).name in TEXT_FILES:
-        return damage.how.startswith(("missing", "renamed")) or Path(damage.file).name in TEXT_FILES
-    if suffix == ".timeindex" and FLIPPED.fullmatch(damage.how):
+    path = Path(damage.file)
+    is_gone = damage.how.startswith(("missing", "renamed"))
+    if path.name in REFUSED_BY:
+        return not is_gone and is_taken_by_a_node(path, damage.after[damage.file])
+    if path.suffix in {".checkpoint", ".snapshot"}:
+        return is_gone
+    if path.suffix == ".timeindex" and FLIPPED.fullmatch(damage.how):
         return int(damage.how.split()[-2]) % TIME_ENTRY.size >= TIME_ENTRY.size // 3 * 2
-    if suffix in {".index", ".timeindex"}:
+    if path.suffix in {".index", ".timeindex"}:
         return damage.how.startswith(("missing", "cut to", "zeroed from", "renamed", "bytes"))
-    return suffix == ".log" and damage.how.startswith(("cut to", "zeroed from"))
+    return path.suffix == ".log" and damage.how.startswith(("cut to", "zeroed from"))
+
+
+def is_taken_by_a_node(path: Path, data: bytes) -> bool:
+    try:
+        REFUSED_BY[path.name](data, path)
+    except StorageError:
+        return False
+    return True
 
 
 def damages(golden_sets: Path, generated: Path) -> Iterator[Damage]:
@@ -131,6 +165,51 @@ def test_what_a_node_of_ours_left_is_sound(generated: Path) -> None:
     report = check_paths([generated])
     assert report.verdict is Verdict.SOUND, report.findings
     assert len(report.files) > 50
+
+
+def test_a_cleanly_stopped_broker_gets_no_note(generated: Path) -> None:
+    assert (generated / ".kafka_cleanshutdown").exists()
+    assert check_paths([generated]).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "severities"),
+    [
+        ("meta.properties", lambda _: b"", [Severity.DAMAGE]),
+        ("meta.properties", lambda data: data.replace(b"=", b" = "), []),
+        ("meta.properties", lambda data: BYTE_ORDER_MARK + data, [Severity.NOTE]),
+        ("meta.properties", lambda data: data.removesuffix(b"\n"), []),
+        ("meta.properties", lambda data: data + b"unknown=1\n", [Severity.NOTE]),
+        (
+            "meta.properties",
+            lambda data: data.replace(b"cluster.id", b"cluster.ie"),
+            [Severity.DAMAGE],
+        ),
+        ("packed-none-0/partition.metadata", lambda data: data.replace(b"\n", b"\r\n"), []),
+        ("packed-none-0/partition.metadata", lambda data: data + b"\nmore", [Severity.NOTE]),
+        ("__cluster_metadata-0/quorum-state", lambda data: data + b"\n", []),
+        ("__cluster_metadata-0/quorum-state", lambda data: data + b"\r\n", []),
+        ("__cluster_metadata-0/quorum-state", lambda data: data + b"\nmore", [Severity.NOTE]),
+        ("__cluster_metadata-0/quorum-state", lambda data: data[1:], [Severity.DAMAGE]),
+        (".kafka_cleanshutdown", lambda _: b"", []),
+        (".kafka_cleanshutdown", lambda _: b"[" * 100_000, [Severity.NOTE]),
+        ("packed-none-0/leader-epoch-checkpoint", lambda _: b"0\n1\n0  0", [Severity.NOTE]),
+        ("packed-none-0/leader-epoch-checkpoint", lambda _: b"0\n1\n0_0 0\n", [Severity.DAMAGE]),
+        ("replication-offset-checkpoint", lambda _: b"x" * 100_000, [Severity.DAMAGE]),
+    ],
+)
+def test_a_text_is_sound_if_a_node_starts_with_it(
+    generated: Path,
+    tmp_path: Path,
+    name: str,
+    change: Callable[[bytes], bytes],
+    severities: list[Severity],
+) -> None:
+    contents = read_contents(generated)
+    root = written(contents | {name: change(contents[name])}, tmp_path)
+    found = [finding for finding in check_paths([root]).findings if finding.file == root / name]
+    assert [finding.severity for finding in found] == severities
+    assert all(len(finding.problem) < 250 for finding in found)
 
 
 def test_a_batch_that_unpacks_to_much_is_sound(tmp_path: Path) -> None:

@@ -40,7 +40,6 @@ from kvorum.metadata.config_definitions import (
 from kvorum.metadata.config_definitions.settings import keyed_fields
 from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
 from kvorum.metadata.delegation_tokens import TokenSettings
-from kvorum.metadata.java_text import java_double_text, parse_java_double, parse_java_integer
 from kvorum.node.config.known import KEYS_IN_USE, SETTINGS, TOPIC_KEYS_IN_USE
 from kvorum.node.config.listeners import ListenerKeys
 from kvorum.node.config.node_config import with_id_synonyms
@@ -50,6 +49,7 @@ from kvorum.raft.config import RaftConfig
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig, TopicSegmentConfig
+from kvorum.wire.java_text import java_double_text, parse_java_double, parse_java_integer
 
 ALL = [
     *TOPIC_CONFIGS.values(),

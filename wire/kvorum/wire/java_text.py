@@ -1,10 +1,11 @@
-"""Numbers, durations and lists as Java reads and prints them."""
+"""Lines, numbers, durations and lists as Java reads and prints them."""
 
 import math
 import re
 from decimal import Decimal
 from typing import Final
 
+_LINE_ENDS: Final = re.compile(r"\r\n|\r|\n")
 JAVA_WHITESPACE = "".join(map(chr, range(0x21)))
 
 _INTEGER = re.compile(r"[+-]?\d+\Z")
@@ -21,6 +22,14 @@ _DURATION = re.compile(
 _SECONDS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
 _PLAIN_FROM: Final = 1e-3
 _PLAIN_BELOW: Final = 1e7
+
+
+def java_lines(data: bytes) -> list[str]:
+    """Return the lines of a text in UTF-8 as BufferedReader.readLine does: no end is needed."""
+    lines = _LINE_ENDS.split(data.decode("utf-8", "replace"))
+    if not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def java_trim(text: str) -> str:

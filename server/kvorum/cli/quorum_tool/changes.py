@@ -9,10 +9,10 @@ from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.cluster_calls import unregister_call
 from kvorum.cli.admin.errors import ERRORS_PACKAGE, AdminError, CallFailedError
 from kvorum.cli.admin.quorum_calls import VoterEndpoint, add_voter_call, remove_voter_call
-from kvorum.metadata.java_text import java_trim, parse_java_integer
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.small_files.meta_properties import read_meta_properties
+from kvorum.wire.java_text import java_trim, parse_java_integer
 from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
 
 _LEFT_TO_UNREGISTER: Final = {

@@ -42,7 +42,11 @@ from kvorum.storage.small_files.partition_metadata import (
     PARTITION_METADATA,
     read_partition_metadata,
 )
-from kvorum.storage.small_files.quorum_state import QUORUM_STATE_FILE, decode_quorum_state
+from kvorum.storage.small_files.quorum_state import (
+    QUORUM_STATE_FILE,
+    decode_quorum_state,
+    first_line,
+)
 from kvorum.wire.json_form import Json
 from kvorum.wire.uuid_text import uuid_to_text
 
@@ -131,7 +135,7 @@ def _partition_metadata(path: Path) -> Objects:
 def _quorum_state(path: Path) -> Objects:
     data = path.read_bytes()
     decode_quorum_state(data, path)
-    yield {"type": "quorumState", **json.loads(data)}
+    yield {"type": "quorumState", **json.loads(first_line(data))}
 
 
 def _meta_properties(path: Path) -> Objects:

@@ -1,7 +1,8 @@
 """The small files that are text: checkpoints, quorum-state, partition.metadata, meta.properties.
 
-Each is declared line by line, exactly as Kafka writes it. Kafka reads more than that, such as
-several blanks for one: what only looks different from what it writes is a difference here too.
+Each is declared line by line, as Kafka writes it. Its readers take more than that, such as several
+blanks for one, and so do those of nodes here: a layout says where a file differs, not whether it is
+sound.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from kvorum.inspection.layouts.field import Field
+from kvorum.storage.errors import shortened
 from kvorum.wire.checksums import crc32c
 
 _COUNT: Final = rb"0|[1-9][0-9]{0,9}"
@@ -200,25 +202,31 @@ CLEAN_SHUTDOWN: Final = _one_form(
 )
 """`.kafka_cleanshutdown`; older releases leave it empty."""
 
-_PROPERTY: Final = re.compile(rb"(#[^\r\n]*|(?P<key>[a-z.]+)=(?P<value>[^\r\n]*))(\r?\n)")
+_PROPERTIES: Final = frozenset({"version", "cluster.id", "broker.id", "node.id", "directory.id"})
+_PROPERTY: Final = re.compile(
+    rb"(#[^\r\n]*|(?P<key>[a-z.]+)[ \t]*=[ \t]*(?P<value>[^\r\n]*))(\r?\n|\Z)"
+)
 
 
 def meta_properties(data: bytes) -> TextReading:
-    """Read meta.properties: a line for each property, as java.util.Properties stores them."""
-    fields: list[Field] = []
+    """Read meta.properties: a line for each property, each of them known and there once."""
+    fields: dict[str, Field] = {}
     position = 0
     while position < len(data):
         found = _PROPERTY.match(data, position)
         if found is None:
-            return TextReading(tuple(fields), TextProblem(position, "no property in its form"))
+            return _read_until(fields, position, "no property in its form")
         if found["key"] is not None:
-            fields.append(
-                Field(
-                    found["key"].decode(),
-                    found.start("value"),
-                    found.end("value"),
-                    found["value"].decode("iso-8859-1"),
-                )
-            )
+            key = found["key"].decode()
+            if key not in _PROPERTIES:
+                return _read_until(fields, position, f"there is no property {shortened(key)}")
+            if key in fields:
+                return _read_until(fields, position, f"{key} is there twice")
+            value = found["value"].decode("iso-8859-1")
+            fields[key] = Field(key, found.start("value"), found.end("value"), value)
         position = found.end()
-    return TextReading(tuple(fields), None)
+    return TextReading(tuple(fields.values()), None)
+
+
+def _read_until(fields: dict[str, Field], position: int, problem: str) -> TextReading:
+    return TextReading(tuple(fields.values()), TextProblem(position, problem))

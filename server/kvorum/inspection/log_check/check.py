@@ -3,32 +3,27 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from kvorum.inspection.layouts.text_files import CLEAN_SHUTDOWN, OFFSET_CHECKPOINT, meta_properties
 from kvorum.inspection.log_check.findings import Finding, Findings, Rule, Severity, Verdict
 from kvorum.inspection.log_check.findings import verdict_of as _verdict_of
-from kvorum.inspection.log_check.listing import (
-    directories_below,
-    is_partition_directory,
-    read_text,
-    read_whole,
-)
+from kvorum.inspection.log_check.listing import directories_below, is_partition_directory, read_text
 from kvorum.inspection.log_check.metadata_check import check_bootstrap_checkpoint
 from kvorum.inspection.log_check.partition_check import LogFacts, check_partition
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
 from kvorum.inspection.reading import Tell, no_report
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.directory.partition_directory import DELETE_SUFFIX, suffix_of
-from kvorum.storage.errors import MetaPropertiesError, PropertiesFormatError
 from kvorum.storage.metadata_log.bootstrap_checkpoint import BOOTSTRAP_CHECKPOINT
 from kvorum.storage.names import (
     METADATA_LOG_DIRECTORY,
     parse_partition_directory,
     parse_snapshot_name,
 )
-from kvorum.storage.small_files.clean_shutdown import CLEAN_SHUTDOWN_FILE
+from kvorum.storage.small_files.clean_shutdown import CLEAN_SHUTDOWN_FILE, broker_epoch_of
 from kvorum.storage.small_files.meta_properties import (
     META_PROPERTIES_FILE,
     MetaProperties,
@@ -40,6 +35,7 @@ from kvorum.storage.small_files.offset_checkpoint_file import (
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
+    decode_offsets,
 )
 from kvorum.storage.small_files.partition_metadata import PARTITION_METADATA
 from kvorum.wire.uuid_text import uuid_to_text
@@ -79,16 +75,18 @@ def check_log_dir(
         check_bootstrap_checkpoint(directory / BOOTSTRAP_CHECKPOINT, findings)
     was_clean = CLEAN_SHUTDOWN_FILE in names
     if was_clean:
-        read_text(directory / CLEAN_SHUTDOWN_FILE, CLEAN_SHUTDOWN, findings)
+        _clean_shutdown(directory / CLEAN_SHUTDOWN_FILE, findings)
         _check_tails(directory, logs, findings)
     high_watermarks: dict[str, int] = {}
     is_broker = not set(OFFSET_CHECKPOINTS).isdisjoint(names)
     for name in OFFSET_CHECKPOINTS:
         if name not in names:
-            if is_broker:
+            if is_broker and name != CLEANER_OFFSET_CHECKPOINT:
                 _note_missing(directory / name, findings)
         else:
             offsets = _offsets(directory / name, findings)
+            if offsets is None:
+                continue
             _check_offsets(directory / name, offsets, logs, findings, was_clean=was_clean)
             if was_clean and name in _OF_ALL_LOGS:
                 _check_all_listed(directory / name, offsets, logs, findings)
@@ -101,36 +99,34 @@ def _note_missing(path: Path, findings: Findings) -> None:
     findings.add(Rule.OFFSET_CHECKPOINT, path, "the file is missing", severity=Severity.NOTE)
 
 
+def _clean_shutdown(path: Path, findings: Findings) -> None:
+    """Add a note where the file names no broker epoch; a node starts with any content."""
+    read_text(path, lambda data, _: broker_epoch_of(data), CLEAN_SHUTDOWN, findings)
+
+
 def _meta_properties(path: Path, findings: Findings) -> MetaProperties | None:
-    data = read_whole(path, findings)
-    if data is None:
+    properties = read_text(
+        path,
+        lambda data, _: decode_meta_properties(data),
+        meta_properties,
+        findings,
+        Rule.META_PROPERTIES,
+    )
+    if properties is None:
         return None
-    problem = meta_properties(data).problem
-    if problem is not None:
-        findings.add(Rule.META_PROPERTIES, path, problem.text, position=problem.position)
-        return None
-    keys = [field.path for field in meta_properties(data).fields]
-    try:
-        properties = decode_meta_properties(data)
-    except (MetaPropertiesError, PropertiesFormatError) as error:
-        findings.add(Rule.META_PROPERTIES, path, error.problem, position=0)
-        return None
-    wrong = _problem_of(properties, keys)
+    wrong = _problem_of(properties)
     if wrong is not None:
         findings.add(Rule.META_PROPERTIES, path, wrong, position=0)
     return properties
 
 
-_KEYS: Final = frozenset({"version", "cluster.id", "broker.id", "node.id", "directory.id"})
-
-
-def _problem_of(properties: MetaProperties, keys: list[str]) -> str | None:
-    unknown = sorted(set(keys) - _KEYS)
-    if unknown:
-        return f"there is no property {unknown[0]}"
-    if len(set(keys)) < len(keys):
-        return "a property is there twice"
-    if properties.node_id is not None and properties.node_id < 0:
+def _problem_of(properties: MetaProperties) -> str | None:
+    """Return why no node starts with these properties; None where one does."""
+    if properties.cluster_id is None:
+        return "there is no cluster.id"
+    if properties.node_id is None:
+        return "there is no node.id"
+    if properties.node_id < 0:
         return f"a node.id of {properties.node_id}"
     directory_id = properties.directory_id
     if directory_id is not None and is_reserved_directory_id(directory_id):
@@ -146,20 +142,16 @@ def _check_tails(directory: Path, logs: Mapping[str, LogFacts], findings: Findin
             findings.add(Rule.LOG_END, directory / CLEAN_SHUTDOWN_FILE, problem)
 
 
-def _offsets(path: Path, findings: Findings) -> dict[str, int]:
-    """Return the offsets of a checkpoint by the name of the partition's directory."""
-    fields = read_text(path, OFFSET_CHECKPOINT, findings, Rule.OFFSET_CHECKPOINT)
-    if fields is None:
-        return {}
-    values = [value for name, value in fields.items() if name.startswith("entries.")]
-    offsets: dict[str, int] = {}
-    for topic, partition, offset in zip(values[::3], values[1::3], values[2::3], strict=True):
-        name = f"{topic}-{partition}"
-        if name in offsets:
-            findings.add(Rule.OFFSET_CHECKPOINT, path, f"{name} is there twice")
-        if int(offset) < 0:
+def _offsets(path: Path, findings: Findings) -> dict[str, int] | None:
+    """Return the offsets of a checkpoint by the names of partition directories."""
+    decode = partial(decode_offsets, advice="")
+    stored = read_text(path, decode, OFFSET_CHECKPOINT, findings, Rule.OFFSET_CHECKPOINT)
+    if stored is None:
+        return None
+    offsets = {f"{topic}-{partition}": offset for (topic, partition), offset in stored.items()}
+    for name, offset in offsets.items():
+        if offset < 0:
             findings.add(Rule.OFFSET_CHECKPOINT, path, f"{name} has offset {offset}")
-        offsets[name] = int(offset)
     return offsets
 
 

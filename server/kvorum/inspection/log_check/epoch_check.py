@@ -6,9 +6,9 @@ from pathlib import Path
 
 from kvorum.inspection.layouts.text_files import leader_epoch_checkpoint, quorum_state
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
-from kvorum.inspection.log_check.listing import read_text, read_whole
+from kvorum.inspection.log_check.listing import read_text
 from kvorum.inspection.log_check.metadata_check import QuorumFacts
-from kvorum.storage.errors import StorageError
+from kvorum.storage.log.epochs import decode_leader_epochs
 from kvorum.storage.small_files.quorum_state import QuorumState, decode_quorum_state
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.legacy import Entry
@@ -27,17 +27,10 @@ class EpochCheck:
         self._entries: list[EpochStart] | None = None
         self._is_broken = False
         if path is not None:
-            self._entries = self._read(path)
-
-    def _read(self, path: Path) -> list[EpochStart] | None:
-        fields = read_text(path, leader_epoch_checkpoint, self._findings, Rule.EPOCHS)
-        if fields is None:
-            return None
-        numbers = [int(value) for name, value in fields.items() if name.startswith("entries.")]
-        return [
-            EpochStart(epoch, start)
-            for epoch, start in zip(numbers[::2], numbers[1::2], strict=True)
-        ]
+            stored = read_text(
+                path, decode_leader_epochs, leader_epoch_checkpoint, findings, Rule.EPOCHS
+            )
+            self._entries = None if stored is None else list(stored)
 
     def take(self, file: Path, entry: Entry) -> None:
         """Compare one batch; the first difference is a finding."""
@@ -133,17 +126,8 @@ def check_quorum_state(
 
     `last_epoch` is the highest one in the log and its snapshots.
     """
-    data = read_whole(path, findings)
-    if data is None:
-        return
-    problem = quorum_state(data).problem
-    if problem is not None:
-        findings.add(Rule.QUORUM_STATE, path, problem.text, position=problem.position)
-        return
-    try:
-        state = decode_quorum_state(data, path)
-    except StorageError as error:
-        findings.add(Rule.QUORUM_STATE, path, error.problem, position=0)
+    state = read_text(path, decode_quorum_state, quorum_state, findings, Rule.QUORUM_STATE)
+    if state is None:
         return
     wrong = _problem_of(state, quorum, last_epoch)
     if wrong is not None:

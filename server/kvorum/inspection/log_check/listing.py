@@ -3,11 +3,11 @@
 A log is read by the rules of the Spark reader: entries, and what is wrong between.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from kvorum.inspection.layouts.text_files import TextLayout
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
@@ -19,6 +19,7 @@ from kvorum.spark.files.file_systems import FileWindow, LocalFiles, walk_through
 from kvorum.spark.files.find import FoundFiles, LogFile, classify, swap_end_offset
 from kvorum.spark.files.ranges import FileRange, plan_ranges
 from kvorum.storage.directory.partition_directory import suffix_of
+from kvorum.storage.errors import StorageError
 from kvorum.storage.log.interrupted_swap import interrupted_swap
 from kvorum.storage.names import (
     LOG_SUFFIX,
@@ -34,6 +35,7 @@ from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
 
 _INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 _NAMED_AFTER_OFFSETS: Final = (LOG_SUFFIX, *_INDEX_SUFFIXES, PRODUCER_SNAPSHOT_SUFFIX)
+Decoded = TypeVar("Decoded")
 SIZE_MAX: Final = 64 * 1024 * 1024
 """More than any small file has: Kafka sets 10 MiB aside for an index."""
 _WHOLE_FILES = 2**63
@@ -154,17 +156,31 @@ def read_whole(path: Path, findings: Findings) -> bytes | None:
 
 
 def read_text(
-    path: Path, layout: TextLayout, findings: Findings, rule: Rule = Rule.FILE_FORM
-) -> Mapping[str, str] | None:
-    """Return the fields of a text file; None, with a finding, where it is not in its form."""
+    path: Path,
+    decode: Callable[[bytes, Path], Decoded],
+    layout: TextLayout,
+    findings: Findings,
+    rule: Rule = Rule.FILE_FORM,
+) -> Decoded | None:
+    """Return what a node reads in a text file; None, with a finding, where it refuses the file.
+
+    `decode` is the node's own reader; its StorageError is the verdict. `layout` only knows the
+    place, and what Kafka would have written otherwise, which is a note.
+    """
     data = read_whole(path, findings)
     if data is None:
         return None
-    fields, problem = layout(data)
-    if problem is not None:
-        findings.add(rule, path, problem.text, position=problem.position)
+    difference = layout(data).problem
+    position = 0 if difference is None else difference.position
+    try:
+        decoded = decode(data, path)
+    except StorageError as error:
+        findings.add(rule, path, error.problem, position=position)
         return None
-    return {field.path: str(field.value) for field in fields}
+    if difference is not None:
+        problem = f"{difference.text}: a node reads the file, and Kafka writes it otherwise"
+        findings.add(rule, path, problem, position=position, severity=Severity.NOTE)
+    return decoded
 
 
 def plan_files(paths: list[Path], findings: Findings) -> list[FileRange]:

@@ -32,14 +32,18 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.ranges import FileRange
 from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT
-from kvorum.storage.metadata_log.flushed_offset import FLUSHED_OFFSET_FILE
+from kvorum.storage.metadata_log.flushed_offset import FLUSHED_OFFSET_FILE, decode_flushed_offset
 from kvorum.storage.names import (
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     offset_name,
 )
-from kvorum.storage.small_files.partition_metadata import METADATA_TOPIC_ID, PARTITION_METADATA
+from kvorum.storage.small_files.partition_metadata import (
+    METADATA_TOPIC_ID,
+    PARTITION_METADATA,
+    decode_partition_metadata,
+)
 from kvorum.storage.small_files.quorum_state import QUORUM_STATE_FILE
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
@@ -48,7 +52,7 @@ from kvorum.wire.records.compression import Compression
 from kvorum.wire.records.decompression import UNLIMITED_BYTES
 from kvorum.wire.records.legacy import Entry
 from kvorum.wire.records.lz4_frames import unreadable_by_kafka
-from kvorum.wire.uuid_text import ZERO_UUID, uuid_from_text
+from kvorum.wire.uuid_text import uuid_to_text
 
 _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
@@ -132,20 +136,21 @@ class _PartitionCheck:
                     severity=Severity.NOTE,
                 )
             return None
-        fields = read_text(path, PARTITION_METADATA_LAYOUT, self._findings)
-        if fields is None:
+        topic_id = read_text(
+            path, decode_partition_metadata, PARTITION_METADATA_LAYOUT, self._findings
+        )
+        if topic_id is None:
             return None
-        topic_id = uuid_from_text(fields["topic_id"])
-        is_wrong = self._files.is_metadata != (topic_id == METADATA_TOPIC_ID)
-        if is_wrong or topic_id == ZERO_UUID:
-            problem = f"topic id {fields['topic_id']} is not that of this directory's topic"
+        if self._files.is_metadata != (topic_id == METADATA_TOPIC_ID):
+            problem = f"topic id {uuid_to_text(topic_id)} is not that of this directory's topic"
             self._findings.add(Rule.PARTITION_METADATA, path, problem, position=0)
         return topic_id
 
     def _flushed_offset(self) -> int | None:
         path = self._files.named.get(FLUSHED_OFFSET_FILE)
-        fields = None if path is None else read_text(path, flushed_offset, self._findings)
-        return None if fields is None else int(fields["offset"])
+        if path is None:
+            return None
+        return read_text(path, decode_flushed_offset, flushed_offset, self._findings)
 
     def _indexes(self) -> dict[Path, bytes]:
         """Return the indexes of the last segment, which a node may be writing."""

@@ -34,7 +34,7 @@ from kvorum.inspection.shell.image_tree import (
 )
 from kvorum.inspection.shell.lines import LineHistory
 from kvorum.inspection.shell.paths import Found, effective_paths, find_nodes, path_components
-from kvorum.metadata.java_text import parse_java_integer
+from kvorum.wire.java_text import parse_java_integer
 
 ROOT: Final = "/"
 _WITH_PATHS: Final = ("cat", "find", "ls", "tree")

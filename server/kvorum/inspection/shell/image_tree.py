@@ -39,9 +39,9 @@ from kvorum.metadata.credentials_image import (
 )
 from kvorum.metadata.features import FeaturesImage, VersionRange
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.java_text import java_double_text, parse_java_integer
 from kvorum.metadata.partition import RECOVERED, PartitionRegistration
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
+from kvorum.wire.java_text import java_double_text, parse_java_integer
 from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
 
 _INDENTATION: Final = "  "

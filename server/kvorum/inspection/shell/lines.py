@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from kvorum.metadata.java_text import java_trim
+from kvorum.wire.java_text import java_trim
 
 _QUOTES: Final = "'\""
 _ESCAPE: Final = "\\"

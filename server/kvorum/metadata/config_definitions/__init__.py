@@ -43,7 +43,7 @@ from kvorum.metadata.config_definitions.values import (
     parse_type,
     parse_value,
 )
-from kvorum.metadata.java_text import java_split
+from kvorum.wire.java_text import java_split
 
 __all__ = [
     "BROKER_CONFIGS",

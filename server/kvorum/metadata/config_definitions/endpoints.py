@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions.errors import InvalidConfigError
-from kvorum.metadata.java_text import parse_java_integer
+from kvorum.wire.java_text import parse_java_integer
 
 _HOST_AND_PORT = re.compile(
     r"(?:[0-9a-zA-Z\-%._]*://)?\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<port>[0-9]+)\Z"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kvorum.metadata.config_definitions.endpoints import parse_bootstrap_server, parse_quorum_voters
 from kvorum.metadata.config_definitions.errors import InvalidConfigError, invalid_value
-from kvorum.metadata.java_text import is_java_duration_from_zero, java_double_text
+from kvorum.wire.java_text import is_java_duration_from_zero, java_double_text
 
 ConfigValue = bool | int | float | str | tuple[str, ...] | None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from kvorum.metadata.config_definitions.definition import ConfigDefinition, ConfigType
 from kvorum.metadata.config_definitions.errors import InvalidConfigError, invalid_value
 from kvorum.metadata.config_definitions.validators import ConfigValue, ListOf, value_text
-from kvorum.metadata.java_text import java_trim, parse_java_double, parse_java_integer
+from kvorum.wire.java_text import java_trim, parse_java_double, parse_java_integer
 
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
 _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}

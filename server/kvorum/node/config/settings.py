@@ -16,11 +16,11 @@ from kvorum.metadata.config_definitions import (
     parse_value,
     read_settings,
 )
-from kvorum.metadata.java_text import parse_java_integer
 from kvorum.node.config.errors import ConfigError, config_errors, require
 from kvorum.node.config.listeners import Listeners, parse_map
 from kvorum.node.config.values import NodeValues
 from kvorum.storage.log.log_config import LogConfig
+from kvorum.wire.java_text import parse_java_integer
 from kvorum.wire.records import Compression
 
 CONNECTIONS_OF_ADDRESSES: Final = "max.connections.per.ip.overrides"

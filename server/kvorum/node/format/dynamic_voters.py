@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv6Address
 from types import MappingProxyType
 
-from kvorum.metadata.java_text import java_trim, parse_java_integer
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import FormatError
+from kvorum.wire.java_text import java_trim, parse_java_integer
 from kvorum.wire.messages.voters_record import VotersRecord
 from kvorum.wire.uuid_text import random_uuid, uuid_from_text, uuid_to_text
 

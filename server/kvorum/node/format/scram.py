@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kvorum.metadata.java_text import java_trim, parse_java_integer
 from kvorum.node.errors import FormatError
+from kvorum.wire.java_text import java_trim, parse_java_integer
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 
 _ITERATIONS_DEFAULT = 4096

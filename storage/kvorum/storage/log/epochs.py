@@ -6,10 +6,16 @@ from pathlib import Path
 
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
-from kvorum.storage.small_files.offset_checkpoint_file import decode_checkpoint, encode_checkpoint
+from kvorum.storage.small_files.offset_checkpoint_file import (
+    decode_checkpoint,
+    encode_checkpoint,
+    malformed_line,
+)
+from kvorum.wire.java_text import parse_java_integer
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+_FIELDS = 2
 _ADVICE = "The file is derived from the log: remove it, and it is written anew at the next start"
 
 
@@ -66,6 +72,28 @@ class LeaderEpochs:
         self._entries = []
 
 
+def decode_leader_epochs(data: bytes, file: Path) -> tuple[EpochStart, ...]:
+    """Return the entries in `data`, the content of `file`.
+
+    Raises CorruptFileError for lines that are no entries or do not increase, and
+    UnknownVersionError.
+    """
+    entries: list[EpochStart] = []
+    for epoch, start_offset in decode_checkpoint(data, file, fields=_FIELDS, advice=_ADVICE):
+        try:
+            start = EpochStart(
+                parse_java_integer(epoch, bits=32), parse_java_integer(start_offset, bits=64)
+            )
+        except ValueError as error:
+            raise malformed_line(f"{epoch} {start_offset}", file, _ADVICE) from error
+        entries.append(start)
+    for one, next_one in pairwise(entries):
+        if next_one.epoch <= one.epoch or next_one.start_offset <= one.start_offset:
+            problem = f"epoch {next_one.epoch} does not come after {one.epoch}"
+            raise CorruptFileError(problem, file=file, advice=_ADVICE)
+    return tuple(entries)
+
+
 class EpochCheckpoint:
     """The leader-epoch-checkpoint file of one log directory."""
 
@@ -74,31 +102,13 @@ class EpochCheckpoint:
         self._files = files
 
     def read(self) -> tuple[EpochStart, ...] | None:
-        """Return the stored entries, or None without a file.
-
-        Raises CorruptFileError for lines that are no entries or do not increase, and
-        UnknownVersionError.
-        """
+        """Return the stored entries, or None without a file; raises as the decoder does."""
         data = read_if_there(self._files, self.path)
         if data is None:
             return None
-        entries = [self._entry(line) for line in decode_checkpoint(data, self.path, advice=_ADVICE)]
-        for one, next_one in pairwise(entries):
-            if next_one.epoch <= one.epoch or next_one.start_offset <= one.start_offset:
-                raise self._corrupt(f"epoch {next_one.epoch} does not come after {one.epoch}")
-        return tuple(entries)
+        return decode_leader_epochs(data, self.path)
 
     def write(self, entries: tuple[EpochStart, ...]) -> None:
         """Replace the file durably."""
         lines = [f"{entry.epoch} {entry.start_offset}" for entry in entries]
         replace_durably(self._files, self.path, encode_checkpoint(lines))
-
-    def _entry(self, line: str) -> EpochStart:
-        try:
-            epoch, start_offset = (int(number) for number in line.split())
-        except ValueError as error:
-            raise self._corrupt(f"malformed line {line!r}") from error
-        return EpochStart(epoch, start_offset)
-
-    def _corrupt(self, problem: str) -> CorruptFileError:
-        return CorruptFileError(problem, file=self.path, advice=_ADVICE)

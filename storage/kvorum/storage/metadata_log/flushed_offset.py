@@ -31,6 +31,14 @@ _LINE = re.compile(rb"(0 \d{20}) ([0-9a-f]{8})\n")
 _ADVICE = "Remove the file; recovery then judges the end of the log by its bytes alone"
 
 
+def decode_flushed_offset(data: bytes, file: Path) -> int:
+    """Return the offset in `data`, the content of `file`; may raise CorruptFileError."""
+    found = _LINE.fullmatch(data)
+    if found is None or crc32c(found.group(1)) != int(found.group(2), 16):
+        raise CorruptFileError("not a flushed offset", file=file, advice=_ADVICE)
+    return int(found.group(1)[2:])
+
+
 class FlushedOffsetFile:
     """The file with the flushed offset of one log directory."""
 
@@ -44,10 +52,7 @@ class FlushedOffsetFile:
         data = read_if_there(self._files, self.path)
         if data is None:
             return None
-        found = _LINE.fullmatch(data)
-        if found is None or crc32c(found.group(1)) != int(found.group(2), 16):
-            raise CorruptFileError("not a flushed offset", file=self.path, advice=_ADVICE)
-        return int(found.group(1)[2:])
+        return decode_flushed_offset(data, self.path)
 
     def write(self, offset: int, *, durably: bool) -> None:
         """Store `offset`; with `durably` return only once it would survive a power cut."""

@@ -39,13 +39,14 @@ def take_clean_shutdown(directory: Path, files: FileSystem) -> CleanShutdown:
     with disk_errors(path, "removing"):
         files.remove(path)
         files.sync_directory(directory)
-    return CleanShutdown(was_clean=True, broker_epoch=_broker_epoch(data))
+    return CleanShutdown(was_clean=True, broker_epoch=broker_epoch_of(data))
 
 
-def _broker_epoch(data: bytes) -> int | None:
+def broker_epoch_of(data: bytes) -> int | None:
+    """Return the epoch in the file's content, or None where it has none."""
     try:
         content = cast("object", json.loads(data))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(content, dict):
         return None

@@ -6,7 +6,6 @@ may lack anything. Messages of errors are Kafka's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,9 +13,10 @@ from pathlib import Path
 from random import Random
 from types import MappingProxyType
 
-from kvorum.storage.errors import MetaPropertiesError, StorageError
+from kvorum.storage.errors import MetaPropertiesError, StorageError, shortened
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
 from kvorum.storage.small_files.java_properties import load_java_properties, store_java_properties
+from kvorum.wire.java_text import java_trim, parse_java_integer
 from kvorum.wire.uuid_text import random_uuid, uuid_from_text, uuid_to_text
 
 META_PROPERTIES_FILE = "meta.properties"
@@ -27,8 +27,6 @@ _NODE_ID_KEY = "node.id"
 _DIRECTORY_ID_KEY = "directory.id"
 # The order in which Java's hash table yields these keys, and so that of Kafka's files.
 _KEY_ORDER = (_NODE_ID_KEY, _BROKER_ID_KEY, _DIRECTORY_ID_KEY, _VERSION_KEY, _CLUSTER_ID_KEY)
-_JAVA_INT = re.compile(r"[+-]?\d+", re.ASCII)
-_INT32_LIMIT = 2**31
 _RESERVED_DIRECTORY_IDS = 100
 
 
@@ -115,9 +113,11 @@ def is_reserved_directory_id(directory_id: bytes) -> bool:
 
 
 def _version(text: str) -> int:
-    number = _java_int(text.strip())
-    if number is None:
-        raise MetaPropertiesError(f"Invalid meta.properties version string '{text}'")
+    try:
+        number = parse_java_integer(java_trim(text), bits=32)
+    except ValueError as error:
+        problem = f"Invalid meta.properties version string '{shortened(text)}'"
+        raise MetaPropertiesError(problem) from error
     if number not in {0, 1}:
         raise MetaPropertiesError(f"Unknown meta.properties version number {number}")
     return number
@@ -126,10 +126,10 @@ def _version(text: str) -> int:
 def _node_id(properties: dict[str, str], key: str) -> int:
     if key not in properties:
         raise MetaPropertiesError(f"Failed to find {key}")
-    number = _java_int(properties[key])
-    if number is None:
-        raise MetaPropertiesError(f"Unable to read {key} as a base-10 number.")
-    return number
+    try:
+        return parse_java_integer(properties[key], bits=32)
+    except ValueError as error:
+        raise MetaPropertiesError(f"Unable to read {key} as a base-10 number.") from error
 
 
 def _directory_id(properties: dict[str, str]) -> bytes | None:
@@ -141,14 +141,6 @@ def _directory_id(properties: dict[str, str]) -> bytes | None:
     except ValueError as error:
         problem = f"Unable to read {_DIRECTORY_ID_KEY} as a Uuid: {error}"
         raise MetaPropertiesError(problem) from error
-
-
-def _java_int(text: str) -> int | None:
-    """Return the result of Java's Integer.parseInt for `text`, or None where that fails."""
-    if not _JAVA_INT.fullmatch(text):
-        return None
-    number = int(text)
-    return number if -_INT32_LIMIT <= number < _INT32_LIMIT else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

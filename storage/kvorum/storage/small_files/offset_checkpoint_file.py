@@ -3,13 +3,15 @@
 Each is a text file: version, number of entries, and a line ``topic partition offset`` for each.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from kvorum.storage.errors import CorruptFileError, UnknownVersionError
+from kvorum.storage.errors import CorruptFileError, UnknownVersionError, shortened
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
 from kvorum.storage.topic_partition import TopicPartition
+from kvorum.wire.java_text import java_lines, parse_java_integer
 
 _VERSION = 0
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
@@ -17,6 +19,8 @@ LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
 CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
 _FIELDS: Final = 3
+_BLANK: Final = " \t\x0b\f"
+_BLANKS: Final = re.compile(f"[{_BLANK}]+")
 
 
 def encode_checkpoint(entries: Sequence[str]) -> bytes:
@@ -24,9 +28,12 @@ def encode_checkpoint(entries: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in (_VERSION, len(entries), *entries)).encode()
 
 
-def decode_checkpoint(data: bytes, file: Path, *, advice: str) -> list[str]:
-    """Return the entry lines of a checkpoint file; an empty file has none, as in Kafka."""
-    lines = data.decode("utf-8", "replace").splitlines()
+def decode_checkpoint(data: bytes, file: Path, *, fields: int, advice: str) -> list[list[str]]:
+    """Return the entries of a checkpoint file, each of so many fields; an empty file has none.
+
+    Raises CorruptFileError and UnknownVersionError.
+    """
+    lines = java_lines(data)
     if not lines:
         return []
     version = _number(lines[0], file, advice)
@@ -34,7 +41,10 @@ def decode_checkpoint(data: bytes, file: Path, *, advice: str) -> list[str]:
         problem = f"unrecognised version {version}, expected {_VERSION}"
         raise UnknownVersionError(problem, file=file, advice=advice)
     count = _number(lines[1], file, advice) if len(lines) > 1 else 0
-    entries = lines[2:]
+    entries = [_BLANKS.split(line.rstrip(_BLANK)) for line in lines[2:]]
+    for line, entry in zip(lines[2:], entries, strict=True):
+        if len(entry) != fields:
+            raise malformed_line(line, file, advice)
     if len(entries) != count:
         problem = f"{count} entries announced, {len(entries)} found"
         raise CorruptFileError(problem, file=file, advice=advice)
@@ -43,10 +53,30 @@ def decode_checkpoint(data: bytes, file: Path, *, advice: str) -> list[str]:
 
 def _number(line: str, file: Path, advice: str) -> int:
     try:
-        return int(line)
+        return parse_java_integer(line, bits=32)
     except ValueError as error:
-        problem = f"malformed line {line!r}"
-        raise CorruptFileError(problem, file=file, advice=advice) from error
+        raise malformed_line(line, file, advice) from error
+
+
+def malformed_line(line: str, file: Path, advice: str) -> CorruptFileError:
+    """Return the error of a line that is no entry."""
+    return CorruptFileError(f"malformed line {shortened(line)!r}", file=file, advice=advice)
+
+
+def decode_offsets(data: bytes, file: Path, *, advice: str) -> dict[TopicPartition, int]:
+    """Return the offsets of a checkpoint by partition; a later entry wins, as in Kafka.
+
+    Raises CorruptFileError and UnknownVersionError.
+    """
+    offsets: dict[TopicPartition, int] = {}
+    for entry in decode_checkpoint(data, file, fields=_FIELDS, advice=advice):
+        topic, partition, offset = entry
+        try:
+            topic_partition = TopicPartition(topic, parse_java_integer(partition, bits=32))
+            offsets[topic_partition] = parse_java_integer(offset, bits=64)
+        except ValueError as error:
+            raise malformed_line(" ".join(entry), file, advice) from error
+    return offsets
 
 
 class OffsetCheckpointFile:
@@ -67,7 +97,7 @@ class OffsetCheckpointFile:
         data = read_if_there(self._files, self.path)
         if data is None:
             return {}
-        offsets = dict(map(self._entry, decode_checkpoint(data, self.path, advice=self._advice)))
+        offsets = decode_offsets(data, self.path, advice=self._advice)
         self._partitions = frozenset(offsets)
         return offsets
 
@@ -76,13 +106,3 @@ class OffsetCheckpointFile:
         lines = [f"{topic} {partition} {at}" for (topic, partition), at in sorted(offsets.items())]
         replace_durably(self._files, self.path, encode_checkpoint(lines))
         self._partitions = frozenset(offsets)
-
-    def _entry(self, line: str) -> tuple[TopicPartition, int]:
-        fields = line.split()
-        try:
-            if len(fields) != _FIELDS:
-                raise ValueError
-            return TopicPartition(fields[0], int(fields[1])), int(fields[2])
-        except ValueError as error:
-            problem = f"malformed line {line!r}"
-            raise CorruptFileError(problem, file=self.path, advice=self._advice) from error

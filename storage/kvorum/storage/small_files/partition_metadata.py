@@ -1,23 +1,23 @@
 """The partition.metadata file: the id of the topic that a log directory belongs to."""
 
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from pathlib import Path
 
 from kvorum.storage.errors import CorruptFileError, UnknownVersionError
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
+from kvorum.wire.java_text import java_lines, parse_java_integer
+from kvorum.wire.uuid_text import ZERO_UUID, uuid_from_text, uuid_to_text
 
 PARTITION_METADATA = "partition.metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 _VERSION = 0
-_FORMAT = re.compile(r"version: (-?\d+)\ntopic_id: ([A-Za-z0-9_-]{22})\n?")
+_SEPARATOR = re.compile(r":[ \t\x0b\f]+")
 _ADVICE = "Check that the directory is that of this partition"
 
 
 def encode_partition_metadata(topic_id: bytes) -> bytes:
     """Return the file's content; no newline at its end, as in Kafka."""
-    text = urlsafe_b64encode(topic_id).rstrip(b"=").decode()
-    return f"version: {_VERSION}\ntopic_id: {text}".encode()
+    return f"version: {_VERSION}\ntopic_id: {uuid_to_text(topic_id)}".encode()
 
 
 def read_partition_metadata(directory: Path, files: FileSystem) -> bytes | None:
@@ -26,13 +26,30 @@ def read_partition_metadata(directory: Path, files: FileSystem) -> bytes | None:
     data = read_if_there(files, path)
     if data is None:
         return None
-    found = _FORMAT.fullmatch(data.decode("utf-8", "replace"))
-    if found is None:
-        raise CorruptFileError("not a partition metadata file", file=path, advice=_ADVICE)
-    if int(found.group(1)) != _VERSION:
-        problem = f"unrecognised version {found.group(1)} of partition metadata file"
-        raise UnknownVersionError(problem, file=path, advice=_ADVICE)
-    return urlsafe_b64decode(found.group(2) + "==")
+    return decode_partition_metadata(data, path)
+
+
+def decode_partition_metadata(data: bytes, file: Path) -> bytes:
+    """Return the topic id in `data`, the content of `file`.
+
+    As in Kafka, only the values of the first two lines count. Raises CorruptFileError and
+    UnknownVersionError.
+    """
+    fields = [_SEPARATOR.split(line) for line in java_lines(data)[:2]]
+    try:
+        (_, version_text), (_, topic_id_text) = fields
+        version = parse_java_integer(version_text, bits=32)
+        topic_id = uuid_from_text(topic_id_text) if version == _VERSION else ZERO_UUID
+    except ValueError as error:
+        problem = "not a partition metadata file"
+        raise CorruptFileError(problem, file=file, advice=_ADVICE) from error
+    if version != _VERSION:
+        problem = f"unrecognised version {version} of partition metadata file"
+        raise UnknownVersionError(problem, file=file, advice=_ADVICE)
+    if topic_id == ZERO_UUID:
+        problem = "the topic id is that of no topic"
+        raise CorruptFileError(problem, file=file, advice=_ADVICE)
+    return topic_id
 
 
 def check_partition_metadata(

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from kvorum.storage.errors import CorruptFileError, UnknownVersionError
+from kvorum.storage.errors import CorruptFileError, UnknownVersionError, shortened
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
 from kvorum.wire.checksums import crc32c
+from kvorum.wire.java_text import java_lines
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_from_text, uuid_to_text
 
 QUORUM_STATE_FILE = "quorum-state"
@@ -25,7 +26,7 @@ VERSION_MAX = 1
 _NO_NODE = -1
 _INT32_LIMIT = 2**31
 CHECKSUM_KEY = "kvorumChecksum"
-_CHECKSUM = re.compile(rb',"kvorumChecksum":"([0-9a-f]{8})"\}\Z')
+_CHECKSUM = re.compile(r',"kvorumChecksum":"([0-9a-f]{8})"\}\Z')
 _KEYS = (
     frozenset({"clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset"})
     | {"currentVoters", "data_version", CHECKSUM_KEY},
@@ -115,7 +116,8 @@ def encode_quorum_state(state: QuorumState, version: int) -> bytes:
 
 def decode_quorum_state(data: bytes, file: Path) -> QuorumState:
     """Return the state in `data`, the content of `file`."""
-    fields = _json_object(data, file)
+    line = first_line(data)
+    fields = _json_object(line, file)
     version = _whole_number(fields, "data_version", file)
     if not 0 <= version <= VERSION_MAX:
         raise UnknownVersionError(
@@ -124,7 +126,7 @@ def decode_quorum_state(data: bytes, file: Path) -> QuorumState:
             file=file,
             advice="The file is from a newer release: run that one",
         )
-    _demand_intact(data, fields, version, file)
+    _demand_intact(line, fields, version, file)
     leader_id = _whole_number(fields, "leaderId", file)
     voted_id = _whole_number(fields, "votedId", file)
     directory_id = _directory_id(fields, file) if version > 0 else ZERO_UUID
@@ -137,25 +139,29 @@ def decode_quorum_state(data: bytes, file: Path) -> QuorumState:
     )
 
 
-def _demand_intact(data: bytes, fields: dict[str, object], version: int, file: Path) -> None:
+def first_line(data: bytes) -> str:
+    """Return the line of a file that counts: Kafka reads none after it."""
+    return next(iter(java_lines(data)), "")
+
+
+def _demand_intact(line: str, fields: dict[str, object], version: int, file: Path) -> None:
     """Raise CorruptFileError where the checksum is wrong or a key is unknown.
 
     A damaged key of the checksum is such an unknown key.
     """
     unknown = sorted(fields.keys() - _KEYS[version])
     if unknown:
-        raise _corrupt(f"version {version} has no {unknown[0]}", file)
+        raise _corrupt(f"version {version} has no {shortened(unknown[0])}", file)
     if CHECKSUM_KEY not in fields:
         return
-    found = _CHECKSUM.search(data)
-    if found is None or crc32c(data[: found.start()] + b"}") != int(found.group(1), 16):
+    found = _CHECKSUM.search(line)
+    if found is None or crc32c(f"{line[: found.start()]}}}".encode()) != int(found.group(1), 16):
         raise _corrupt("its checksum does not match", file)
 
 
-def _json_object(data: bytes, file: Path) -> dict[str, object]:
+def _json_object(line: str, file: Path) -> dict[str, object]:
     try:
-        # Kafka reads the first line only.
-        value = cast("object", json.loads(data.split(b"\n", 1)[0]))
+        value = cast("object", json.loads(line))
     except (ValueError, RecursionError) as error:
         raise _corrupt(f"not JSON: {error}", file) from error
     if not isinstance(value, dict):
