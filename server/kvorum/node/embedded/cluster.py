@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from kvorum.metadata.address import Address
+from kvorum.node.embedded.disks import FillableDisk
 from kvorum.node.embedded.node import (
     LOOPBACK,
     ClusterSize,
@@ -71,11 +72,13 @@ class EmbeddedCluster:
         self._places = {place.node_id: place for place in places_of(folder, size)}
         # All nodes have the descriptors of one process.
         self._open_files = OpenFiles(log_file_count_max())
+        self._disks = {node_id: FillableDisk() for node_id in self._places}
         self.nodes = prepare_nodes(
             folder,
             list(self._places.values()),
             broker_port=broker_port,
             overrides=overrides,
+            disks=self._disks,
             open_files=self._open_files,
         )
         """The running nodes, by id."""
@@ -262,6 +265,28 @@ class EmbeddedCluster:
             self.nodes.pop(node_id, None)
             raise
 
+    def fill_disk(self, node_id: int) -> None:
+        """Let a node's disk take no more bytes; when that ends the node, it is as if killed.
+
+        Raises UnknownNodeError if it does not run.
+        """
+        embedded = self.running_node(node_id)
+        self._disks[node_id].is_full = True
+        task = asyncio.ensure_future(self._end_failed(embedded))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    def free_disk(self, node_id: int) -> None:
+        """Let a node's disk take bytes again; raises UnknownNodeError without the node."""
+        self._check_known(node_id)
+        self._disks[node_id].is_full = False
+
+    async def _end_failed(self, embedded: EmbeddedNode) -> None:
+        await embedded.node.failed()
+        node_id = embedded.place.node_id
+        if self.nodes.get(node_id) is embedded:
+            await self._kill(node_id)
+
     def partition(self, *groups: Iterable[int]) -> None:
         """Cut the connections between nodes of different groups; replaces earlier partitions.
 
@@ -308,6 +333,9 @@ class EmbeddedCluster:
 
     async def _close(self) -> None:
         nodes = list(self.nodes.values())
+        for disk in self._disks.values():
+            # They have to write their last state.
+            disk.is_full = False
         self._release()
         try:
             await _all_of(
@@ -370,7 +398,11 @@ class EmbeddedCluster:
 
     def _prepare(self, place: Place) -> EmbeddedNode:
         nodes = prepare_nodes(
-            self.folder, [place], overrides=self._overrides, open_files=self._open_files
+            self.folder,
+            [place],
+            overrides=self._overrides,
+            disks=self._disks,
+            open_files=self._open_files,
         )
         return nodes[place.node_id]
 

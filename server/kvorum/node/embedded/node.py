@@ -49,6 +49,7 @@ FIRST_BROKER_ID: Final = 101
 ELECTION_STEP_MS: Final = 100
 """The time that each controller waits longer than the one before: the first election is quick."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_DISKS: Mapping[int, FileSystem] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,13 +223,15 @@ def prepare_nodes(
     broker_port: int | None = None,
     overrides: Mapping[str, str] = _NOTHING,
     files: FileSystem | None = None,
+    disks: Mapping[int, FileSystem] = _NO_DISKS,
     open_files: OpenFiles | None = None,
 ) -> dict[int, EmbeddedNode]:
     """Return nodes of the cluster in `folder`; existing data is used.
 
     For a new cluster, `places` must be those of all nodes. Ports are bound at once. The broker port
     is that of the first broker: 0 chooses a free one, None takes the port used before, if there is
-    one. Controllers keep their ports, because the log contains them.
+    one. Controllers keep their ports, because the log contains them. `disks` are the files of nodes
+    that do not use `files`.
     Raises NodeStartError, ConfigError, StorageError.
     """
     identity = load_identity(folder)
@@ -241,7 +244,12 @@ def prepare_nodes(
             identity = _store_new_identity(folder, places, bound)
         nodes = {
             place.node_id: _make(
-                place, identity, bound[place.node_id], overrides, files=files, open_files=open_files
+                place,
+                identity,
+                bound[place.node_id],
+                overrides,
+                files=disks.get(place.node_id, files),
+                open_files=open_files,
             )
             for place in places
         }
