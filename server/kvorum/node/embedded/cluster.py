@@ -11,6 +11,8 @@ from kvorum.metadata.address import Address
 from kvorum.node.embedded.disks import FillableDisk
 from kvorum.node.embedded.node import (
     LOOPBACK,
+    ON_LOOPBACK,
+    BrokerHost,
     ClusterSize,
     EmbeddedNode,
     Place,
@@ -19,6 +21,7 @@ from kvorum.node.embedded.node import (
     prepare_nodes,
     size_of,
 )
+from kvorum.node.embedded.topics import create_topic
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.storage.directory.open_files import OpenFiles
@@ -31,6 +34,7 @@ LEADER_PATIENCE_SECONDS = 60.0
 RESTART_PATIENCE_SECONDS = 10.0
 """The patience where one node stops: its partitions may need other leaders, which catch up."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_TOPICS: Mapping[str, int] = MappingProxyType({})
 Result = TypeVar("Result")
 
 
@@ -54,7 +58,8 @@ class EmbeddedCluster:
     """A cluster of nodes on the loopback interface, with their data below `folder`.
 
     Existing data in `folder` is used. `size` is then None, or must have the same number of
-    controllers; the number of brokers may change. `overrides` replace properties of every node.
+    controllers; the number of brokers may change. `overrides` replace properties of every node, and
+    `topics` are created by the start with so many partitions unless they exist.
     Raises WrongSizeError, NodeStartError, ConfigError, StorageError.
     """
 
@@ -64,11 +69,15 @@ class EmbeddedCluster:
         *,
         size: ClusterSize,
         broker_port: int | None = None,
+        broker_host: BrokerHost = ON_LOOPBACK,
+        topics: Mapping[str, int] = _NO_TOPICS,
         overrides: Mapping[str, str] = _NOTHING,
     ) -> None:
         check_size(folder, size)
         self.folder = folder
         self._overrides = overrides
+        self._broker_host = broker_host
+        self._topics = topics
         self._places = {place.node_id: place for place in places_of(folder, size)}
         # All nodes have the descriptors of one process.
         self._open_files = OpenFiles(log_file_count_max())
@@ -77,6 +86,7 @@ class EmbeddedCluster:
             folder,
             list(self._places.values()),
             broker_port=broker_port,
+            broker_host=broker_host,
             overrides=overrides,
             disks=self._disks,
             open_files=self._open_files,
@@ -313,6 +323,8 @@ class EmbeddedCluster:
                 before_cancel=self._end_waits_of_starting_nodes,
             )
             await self._leader_in_time(None, LEADER_PATIENCE_SECONDS)
+            for name, partitions in self._topics.items():
+                await create_topic(self.nodes.values(), name, partitions=partitions, may_exist=True)
         except BaseException:
             await self._close()
             raise
@@ -400,6 +412,7 @@ class EmbeddedCluster:
         nodes = prepare_nodes(
             self.folder,
             [place],
+            broker_host=self._broker_host,
             overrides=self._overrides,
             disks=self._disks,
             open_files=self._open_files,
@@ -451,9 +464,10 @@ async def _all_of(
 
 
 def _addresses(embedded: EmbeddedNode) -> Iterable[Address]:
-    for port in (embedded.broker_port, embedded.controller_port):
-        if port is not None:
-            yield Address(LOOPBACK, port)
+    if embedded.broker_port is not None:
+        yield Address(embedded.broker_host.advertised, embedded.broker_port)
+    if embedded.controller_port is not None:
+        yield Address(LOOPBACK, embedded.controller_port)
 
 
 def _joined(servers: Iterable[str]) -> str:

@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.embedded.node import LOOPBACK, EmbeddedNode
+from kvorum.node.embedded.node import EmbeddedNode
 from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 CLIENT_ID: Final = "kvorum-embedded"
+_NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 TIMEOUT_MS: Final = 30_000
 """The time for a topic; it takes milliseconds where a controller leads and brokers are unfenced."""
 
@@ -28,12 +30,13 @@ async def create_topic(
     name: str,
     *,
     partitions: int,
-    replication_factor: int,
-    configs: Mapping[str, str],
+    replication_factor: int = 1,
+    configs: Mapping[str, str] = _NO_CONFIGS,
+    may_exist: bool = False,
 ) -> None:
     """Create a topic; return when every running broker knows a leader of each partition.
 
-    Raises TopicError.
+    One that exists is left as it is if it `may_exist`. Raises TopicError.
     """
     brokers = [one for one in nodes if one.place.is_broker and one.node.is_running]
     if not brokers:
@@ -46,20 +49,27 @@ async def create_topic(
     )
     try:
         async with asyncio.timeout(TIMEOUT_MS / 1000):
-            await _create(brokers[0], topic)
+            is_new = await _create(brokers[0], topic, may_exist=may_exist)
             for broker in brokers:
                 loader = broker.node.shared_server.loader
-                await loader.wait_for(lambda image: _is_led(image, name, partitions))
+                if is_new:
+                    await loader.wait_for(lambda image: _is_led(image, name, partitions))
     except TimeoutError as error:
         raise TopicError(f"topic {name} has not got its leaders within {TIMEOUT_MS} ms") from error
     except ClientConnectionError as error:
         raise TopicError(f"topic {name} could not be created: {error}") from error
 
 
-async def _create(broker: EmbeddedNode, topic: CreateTopicsRequest.CreatableTopic) -> None:
+async def _create(
+    broker: EmbeddedNode, topic: CreateTopicsRequest.CreatableTopic, *, may_exist: bool
+) -> bool:
+    """Create a topic and return whether it is a new one."""
     assert broker.broker_port is not None
     connection = await ClientConnection.open(
-        host=LOOPBACK, port=broker.broker_port, client_id=CLIENT_ID, timeout_ms=TIMEOUT_MS
+        host=broker.broker_host.nearest,
+        port=broker.broker_port,
+        client_id=CLIENT_ID,
+        timeout_ms=TIMEOUT_MS,
     )
     try:
         response = await connection.request(
@@ -68,9 +78,12 @@ async def _create(broker: EmbeddedNode, topic: CreateTopicsRequest.CreatableTopi
     finally:
         await connection.close()
     (answer,) = response.topics
+    if may_exist and answer.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+        return False
     if answer.error_code != ErrorCode.NONE:
         error = ErrorCode(answer.error_code).name
         raise TopicError(f"topic {topic.name}: {error}: {answer.error_message or 'no reason'}")
+    return True
 
 
 def _is_led(image: MetadataImage, name: str, partitions: int) -> bool:
