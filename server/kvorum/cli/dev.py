@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
+import os
 import signal
 import sys
 import tempfile
@@ -15,13 +17,18 @@ from kvorum.cli import UsageError
 
 if TYPE_CHECKING:
     from kvorum.node.embedded.cluster import EmbeddedCluster
-    from kvorum.node.embedded.node import ClusterSize
+    from kvorum.node.embedded.node import BrokerHost, ClusterSize
 
 NAME: Final = "dev"
 HELP: Final = "run a cluster in one process on this machine, for trying things out"
 PORT_DEFAULT: Final = 9092
 CONTROLLERS_DEFAULT: Final = 3
 BROKERS_DEFAULT: Final = 1
+LOOPBACK: Final = "127.0.0.1"
+EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - clients of other machines connect to it
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+PORT_REMEDY: Final = "give another one with --port"
+HOST_REMEDY: Final = "give others with --host and --port"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +53,44 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"port of the first broker (default: {PORT_DEFAULT}, 0: any free port)",
     )
     parser.add_argument(
+        "--host",
+        metavar="HOST",
+        help=f"address that the brokers listen at (default: {LOOPBACK}; {EVERYWHERE}: all)",
+    )
+    parser.add_argument(
+        "--advertised-host",
+        metavar="NAME",
+        help="name that clients reach the brokers by (default: the one of --host)",
+    )
+    parser.add_argument(
+        "--topic",
+        action="append",
+        default=[],
+        type=_topic,
+        metavar="NAME[:PARTITIONS]",
+        help="create this topic unless it is there; may be given several times",
+    )
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a property of every node; may be given several times",
+    )
+    parser.add_argument(
+        "--ready-file",
+        type=Path,
+        metavar="FILE",
+        help="write the line of --json to FILE once it is ready, and remove it at the end",
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=LOG_LEVELS,
+        default="warning",
+        metavar="LEVEL",
+        help=f"which events are logged: {', '.join(LOG_LEVELS)} (default: warning)",
+    )
+    parser.add_argument(
         "--data", metavar="DIR", help="keep the data here (default: removed at the end)"
     )
     parser.add_argument(
@@ -63,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     from kvorum.node.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - as above
     from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - as above
 
-    set_up_logging(level=30)
+    set_up_logging(level=logging.getLevelNamesMapping()[args.log_level.upper()])
     with ExitStack() as cleaning:
         is_kept = args.data is not None
         if is_kept:
@@ -71,19 +116,67 @@ def run(args: argparse.Namespace) -> int:
         else:
             folder = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="kvorum-dev-")))
         size = _size(args.controllers, args.brokers, folder)
+        host, overrides = _broker_host(args.host, args.advertised_host), _overrides(args.override)
+        if args.ready_file is not None:
+            # One of an earlier run that was killed would be believed.
+            args.ready_file.unlink(missing_ok=True)
+            cleaning.callback(args.ready_file.unlink, missing_ok=True)
 
         async def serve() -> signal.Signals | None:
             port = _broker_port(args.port, folder)
-            cluster = EmbeddedCluster(folder, size=size, broker_port=port)
+            cluster = EmbeddedCluster(
+                folder,
+                size=size,
+                broker_port=port,
+                broker_host=host,
+                overrides=overrides,
+                topics=dict(args.topic),
+            )
 
             async def report() -> None:
+                if args.ready_file is not None:
+                    _write_whole(args.ready_file, f"{_facts(cluster)}\n")
                 # The cluster serves its clients, also where no reader takes its addresses.
                 with suppress(BrokenPipeError):
                     await _report(cluster, as_json=args.json, is_kept=is_kept)
 
             return await run_until_stopped(cluster, when_started=report)
 
-        return exit_code_of(run_in_loop(serve()))
+        code = exit_code_of(run_in_loop(serve()))
+        if not args.json:
+            with suppress(BrokenPipeError):
+                print(f"kvorum: stopped; the data is {_kept(is_kept=is_kept)}", flush=True)
+        return code
+
+
+def _topic(text: str) -> tuple[str, int]:
+    """Return the name of a topic and its partitions."""
+    name, separator, count = text.partition(":")
+    if not name or (separator and not (count.isdecimal() and int(count) > 0)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME or NAME:PARTITIONS")
+    return name, int(count or 1)
+
+
+def _overrides(arguments: list[str]) -> dict[str, str]:
+    """Return the properties of --override."""
+    from kvorum.node.config import ConfigError, parse_overrides  # noqa: PLC0415 - as in `run`
+    from kvorum.node.embedded.overrides import override_texts  # noqa: PLC0415 - as in `run`
+
+    try:
+        return override_texts(parse_overrides(arguments))
+    except ConfigError as error:
+        raise UsageError(f"--override: {error}") from error
+
+
+def _broker_host(host: str | None, advertised: str | None) -> BrokerHost:
+    """Return where the brokers listen, and the name that clients get."""
+    from kvorum.node.embedded.node import BrokerHost  # noqa: PLC0415 - as in `run`
+
+    if host == EVERYWHERE and advertised is None:
+        raise UsageError(f"--host {EVERYWHERE} needs --advertised-host: clients connect to a name")
+    listens_at = host or LOOPBACK
+    remedy = PORT_REMEDY if host is None else HOST_REMEDY
+    return BrokerHost(listens_at=listens_at, advertised=advertised or listens_at, remedy=remedy)
 
 
 def _size(controllers: int | None, brokers: int | None, folder: Path) -> ClusterSize:
@@ -91,6 +184,11 @@ def _size(controllers: int | None, brokers: int | None, folder: Path) -> Cluster
     from kvorum.node.embedded.cluster import check_size  # noqa: PLC0415 - as in `run`
     from kvorum.node.embedded.node import ClusterSize, WrongSizeError, size_of  # noqa: PLC0415 - as in `run`
 
+    given = [
+        f"{option} {count}"
+        for option, count in (("--controllers", controllers), ("--brokers", brokers))
+        if count is not None
+    ]
     known = size_of(folder)
     default = (CONTROLLERS_DEFAULT, BROKERS_DEFAULT)
     if known is not None:
@@ -102,7 +200,7 @@ def _size(controllers: int | None, brokers: int | None, folder: Path) -> Cluster
         )
         check_size(folder, size)
     except WrongSizeError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(": ".join([*filter(None, [" ".join(given)]), str(error)])) from error
     return size
 
 
@@ -115,16 +213,32 @@ def _broker_port(given: int | None, folder: Path) -> int | None:
     return PORT_DEFAULT if size_of(folder) is None else None
 
 
+def _facts(cluster: EmbeddedCluster) -> str:
+    """Return the line of JSON about a cluster that answers."""
+    facts = {
+        "bootstrap_servers": cluster.bootstrap_servers,
+        "controller_servers": cluster.controller_servers,
+        "cluster_id": cluster.cluster_id,
+        "data": str(cluster.folder),
+        "node_ids": sorted(cluster.nodes),
+    }
+    return json.dumps(facts)
+
+
+def _write_whole(file: Path, text: str) -> None:
+    """Write a file that is never there in part."""
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(file)
+
+
+def _kept(*, is_kept: bool) -> str:
+    return "kept" if is_kept else "removed"
+
+
 async def _report(cluster: EmbeddedCluster, *, as_json: bool, is_kept: bool) -> None:
     if as_json:
-        facts = {
-            "bootstrap_servers": cluster.bootstrap_servers,
-            "controller_servers": cluster.controller_servers,
-            "cluster_id": cluster.cluster_id,
-            "data": str(cluster.folder),
-            "node_ids": sorted(cluster.nodes),
-        }
-        print(json.dumps(facts), flush=True)
+        print(_facts(cluster), flush=True)
         return
     kept = "kept" if is_kept else "removed at the end"
     print(f"kvorum: cluster {cluster.cluster_id} answers; Ctrl-C stops it")

@@ -4,12 +4,13 @@
 
     with Cluster(controllers=3, brokers=1) as cluster:   # or: async with AsyncCluster(...)
         cluster.bootstrap_servers
+        cluster.create_topic("orders", 3)
         cluster.kill(cluster.leader_id)
         cluster.wait_for_leader()
         cluster.partition({1}, {2, 3})
         cluster.heal()
 """
 
-from kvorum.testing.cluster import AsyncCluster, Cluster
+from kvorum.testing.cluster import AsyncCluster, Cluster, ClusterFactory
 
-__all__ = ["AsyncCluster", "Cluster"]
+__all__ = ["AsyncCluster", "Cluster", "ClusterFactory"]

@@ -1,22 +1,46 @@
 """Clusters for tests: in the current event loop, or in a thread of their own."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from types import MappingProxyType
+from typing import Any, Protocol, Self, TypeVar
 
+from kvorum.node.embedded import topics
 from kvorum.node.embedded.cluster import LEADER_PATIENCE_SECONDS, EmbeddedCluster, listed
 from kvorum.node.embedded.node import ClusterSize
-from kvorum.node.embedded.overrides import OverrideValue, override_texts
+from kvorum.node.embedded.overrides import OverrideValue, override_texts, texts_of
 from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.testing.loop_thread import LoopThread
 
 NOT_STARTED = "the cluster does not run: start() starts it, and so does a with statement"
 ALREADY_STARTED = "the cluster is started already: stop() comes before another start()"
+SHORT_TIMEOUTS: Mapping[str, str] = MappingProxyType(
+    {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "200"}
+)
+"""The time-outs of tests: a killed broker is noticed in two seconds, not in nine."""
+_NOTHING: Mapping[str, OverrideValue] = MappingProxyType({})
 Result = TypeVar("Result")
+
+
+class ClusterFactory(Protocol):
+    """The fixture `kvorum_cluster_factory`: starts a cluster, which is stopped after the test."""
+
+    def __call__(
+        self,
+        *,
+        controllers: int = 1,
+        brokers: int = 1,
+        folder: Path | None = None,
+        overrides: Mapping[str, OverrideValue] | None = None,
+    ) -> Cluster:
+        """Return a started cluster; `AsyncCluster` has the arguments."""
+        ...
 
 
 class _ClusterOfNodes:
@@ -36,7 +60,7 @@ class _ClusterOfNodes:
     ) -> None:
         self._size = ClusterSize(controllers=controllers, brokers=brokers)
         self._given_folder = folder
-        self._overrides = override_texts(overrides or {})
+        self._overrides = {**SHORT_TIMEOUTS, **override_texts(overrides or {})}
         self._process_id = os.getpid()
         self._removal: weakref.finalize[[Path, int], Any] | None = None
         self._cluster: EmbeddedCluster | None = None
@@ -71,6 +95,13 @@ class _ClusterOfNodes:
         """The folder of properties and data; it does not exist before `start`."""
         return self._running.folder
 
+    def leader_of(self, topic: str, partition: int = 0) -> int | None:
+        """Return the id of the broker that leads a partition, None without one.
+
+        Raises LookupError for an unknown topic or partition.
+        """
+        return topics.leader_of(list(self._running.nodes.values()), topic, partition)
+
     def node(self, node_id: int) -> KafkaRaftServer:
         """Return a running node, for tests of its internals; raises KeyError without it."""
         return self._running.running_node(node_id).node
@@ -88,6 +119,21 @@ class _ClusterOfNodes:
         if cluster.stopped_ids:
             facts.append(f"not running: {listed(cluster.stopped_ids)}")
         return f"{', '.join(facts)}>"
+
+    async def _create_topic(
+        self,
+        name: str,
+        partitions: int,
+        replication_factor: int,
+        configs: Mapping[str, OverrideValue],
+    ) -> None:
+        await topics.create_topic(
+            list(self._own.nodes.values()),
+            name,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            configs=texts_of(configs),
+        )
 
     async def _start(self) -> None:
         if self._cluster is not None:
@@ -213,6 +259,31 @@ class AsyncCluster(_ClusterOfNodes):
         """Remove every partition."""
         self._own.heal()
 
+    def fill_disk(self, node_id: int) -> None:
+        """Let a node's disk be full until `free_disk`; when that ends the node, it is as if killed.
+
+        Raises KeyError for a node that is not running.
+        """
+        self._own.fill_disk(node_id)
+
+    def free_disk(self, node_id: int) -> None:
+        """Let a node's disk take bytes again; `restart` starts a node that has ended."""
+        self._own.free_disk(node_id)
+
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        replication_factor: int = 1,
+        configs: Mapping[str, OverrideValue] = _NOTHING,
+    ) -> None:
+        """Create a topic; return when each partition has a leader that every broker knows.
+
+        Raises RuntimeError with Kafka's error.
+        """
+        await self._create_topic(name, partitions, replication_factor, configs)
+
 
 class Cluster(_ClusterOfNodes):
     """A cluster whose event loop runs in a thread of its own; `AsyncCluster` has the arguments.
@@ -289,6 +360,34 @@ class Cluster(_ClusterOfNodes):
     def heal(self) -> None:
         """Remove every partition."""
         self._call(self._partition(()))
+
+    def fill_disk(self, node_id: int) -> None:
+        """Let a node's disk be full until `free_disk`; when that ends the node, it is as if killed.
+
+        Raises KeyError for a node that is not running.
+        """
+        self._call(self._fill_disk(node_id))
+
+    def free_disk(self, node_id: int) -> None:
+        """Let a node's disk take bytes again; `restart` starts a node that has ended."""
+        self._own.free_disk(node_id)
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        replication_factor: int = 1,
+        configs: Mapping[str, OverrideValue] = _NOTHING,
+    ) -> None:
+        """Create a topic; return when each partition has a leader that every broker knows.
+
+        Raises RuntimeError with Kafka's error.
+        """
+        self._call(self._create_topic(name, partitions, replication_factor, configs))
+
+    async def _fill_disk(self, node_id: int) -> None:
+        self._own.fill_disk(node_id)
 
     async def _partition(self, groups: tuple[Iterable[int], ...]) -> None:
         self._own.partition(*groups)

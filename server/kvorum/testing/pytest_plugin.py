@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+import secrets
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +13,13 @@ import pytest
 
 if TYPE_CHECKING:
     from kvorum.node.embedded.overrides import OverrideValue
-    from kvorum.testing.cluster import Cluster
+    from kvorum.testing.cluster import Cluster, ClusterFactory
+
+NAME_LENGTH_MAX = 80
 
 
 @pytest.fixture
-def kvorum_cluster_factory() -> Iterator[Callable[..., Cluster]]:
+def kvorum_cluster_factory() -> Iterator[ClusterFactory]:
     """Return a function that starts clusters, with the arguments of `Cluster`; all are stopped."""
     from kvorum.testing.cluster import Cluster  # noqa: PLC0415 - every run of pytest loads this file
 
@@ -37,6 +41,24 @@ def kvorum_cluster_factory() -> Iterator[Callable[..., Cluster]]:
 
 
 @pytest.fixture
-def kvorum_cluster(kvorum_cluster_factory: Callable[..., Cluster]) -> Cluster:
+def kvorum_cluster(kvorum_cluster_factory: ClusterFactory) -> Cluster:
     """Return a started cluster of one node, which is controller and broker."""
     return kvorum_cluster_factory()
+
+
+@pytest.fixture(scope="session")
+def kvorum_cluster_session() -> Iterator[Cluster]:
+    """Return a started cluster of one node that all tests of the run share."""
+    from kvorum.testing.cluster import Cluster  # noqa: PLC0415 - as above
+
+    with Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def kvorum_topic(request: pytest.FixtureRequest, kvorum_cluster_session: Cluster) -> str:
+    """Return the name of a new topic of one partition on `kvorum_cluster_session`."""
+    test = re.sub(r"[^A-Za-z0-9._-]+", "-", str(request.node.name))
+    name = f"{test[:NAME_LENGTH_MAX].strip('-')}-{secrets.token_hex(4)}"
+    kvorum_cluster_session.create_topic(name)
+    return name

@@ -8,8 +8,11 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from kvorum.metadata.address import Address
+from kvorum.node.embedded.disks import FillableDisk
 from kvorum.node.embedded.node import (
     LOOPBACK,
+    ON_LOOPBACK,
+    BrokerHost,
     ClusterSize,
     EmbeddedNode,
     Place,
@@ -18,6 +21,7 @@ from kvorum.node.embedded.node import (
     prepare_nodes,
     size_of,
 )
+from kvorum.node.embedded.topics import create_topic
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.storage.directory.open_files import OpenFiles
@@ -30,6 +34,7 @@ LEADER_PATIENCE_SECONDS = 60.0
 RESTART_PATIENCE_SECONDS = 10.0
 """The patience where one node stops: its partitions may need other leaders, which catch up."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_TOPICS: Mapping[str, int] = MappingProxyType({})
 Result = TypeVar("Result")
 
 
@@ -53,7 +58,8 @@ class EmbeddedCluster:
     """A cluster of nodes on the loopback interface, with their data below `folder`.
 
     Existing data in `folder` is used. `size` is then None, or must have the same number of
-    controllers; the number of brokers may change. `overrides` replace properties of every node.
+    controllers; the number of brokers may change. `overrides` replace properties of every node, and
+    `topics` are created by the start with so many partitions unless they exist.
     Raises WrongSizeError, NodeStartError, ConfigError, StorageError.
     """
 
@@ -63,19 +69,26 @@ class EmbeddedCluster:
         *,
         size: ClusterSize,
         broker_port: int | None = None,
+        broker_host: BrokerHost = ON_LOOPBACK,
+        topics: Mapping[str, int] = _NO_TOPICS,
         overrides: Mapping[str, str] = _NOTHING,
     ) -> None:
         check_size(folder, size)
         self.folder = folder
         self._overrides = overrides
+        self._broker_host = broker_host
+        self._topics = topics
         self._places = {place.node_id: place for place in places_of(folder, size)}
         # All nodes have the descriptors of one process.
         self._open_files = OpenFiles(log_file_count_max())
+        self._disks = {node_id: FillableDisk() for node_id in self._places}
         self.nodes = prepare_nodes(
             folder,
             list(self._places.values()),
             broker_port=broker_port,
+            broker_host=broker_host,
             overrides=overrides,
+            disks=self._disks,
             open_files=self._open_files,
         )
         """The running nodes, by id."""
@@ -262,6 +275,28 @@ class EmbeddedCluster:
             self.nodes.pop(node_id, None)
             raise
 
+    def fill_disk(self, node_id: int) -> None:
+        """Let a node's disk take no more bytes; when that ends the node, it is as if killed.
+
+        Raises UnknownNodeError if it does not run.
+        """
+        embedded = self.running_node(node_id)
+        self._disks[node_id].is_full = True
+        task = asyncio.ensure_future(self._end_failed(embedded))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    def free_disk(self, node_id: int) -> None:
+        """Let a node's disk take bytes again; raises UnknownNodeError without the node."""
+        self._check_known(node_id)
+        self._disks[node_id].is_full = False
+
+    async def _end_failed(self, embedded: EmbeddedNode) -> None:
+        await embedded.node.failed()
+        node_id = embedded.place.node_id
+        if self.nodes.get(node_id) is embedded:
+            await self._kill(node_id)
+
     def partition(self, *groups: Iterable[int]) -> None:
         """Cut the connections between nodes of different groups; replaces earlier partitions.
 
@@ -288,6 +323,8 @@ class EmbeddedCluster:
                 before_cancel=self._end_waits_of_starting_nodes,
             )
             await self._leader_in_time(None, LEADER_PATIENCE_SECONDS)
+            for name, partitions in self._topics.items():
+                await create_topic(self.nodes.values(), name, partitions=partitions, may_exist=True)
         except BaseException:
             await self._close()
             raise
@@ -308,6 +345,9 @@ class EmbeddedCluster:
 
     async def _close(self) -> None:
         nodes = list(self.nodes.values())
+        for disk in self._disks.values():
+            # They have to write their last state.
+            disk.is_full = False
         self._release()
         try:
             await _all_of(
@@ -370,7 +410,12 @@ class EmbeddedCluster:
 
     def _prepare(self, place: Place) -> EmbeddedNode:
         nodes = prepare_nodes(
-            self.folder, [place], overrides=self._overrides, open_files=self._open_files
+            self.folder,
+            [place],
+            broker_host=self._broker_host,
+            overrides=self._overrides,
+            disks=self._disks,
+            open_files=self._open_files,
         )
         return nodes[place.node_id]
 
@@ -419,9 +464,10 @@ async def _all_of(
 
 
 def _addresses(embedded: EmbeddedNode) -> Iterable[Address]:
-    for port in (embedded.broker_port, embedded.controller_port):
-        if port is not None:
-            yield Address(LOOPBACK, port)
+    if embedded.broker_port is not None:
+        yield Address(embedded.broker_host.advertised, embedded.broker_port)
+    if embedded.controller_port is not None:
+        yield Address(LOOPBACK, embedded.controller_port)
 
 
 def _joined(servers: Iterable[str]) -> str:

@@ -35,6 +35,7 @@ _CONTROLLERS = "initial.controllers"
 _BROKERS = "brokers"
 _COMMENT = "A cluster of embedded nodes of kvorum; each node's own settings are in its folder."
 LOOPBACK: Final = "127.0.0.1"
+EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a user may ask for it
 LISTENING_PORTS: Final = range(20_000, 32_000)
 """They lie below the ports that systems give to connections: a stopped node finds its port free."""
 ATTEMPTS: Final = 50
@@ -49,6 +50,7 @@ FIRST_BROKER_ID: Final = 101
 ELECTION_STEP_MS: Final = 100
 """The time that each controller waits longer than the one before: the first election is quick."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_DISKS: Mapping[int, FileSystem] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +110,33 @@ def store_identity(folder: Path, identity: ClusterIdentity) -> None:
     replace_durably(files, folder / IDENTITY_FILE, text.encode("latin-1"))
 
 
-def bind_anywhere(name: str) -> socket.socket:
-    """Return a socket for the listener called `name`, bound to a free port of the loopback address.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerHost:
+    """The address that brokers listen at, and the name by which clients reach them."""
+
+    listens_at: str = LOOPBACK
+    advertised: str = LOOPBACK
+    remedy: str = REMEDY
+    """The advice where an address cannot be had."""
+
+    @property
+    def nearest(self) -> str:
+        """The address for clients on this machine."""
+        return LOOPBACK if self.listens_at == EVERY_ADDRESS else self.listens_at
+
+
+ON_LOOPBACK: Final = BrokerHost()
+
+
+def bind_anywhere(name: str, host: BrokerHost = ON_LOOPBACK) -> socket.socket:
+    """Return a socket for the listener called `name`, bound to a free port of its address.
 
     The port is one of `LISTENING_PORTS`, or one of the system's choice where those are taken.
     """
     for port in random.SystemRandom().sample(LISTENING_PORTS, ATTEMPTS):
         with suppress(NodeStartError):
-            return bind(name, LOOPBACK, port)
-    return bind(name, LOOPBACK, 0)
+            return bind(name, host.listens_at, port)
+    return bind(name, host.listens_at, 0, remedy=host.remedy)
 
 
 class WrongSizeError(ValueError):
@@ -169,11 +189,13 @@ class EmbeddedNode:
     place: Place
     broker_port: int | None
     controller_port: int | None
+    broker_host: BrokerHost = ON_LOOPBACK
 
     @property
     def bootstrap_servers(self) -> str:
         """The bootstrap.servers of the broker; empty without the role."""
-        return "" if self.broker_port is None else f"{LOOPBACK}:{self.broker_port}"
+        host = self.broker_host.advertised
+        return "" if self.broker_port is None else f"{host}:{self.broker_port}"
 
     @property
     def controller_servers(self) -> str:
@@ -220,28 +242,38 @@ def prepare_nodes(
     places: list[Place],
     *,
     broker_port: int | None = None,
+    broker_host: BrokerHost = ON_LOOPBACK,
     overrides: Mapping[str, str] = _NOTHING,
     files: FileSystem | None = None,
+    disks: Mapping[int, FileSystem] = _NO_DISKS,
     open_files: OpenFiles | None = None,
 ) -> dict[int, EmbeddedNode]:
     """Return nodes of the cluster in `folder`; existing data is used.
 
     For a new cluster, `places` must be those of all nodes. Ports are bound at once. The broker port
     is that of the first broker: 0 chooses a free one, None takes the port used before, if there is
-    one. Controllers keep their ports, because the log contains them.
+    one. Controllers keep their ports, because the log contains them. `disks` are the files of nodes
+    that do not use `files`.
     Raises NodeStartError, ConfigError, StorageError.
     """
     identity = load_identity(folder)
     with ExitStack() as undoing:
         bound: dict[int, dict[str, socket.socket]] = {}
         for place in places:
-            bound[place.node_id] = _bind(place, identity, broker_port, undoing)
+            ports = _ports(place, identity, broker_port)
+            bound[place.node_id] = _bind(place, ports, broker_host, undoing)
             broker_port = None if place.is_broker else broker_port
         if identity is None and not all(_is_formatted(place) for place in places):
             identity = _store_new_identity(folder, places, bound)
         nodes = {
             place.node_id: _make(
-                place, identity, bound[place.node_id], overrides, files=files, open_files=open_files
+                place,
+                identity,
+                bound[place.node_id],
+                overrides,
+                files=disks.get(place.node_id, files),
+                open_files=open_files,
+                broker_host=broker_host,
             )
             for place in places
         }
@@ -249,18 +281,28 @@ def prepare_nodes(
     return nodes
 
 
-def _bind(
-    place: Place, identity: ClusterIdentity | None, broker_port: int | None, undoing: ExitStack
-) -> dict[str, socket.socket]:
+def _ports(
+    place: Place, identity: ClusterIdentity | None, broker_port: int | None
+) -> dict[str, int]:
+    """Return the ports that a node must have, by listener; 0 stands for any."""
     ports = _known_ports(place)
     if identity is not None and place.node_id in identity.voters:
         ports.setdefault(CONTROLLER_LISTENER, identity.voters[place.node_id].port)
     if broker_port is not None:
         ports[BROKER_LISTENER] = broker_port
+    return ports
+
+
+def _bind(
+    place: Place, ports: Mapping[str, int], broker_host: BrokerHost, undoing: ExitStack
+) -> dict[str, socket.socket]:
     sockets: dict[str, socket.socket] = {}
     for name in place.listeners:
-        port = ports.get(name, 0)
-        sockets[name] = bind(name, LOOPBACK, port, remedy=REMEDY) if port else bind_anywhere(name)
+        host = broker_host if name == BROKER_LISTENER else ON_LOOPBACK
+        if port := ports.get(name, 0):
+            sockets[name] = bind(name, host.listens_at, port, remedy=host.remedy)
+        else:
+            sockets[name] = bind_anywhere(name, host)
         undoing.callback(close_listening, sockets[name])
     return sockets
 
@@ -294,10 +336,11 @@ def _make(
     *,
     files: FileSystem | None,
     open_files: OpenFiles | None,
+    broker_host: BrokerHost,
 ) -> EmbeddedNode:
     ports = {name: port_of(bound) for name, bound in sockets.items()}
     before = load_properties(place.properties) if place.properties.exists() else {}
-    properties = {**before, **_properties(place, identity, ports), **overrides}
+    properties = {**before, **_properties(place, identity, ports, broker_host), **overrides}
     config = NodeConfig.from_properties(properties)
     if not before:
         _write_properties(place.properties, properties)
@@ -308,19 +351,28 @@ def _make(
         place=place,
         broker_port=ports.get(BROKER_LISTENER),
         controller_port=ports.get(CONTROLLER_LISTENER),
+        broker_host=broker_host,
     )
 
 
 def _properties(
-    place: Place, identity: ClusterIdentity | None, ports: Mapping[str, int]
+    place: Place,
+    identity: ClusterIdentity | None,
+    ports: Mapping[str, int],
+    broker_host: BrokerHost,
 ) -> dict[str, str]:
-    addresses = ",".join(f"{name}://{LOOPBACK}:{ports[name]}" for name in place.listeners)
+    def addresses(host: str) -> str:
+        return ",".join(
+            f"{name}://{host if name == BROKER_LISTENER else LOOPBACK}:{ports[name]}"
+            for name in place.listeners
+        )
+
     roles = (("broker", place.is_broker), ("controller", place.is_controller))
     properties = {
         "process.roles": ",".join(role for role, has_it in roles if has_it),
         "node.id": str(place.node_id),
-        "listeners": addresses,
-        "advertised.listeners": addresses,
+        "listeners": addresses(broker_host.listens_at),
+        "advertised.listeners": addresses(broker_host.advertised),
         "controller.listener.names": CONTROLLER_LISTENER,
         "controller.quorum.bootstrap.servers": _bootstrap_servers(identity, ports),
         "log.dirs": str(place.folder / DATA_DIRECTORY),

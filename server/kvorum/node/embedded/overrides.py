@@ -20,12 +20,17 @@ def override_texts(overrides: Mapping[str, OverrideValue]) -> dict[str, str]:
     Raises ConfigError for a key that no node knows, with the nearest known one, unless the
     overrides name a policy: the key may be its own. Raises TypeError for a value of another type.
     """
-    texts = {key: _text(key, value) for key, value in overrides.items()}
+    texts = texts_of(overrides)
     if not POLICY_KEYS.isdisjoint(texts):
         return texts
     if names := unknown(texts):
         raise ConfigError(f"unknown configuration {'; '.join(map(_described, names))}")
     return texts
+
+
+def texts_of(values: Mapping[str, OverrideValue]) -> dict[str, str]:
+    """Return values as texts; raises TypeError for one of another type."""
+    return {key: _text(key, value) for key, value in values.items()}
 
 
 def _text(key: str, value: OverrideValue) -> str:

@@ -96,9 +96,7 @@ def bind(
     """
     shown = f"{name}://{host or ''}:{port}"
     if not 0 <= port <= PORT_MAX:
-        raise NodeStartError(
-            f"Cannot listen on {shown}: there is no port {port}. Correct 'listeners'"
-        )
+        raise NodeStartError(f"Cannot listen on {shown}: there is no port {port}. Please {remedy}")
     try:
         if host is None:
             return _bind_everywhere(port)

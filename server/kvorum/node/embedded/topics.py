@@ -1,0 +1,113 @@
+"""Topics of an embedded cluster: created as a client does it, and the leaders of partitions."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.embedded.node import EmbeddedNode
+from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+CLIENT_ID: Final = "kvorum-embedded"
+_NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
+TIMEOUT_MS: Final = 30_000
+"""The time for a topic; it takes milliseconds where a controller leads and brokers are unfenced."""
+
+
+class TopicError(RuntimeError):
+    """A topic could not be created; the text has Kafka's error and its message."""
+
+
+class UnknownPartitionError(LookupError):
+    """There is no such topic or partition."""
+
+
+async def create_topic(
+    nodes: Collection[EmbeddedNode],
+    name: str,
+    *,
+    partitions: int,
+    replication_factor: int = 1,
+    configs: Mapping[str, str] = _NO_CONFIGS,
+    may_exist: bool = False,
+) -> None:
+    """Create a topic; return when every running broker knows a leader of each partition.
+
+    One that exists is left as it is if it `may_exist`. Raises TopicError.
+    """
+    brokers = [one for one in nodes if one.place.is_broker and one.node.is_running]
+    if not brokers:
+        raise TopicError(f"topic {name} cannot be created: no broker runs")
+    topic = CreateTopicsRequest.CreatableTopic(
+        name,
+        partitions,
+        replication_factor,
+        configs=[CreateTopicsRequest.CreatableTopicConfig(*config) for config in configs.items()],
+    )
+    try:
+        async with asyncio.timeout(TIMEOUT_MS / 1000):
+            is_new = await _create(brokers[0], topic, may_exist=may_exist)
+            for broker in brokers:
+                loader = broker.node.shared_server.loader
+                if is_new:
+                    await loader.wait_for(lambda image: _is_led(image, name, partitions))
+    except TimeoutError as error:
+        raise TopicError(f"topic {name} has not got its leaders within {TIMEOUT_MS} ms") from error
+    except ClientConnectionError as error:
+        raise TopicError(f"topic {name} could not be created: {error}") from error
+
+
+async def _create(
+    broker: EmbeddedNode, topic: CreateTopicsRequest.CreatableTopic, *, may_exist: bool
+) -> bool:
+    """Create a topic and return whether it is a new one."""
+    assert broker.broker_port is not None
+    connection = await ClientConnection.open(
+        host=broker.broker_host.nearest,
+        port=broker.broker_port,
+        client_id=CLIENT_ID,
+        timeout_ms=TIMEOUT_MS,
+    )
+    try:
+        response = await connection.request(
+            CreateTopicsRequest([topic], TIMEOUT_MS), CreateTopicsResponse, timeout_ms=TIMEOUT_MS
+        )
+    finally:
+        await connection.close()
+    (answer,) = response.topics
+    if may_exist and answer.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+        return False
+    if answer.error_code != ErrorCode.NONE:
+        error = ErrorCode(answer.error_code).name
+        raise TopicError(f"topic {topic.name}: {error}: {answer.error_message or 'no reason'}")
+    return True
+
+
+def _is_led(image: MetadataImage, name: str, partitions: int) -> bool:
+    found = image.topics.by_name(name)
+    if found is None:
+        return False
+    return all(
+        index in found.partitions and found.partitions[index].has_leader
+        for index in range(partitions)
+    )
+
+
+def leader_of(nodes: Collection[EmbeddedNode], topic: str, partition: int) -> int | None:
+    """Return the id of the broker that leads a partition, None without one.
+
+    The newest metadata of a running node counts. Raises UnknownPartitionError.
+    """
+    loaders = [one.node.shared_server.loader for one in nodes if one.node.is_running]
+    newest = max(loaders, key=lambda loader: loader.published_offset, default=None)
+    found = None if newest is None else newest.published.topics.by_name(topic)
+    if found is None:
+        raise UnknownPartitionError(f"there is no topic {topic}")
+    state = found.partitions.get(partition)
+    if state is None:
+        count = len(found.partitions)
+        raise UnknownPartitionError(f"topic {topic} has {count} partitions, and no {partition}")
+    return state.leader if state.has_leader else None

@@ -1,0 +1,159 @@
+"""Helps of a cluster for tests: topics, leaders of partitions, full disks, fixtures, time-outs."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+
+import pytest
+from tests.support.raw_client import RawClient
+from tests.support.record_requests import batch, produce
+from tests.support.topics import read_topics
+from tests.support.waiting import wait_for
+
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.node.embedded.topics import TopicError, UnknownPartitionError
+from kvorum.testing import AsyncCluster, Cluster, ClusterFactory
+from kvorum.wire.error_codes import ErrorCode
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[Cluster]:
+    with Cluster(controllers=1, brokers=2) as cluster:
+        yield cluster
+
+
+def test_a_created_topic_can_be_written_at_once(brokers: Cluster) -> None:
+    brokers.create_topic("orders", 4)
+    assert {brokers.leader_of("orders", index) for index in range(4)} == {101, 102}
+    leader_id = brokers.leader_of("orders")
+    addresses = dict(zip((101, 102), brokers.bootstrap_servers.split(","), strict=True))
+    assert leader_id is not None
+    with RawClient(addresses[leader_id]) as client:
+        assert produce(client, "orders", batch(b"apple")).error_code == ErrorCode.NONE
+
+
+def test_a_topic_has_the_replicas_and_the_settings_it_is_given(brokers: Cluster) -> None:
+    brokers.create_topic(
+        "kept", replication_factor=2, configs={"retention.ms": 5000, "preallocate": True}
+    )
+    image = brokers.node(1).shared_server.loader.published
+    topic = image.topics.by_name("kept")
+    assert topic is not None
+    assert sorted(topic.partitions[0].replicas) == [101, 102]
+    assert dict(image.configs.of(ResourceType.TOPIC, "kept")) == {
+        "retention.ms": "5000",
+        "preallocate": "true",
+    }
+
+
+def test_what_kafka_refuses_is_said_with_its_reason(brokers: Cluster) -> None:
+    brokers.create_topic("once")
+    with pytest.raises(TopicError, match=r"^topic once: TOPIC_ALREADY_EXISTS: Topic 'once' al"):
+        brokers.create_topic("once")
+    with pytest.raises(TopicError, match="INVALID_REPLICATION_FACTOR"):
+        brokers.create_topic("wide", replication_factor=3)
+    with pytest.raises(UnknownPartitionError, match=r"^there is no topic nowhere$"):
+        brokers.leader_of("nowhere")
+    with pytest.raises(LookupError, match=r"^topic once has 1 partitions, and no 7$"):
+        brokers.leader_of("once", 7)
+
+
+async def test_topics_in_a_loop_of_ones_own() -> None:
+    async with AsyncCluster(controllers=1, brokers=1) as cluster:
+        await cluster.create_topic("orders", 2)
+        assert cluster.leader_of("orders", 1) == 1
+        topics = await asyncio.to_thread(read_topics, cluster.bootstrap_servers)
+        assert topics.keys() == {"orders"}
+    async with AsyncCluster(controllers=1, brokers=0) as cluster:
+        with pytest.raises(TopicError, match="no broker runs"):
+            await cluster.create_topic("orders")
+
+
+def test_a_killed_broker_is_noticed_within_its_short_session() -> None:
+    with Cluster(controllers=1, brokers=2) as cluster:
+        settings = cluster.node(101).config.texts
+        assert settings["broker.session.timeout.ms"] == "2000"
+        cluster.create_topic("orders", replication_factor=2)
+        before = cluster.leader_of("orders")
+        assert before is not None
+        cluster.kill(before)
+        assert (
+            wait_for(
+                lambda: after if (after := cluster.leader_of("orders")) != before else None,
+                "the other broker leads",
+            )
+            == {101: 102, 102: 101}[before]
+        )
+
+
+def test_an_override_is_stronger_than_the_short_time_outs() -> None:
+    with Cluster(overrides={"broker.session.timeout.ms": 7000}) as cluster:
+        assert cluster.node(1).config.texts["broker.session.timeout.ms"] == "7000"
+
+
+def test_a_controller_with_a_full_disk_ends_and_comes_back() -> None:
+    with Cluster(controllers=3, brokers=1) as cluster:
+        leader_id = cluster.leader_id
+        assert leader_id is not None
+        cluster.fill_disk(leader_id)
+        # Nothing has to be written for this.
+        assert cluster.leader_id == leader_id
+        cluster.create_topic("orders")
+        successor_id = cluster.wait_for_leader(other_than=leader_id)
+        wait_for(lambda: leader_id not in cluster.node_ids, "the one with the full disk has ended")
+        with pytest.raises(KeyError, match="does not run"):
+            cluster.fill_disk(leader_id)
+        cluster.free_disk(leader_id)
+        cluster.restart(leader_id)
+        assert leader_id in cluster.node_ids
+        assert cluster.leader_id == successor_id
+        assert read_topics(cluster.bootstrap_servers).keys() == {"orders"}
+
+
+def test_a_broker_with_a_full_disk_ends_and_comes_back() -> None:
+    with Cluster(controllers=1, brokers=2) as cluster:
+        cluster.create_topic("orders")
+        leader_id = cluster.leader_of("orders")
+        assert leader_id is not None
+        address = cluster.bootstrap_servers.split(",")[leader_id - 101]
+        with RawClient(address) as client:
+            assert produce(client, "orders", batch(b"apple")).error_code == ErrorCode.NONE
+            cluster.fill_disk(leader_id)
+            answer = produce(client, "orders", batch(b"pear"))
+        assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        wait_for(lambda: leader_id not in cluster.node_ids, "it has ended")
+        cluster.free_disk(leader_id)
+        cluster.restart(leader_id)
+        wait_for(lambda: cluster.leader_of("orders") == leader_id, "it leads again")
+        with RawClient(address) as client:
+            assert produce(client, "orders", batch(b"apple")).error_code == ErrorCode.NONE
+
+
+def test_a_cluster_with_full_disks_stops() -> None:
+    with Cluster(controllers=1, brokers=2) as cluster:
+        cluster.create_topic("orders", 3, replication_factor=2)
+        for node_id in cluster.node_ids:
+            cluster.fill_disk(node_id)
+
+
+def test_the_factory_starts_clusters(kvorum_cluster_factory: ClusterFactory) -> None:
+    one = kvorum_cluster_factory(controllers=1, brokers=0)
+    other = kvorum_cluster_factory(overrides={"num.partitions": 2})
+    assert one.cluster_id != other.cluster_id
+
+
+@pytest.fixture(scope="module")
+def seen() -> dict[str, str]:
+    """The names of topics so far, with the cluster of each."""
+    return {}
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_a_topic_has_a_fresh_name_on_the_cluster_of_the_session(
+    kvorum_cluster_session: Cluster, kvorum_topic: str, number: int, seen: dict[str, str]
+) -> None:
+    assert re.fullmatch(rf"test_a_topic_has_a_.*-{number}-[0-9a-f]{{8}}", kvorum_topic)
+    assert kvorum_cluster_session.leader_of(kvorum_topic) == 1
+    assert kvorum_topic not in seen
+    seen[kvorum_topic] = kvorum_cluster_session.cluster_id
+    assert len(set(seen.values())) == 1

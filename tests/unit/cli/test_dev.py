@@ -1,0 +1,34 @@
+"""Wrong options of `kvorum dev`: refused in one line that names the option."""
+
+from pathlib import Path
+
+import pytest
+
+from kvorum.cli import main
+
+REFUSALS = {
+    "--controllers 0": "--controllers 0: a cluster has at least 1 controller",
+    "--brokers -1 --controllers 2": "--controllers 2 --brokers -1: a cluster has at least 1 cont",
+    "--override num.partition=2": "--override: unknown configuration key 'num.partition', did you",
+    "--override num.partitions": "--override: Invalid override 'num.partitions': expected key=val",
+    "--topic orders:0": "argument --topic: 'orders:0' is not NAME or NAME:PARTITIONS",
+    "--topic :3": "argument --topic: ':3' is not NAME or NAME:PARTITIONS",
+    "--host 0.0.0.0": "--host 0.0.0.0 needs --advertised-host: clients connect to a name",
+    "--log-level loud": "argument --log-level: invalid choice: 'loud' (choose from 'debug', 'info'",
+}
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_a_wrong_option_is_refused_by_its_name(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["dev", *words.split()]) == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if REFUSALS[words] in line]
+    assert line.startswith("kvorum dev: ")
+
+
+def test_a_refused_start_leaves_an_older_ready_file_alone(tmp_path: Path) -> None:
+    ready = tmp_path / "ready.json"
+    ready.write_text("{}")
+    assert main(["dev", "--ready-file", str(ready), "--controllers", "0"]) == 2
+    assert ready.exists()
