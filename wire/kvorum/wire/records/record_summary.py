@@ -107,7 +107,8 @@ def summarize(
 def _summary(data: bytes, first: int, end: int, base_timestamp: int) -> RecordSummary | None:
     earliest, latest = _BEYOND_ANY_TIME, -_BEYOND_ANY_TIME
     has_all_keys = is_numbered = True
-    index, pos = first, 0
+    index = first
+    pos = 0
     while index < end:
         stretch = _records_alike(data, pos, index, end)
         if stretch is None:
