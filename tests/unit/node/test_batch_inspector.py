@@ -59,7 +59,8 @@ async def inspected(
 async def test_a_giant_is_not_waited_for_by_others(
     inspector: BatchInspector, record_count: int
 ) -> None:
-    is_begun, is_other_done = threading.Event(), threading.Event()
+    is_begun = threading.Event()
+    is_other_done = threading.Event()
 
     def look_at_giant(check_size: SizeCheck) -> None:
         check_size(GIANT_BYTES_MIN)
@@ -76,7 +77,8 @@ async def test_a_giant_is_not_waited_for_by_others(
 
 async def test_a_giant_that_is_looked_at_does_not_keep_the_node_from_ending() -> None:
     inspector = BatchInspector()
-    is_begun, is_over = threading.Event(), threading.Event()
+    is_begun = threading.Event()
+    is_over = threading.Event()
 
     def look_for_ever(check_size: SizeCheck) -> None:
         try:

@@ -23,14 +23,7 @@ from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError, DecompressionError, InvalidRecordError
-from kvorum.wire.records import (
-    BatchOptions,
-    Compression,
-    Record,
-    RecordBatch,
-    RecordData,
-    build_batch,
-)
+from kvorum.wire.records import BatchOptions, Compression, RecordBatch, RecordData, build_batch
 from kvorum.wire.records.batch import (
     COMPRESSION_MASK,
     CONTROL,
@@ -216,7 +209,7 @@ def inspect_batch(
     problem = _rewriting_problem(batch, summary, rules)
     if problem is not None:
         raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
-    return _rewritten(batch, _rewritable_records(content, rules), summary, rules, now_ms)
+    return _rewritten(batch, content, summary, rules, now_ms)
 
 
 def _checked_summary(
@@ -227,10 +220,11 @@ def _checked_summary(
     now_ms: int,
 ) -> RecordSummary:
     """Return the summary of records that are right; refuse others."""
+    parts = content.runs_and_outlines(rules.record_bytes_max)
+    if batch.is_packed and batch.record_count > PACKED_RECORDS_MAX:
+        parts = _limited(parts)
     summary = summarize_all(
-        _limited(content.runs_and_outlines(rules.record_bytes_max), batch),
-        base_offset=batch.base_offset,
-        base_timestamp=batch.base_timestamp,
+        parts, base_offset=batch.base_offset, base_timestamp=batch.base_timestamp
     )
     if summary is not None and _is_right(summary, batch, rules, now_ms):
         return summary
@@ -239,17 +233,14 @@ def _checked_summary(
     return summary_of(checked, batch.base_offset)
 
 
-def _limited(
-    parts: Iterable[Run | RecordOutline], batch: RecordBatch
-) -> Iterator[Run | RecordOutline]:
-    """Yield the parts of a batch; refuse one of which too many records have been read."""
-    records_max = PACKED_RECORDS_MAX if batch.is_packed else batch.record_count
+def _limited(parts: Iterable[Run | RecordOutline]) -> Iterator[Run | RecordOutline]:
+    """Yield the parts of a packed batch; refuse it once too many of its records are read."""
     for part in parts:
         if isinstance(part, Run):
             # The number of a run that is all of a batch is its header's, which may be wrong.
             count = min(part.record_count, len(part.data))
-            if part.first_index + count > records_max:
-                problem = f"more than {records_max} packed records"
+            if part.first_index + count > PACKED_RECORDS_MAX:
+                problem = f"more than {PACKED_RECORDS_MAX} packed records"
                 raise RecordValidationError(ErrorCode.UNKNOWN_SERVER_ERROR, problem)
         yield part
 
@@ -431,31 +422,24 @@ def _set_max_timestamp(
     _CRC.pack_into(data, _CRC_FIELD_START, crc32c(memoryview(data)[CRC_START:]))
 
 
-def _rewritable_records(content: BatchContent, rules: RecordRules) -> Iterator[Record]:
-    """Yield the records; refuse the first that is too large to be in memory with its copies."""
-    size_max = rules.batch_bytes_max
-    code = ErrorCode.MESSAGE_TOO_LARGE
-    if rules.compression is not Compression.NONE:
-        # The batch may still be small; but Kafka's answer, too, is this if its memory is too small.
-        size_max = max(size_max, REWRITTEN_RECORD_BYTES_MAX)
-        code = ErrorCode.UNKNOWN_SERVER_ERROR
-    try:
-        yield from content.records(size_max)
-    except InvalidRecordError as error:
-        raise RecordValidationError(code, str(error)) from error
-
-
 def _rewritten(
     batch: RecordBatch,
-    records: Iterable[Record],
+    content: BatchContent,
     summary: RecordSummary,
     rules: RecordRules,
     now_ms: int,
 ) -> InspectedBatch:
-    """Return a batch of the same records in the topic's compression.
+    """Return a batch of the same records in the topic's compression."""
+    data = _built_again(batch, content, rules)
+    highest = _max_timestamp(summary.latest, rules, now_ms)
+    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        (attributes,) = _ATTRIBUTES.unpack_from(data, CRC_START)
+        _set_max_timestamp(data, attributes, highest, rules.timestamp_type)
+    return InspectedBatch(data, highest, is_rewritten=True)
 
-    It is refused as soon as it is larger than the topic allows.
-    """
+
+def _built_again(batch: RecordBatch, content: BatchContent, rules: RecordRules) -> bytearray:
+    """Build a batch, and refuse it as soon as it, or one of its records, is too large."""
     options = BatchOptions(
         compression=batch.compression if rules.compression is None else rules.compression,
         producer_id=batch.producer_id,
@@ -463,21 +447,25 @@ def _rewritten(
         base_sequence=batch.base_sequence,
         is_transactional=batch.is_transactional,
     )
-    content = (
-        RecordData(record.value, record.key, record.timestamp, record.headers) for record in records
-    )
+    size_max = rules.batch_bytes_max
 
     def check_size(size: int) -> None:
-        if size > rules.batch_bytes_max:
-            problem = f"written again, it takes more than {rules.batch_bytes_max} bytes"
+        if size > size_max:
+            problem = f"written again, it takes more than {size_max} bytes"
             raise RecordValidationError(ErrorCode.MESSAGE_TOO_LARGE, problem)
 
-    data = bytearray(build_batch(content, options, check_size))
-    highest = _max_timestamp(summary.latest, rules, now_ms)
-    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
-        (attributes,) = _ATTRIBUTES.unpack_from(data, CRC_START)
-        _set_max_timestamp(data, attributes, highest, rules.timestamp_type)
-    return InspectedBatch(data, highest, is_rewritten=True)
+    is_packed = options.compression is not Compression.NONE
+    record_bytes_max = max(size_max, REWRITTEN_RECORD_BYTES_MAX) if is_packed else size_max
+    records = (
+        RecordData(record.value, record.key, record.timestamp, record.headers)
+        for record in content.records(record_bytes_max)
+    )
+    try:
+        return bytearray(build_batch(records, options, check_size))
+    except InvalidRecordError as error:
+        # Packed again, the batch may be small; but Kafka's memory may be too small for the record.
+        code = ErrorCode.UNKNOWN_SERVER_ERROR if is_packed else ErrorCode.MESSAGE_TOO_LARGE
+        raise RecordValidationError(code, str(error)) from error
 
 
 def _rewriting_problem(

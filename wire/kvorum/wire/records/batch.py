@@ -193,6 +193,8 @@ _AnyRecord = TypeVar("_AnyRecord", Record, RecordOutline, Record | RecordOutline
 class BatchContent:
     """The records of a batch, unpacked if there are few bytes, else unpacked with each reading."""
 
+    __slots__ = ("_batch", "_check_size", "_unpacked")
+
     def __init__(self, batch: RecordBatch, unpacked: bytes | None, check_size: SizeCheck) -> None:
         self._batch = batch
         self._unpacked = unpacked
@@ -236,7 +238,7 @@ class BatchContent:
         return iter((self._only_run(unpacked),))
 
     def _only_run(self, unpacked: bytes) -> Run:
-        return Run(unpacked, position=0, first_index=0, record_count=self._batch.record_count)
+        return Run(unpacked, 0, 0, self._batch.record_count)
 
     def _may_exceed(self, unpacked: bytes, record_bytes_max: int) -> bool:
         return len(unpacked) > record_bytes_max and self._batch.is_packed

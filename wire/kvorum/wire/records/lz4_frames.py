@@ -92,7 +92,8 @@ def frames_of_few_blocks(data: bytes, bytes_max: int) -> Iterator[bytes]:
     while (size := _block_size(data, pos)) > 0:
         if count == blocks_max:
             yield b"".join((header, data[begin:pos], _END_MARK))
-            begin, count = pos, 0
+            begin = pos
+            count = 0
         pos += size + bytes_after_block
         count += 1
     end_mark = _END_MARK if size == 0 else b""

@@ -112,7 +112,9 @@ class RecordPieces:
 
     def _whole_records(self, count_max: int) -> tuple[int, int]:
         """Return the end and the number of the records that are whole in memory."""
-        data, pos, size = self._bytes.data, self._bytes.pos, len(self._bytes.data)
+        data = self._bytes.data
+        pos = self._bytes.pos
+        size = len(data)
         size_max = self._record_bytes_max
         count = 0
         try:
@@ -214,7 +216,8 @@ class PiecewiseBytes:
         parts = [self.data[self.pos :]]
         while missing > 0 and (piece := self._taken_piece()) is not None:
             if and_no_more and len(piece) > missing:
-                piece, self._next_piece = piece[:missing], piece[missing:]
+                self._next_piece = piece[missing:]
+                piece = piece[:missing]
             parts.append(piece)
             missing -= len(piece)
         self._dropped += self.pos
@@ -232,9 +235,9 @@ class PiecewiseBytes:
 
     def taken_up_to(self, end: int, index: int, count: int) -> Run:
         """Return what is in memory up to `end`, and read on after it."""
-        start, place = self.pos, self.place
+        run = Run(self.data[self.pos : end], self.place, index, count)
         self.pos = end
-        return Run(self.data[start:end], place, index, count)
+        return run
 
     def skip(self, size: int) -> None:
         """Read on after `size` bytes, which need not be in memory together."""

@@ -61,17 +61,12 @@ def summarize_all(
     """Return the summary of a batch's records, in runs and outlines; None as `summarize` does."""
     total: RecordSummary | None = None
     for part in parts:
-        index = 0 if total is None else total.record_count
-        summary = (
-            summarize(
-                part.data,
-                count=part.record_count,
-                base_timestamp=base_timestamp,
-                index=part.first_index,
-            )
-            if isinstance(part, Run)
-            else summary_of((part,), base_offset + index)
-        )
+        if isinstance(part, Run):
+            data, _, index, count = part
+            summary = summarize(data, count=count, base_timestamp=base_timestamp, index=index)
+        else:
+            index = 0 if total is None else total.record_count
+            summary = summary_of((part,), base_offset + index)
         if summary is None:
             return None
         total = summary if total is None else _joined(total, summary)
@@ -107,7 +102,8 @@ def summarize(
 def _summary(data: bytes, first: int, end: int, base_timestamp: int) -> RecordSummary | None:
     earliest, latest = _BEYOND_ANY_TIME, -_BEYOND_ANY_TIME
     has_all_keys = is_numbered = True
-    index, pos = first, 0
+    index = first
+    pos = 0
     while index < end:
         stretch = _records_alike(data, pos, index, end)
         if stretch is None:
