@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import pytest
 from tests.support.source_tree import ROOT, SOURCE_ROOTS, SourceFile, is_the_projects, python_files
@@ -64,7 +64,7 @@ class Names:
 def docstrings_of(tree: ast.Module) -> Iterator[ast.Constant]:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
-        for statement in body if isinstance(body, list) else ():
+        for statement in cast("list[ast.stmt]", body) if isinstance(body, list) else ():
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
                 yield statement.value
 

@@ -226,20 +226,15 @@ REPLICATION_MISTAKES: Final = (
         ),
     ),
     Mistake(
-        "fetches name a former process, and such ones are served",
+        "a fetch of an ended process is served",
         promises.ENDED_PROCESS_IS_REFUSED,
-        1,
+        129,
         edited(
-            Edit(
-                within="ReplicaFetcherThread._fetch",
-                old="self._broker.epoch()",
-                new="self._broker.epoch() - 1",
-            ),
             Edit(
                 within="PartitionLeader.on_fetch",
                 old="self._is_of_past_incarnation(fetch)",
                 new="False",
-            ),
+            )
         ),
     ),
 )
