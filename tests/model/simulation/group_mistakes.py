@@ -129,16 +129,10 @@ GROUP_MISTAKES: Final = (
         ),
     ),
     Mistake(
-        "a coordinator names each member twice to the leader",
+        "a group lets in more members than it may",
         promises.SIZE_KEPT,
-        5,
-        edited(
-            Edit(
-                within="ClassicGroup.current_members",
-                old="self.members.values()",
-                new="(*self.members.values(), *self.members.values())",
-            )
-        ),
+        281,
+        edited(Edit(within="Join.decide", old="not self._is_accepted()", new="False")),
     ),
     Mistake(
         "a commit without a generation may name no instance",
