@@ -237,7 +237,7 @@ class EmbeddedCluster:
             )
         return self.nodes[node_id]
 
-    def _check_known(self, node_id: int) -> None:
+    def _check_known(self, node_id: int | None) -> None:
         if node_id in self._places:
             return
         hint = ""
@@ -303,9 +303,11 @@ class EmbeddedCluster:
         A node that is in no group keeps all connections. Raises ValueError for a node in two
         groups, or one that the cluster does not have.
         """
-        if not all(isinstance(group, Iterable) for group in groups):
-            raise TypeError("a group is a set of node ids, as in partition({1}, {2, 3})")
-        parted = tuple(frozenset(group) for group in groups)
+        try:
+            parted = tuple(frozenset(group) for group in groups)
+        except TypeError as error:
+            text = "a group is a set of node ids, as in partition({1}, {2, 3})"
+            raise TypeError(text) from error
         named = [node_id for group in parted for node_id in group]
         if len(named) != len(set(named)) or not set(named) <= self._places.keys():
             raise ValueError(f"each group needs nodes of its own out of {sorted(self._places)}")
@@ -454,8 +456,9 @@ async def _all_of(
         return
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in filter(asyncio.Task.done, tasks):
-            task.result()
+        for task in tasks:
+            if task.done():
+                task.result()
     finally:
         before_cancel()
         for task in tasks:

@@ -33,7 +33,7 @@ def texts_of(values: Mapping[str, OverrideValue]) -> dict[str, str]:
     return {key: _text(key, value) for key, value in values.items()}
 
 
-def _text(key: str, value: OverrideValue) -> str:
+def _text(key: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):
