@@ -113,7 +113,10 @@ def batches_of_file(
             raise MetadataSourceError(f"{file}: position {position}: {error}") from error
     rest = len(mapped.view) - position
     if rest and warn is not None:
-        warn(f"{file}: position {position}: the last {rest} bytes are no whole batch: left out")
+        warn(
+            f"{file}: position {position}: the last {rest} bytes are left out, as of a write that "
+            "was not finished; if they are damaged, kvorum log check shows it"
+        )
 
 
 def batches_of_segments(

@@ -1,6 +1,6 @@
 """The story of a partition, on logs of a controller that was made to write them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -18,7 +18,7 @@ from tests.support.controller_under_test import (
 )
 from tests.support.spark.small_logs import written_records
 
-from kvorum.inspection.metadata_log import ENDLESS, HistorySource
+from kvorum.inspection.metadata_log import ENDLESS, HistorySource, MetadataSourceError
 from kvorum.inspection.partition_story.change import PartitionChange, Reason, ReasonKind
 from kvorum.inspection.partition_story.story import (
     NoSuchPartitionError,
@@ -280,6 +280,27 @@ def test_a_story_as_of_an_earlier_offset() -> None:
     story = story_of(written_records(controller.records), end_offset=end)
     assert story.present.leader == 1
     assert story.end.offset == end - 1
+
+
+def test_a_story_ends_before_the_damage_of_the_log() -> None:
+    controller = cluster_with_topic(1, 2)
+    end = controller.next_offset + 1
+    fence(controller, 1)
+
+    def damaged_at(offset: int) -> HistorySource:
+        def records() -> Iterator[LogRecord]:
+            for record in written_records(controller.records):
+                if record.offset == offset:
+                    raise MetadataSourceError("the file is damaged")
+                yield record
+
+        return HistorySource(MetadataHistory(), records())
+
+    story = partition_story(damaged_at(end), "orders", 0, end_offset=ENDLESS)
+    assert story.stopped_by == "the file is damaged"
+    assert (story.end.offset, story.present.leader) == (end - 1, 1)
+    with pytest.raises(MetadataSourceError, match="the file is damaged"):
+        partition_story(damaged_at(1), "orders", 0, end_offset=ENDLESS)
 
 
 def test_a_partition_that_is_not_there() -> None:

@@ -2,9 +2,10 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
-from kvorum.cli import OK
+from kvorum.cli import FAILED, OK
 from kvorum.cli.log_tool import PROGRAM
 from kvorum.cli.log_tool.moments import add_moment, moment_of, offset
 from kvorum.cli.progress import read_progress
@@ -38,13 +39,18 @@ def run(arguments: argparse.Namespace) -> int:
         end_offset = end_offset_of(path, moment, warn=reading.warn, tell=reading.tell)
         source = history_source(path, warn=reading.warn, tell=reading.tell)
         story = partition_story(source, topic, partition, end_offset=end_offset)
-    demand_offset(path, moment, story.end.offset + 1)
+    if story.stopped_by is None:
+        demand_offset(path, moment, story.end.offset + 1)
     if arguments.json:
         for change in story.changes:
             print(json.dumps(_change_object(change)))
     else:
         print("\n".join(story_lines(story)))
-    return OK
+    if story.stopped_by is None:
+        return OK
+    print(f"{PROGRAM}: {story.stopped_by}", file=sys.stderr)
+    print(f"The log goes on after that. All of its damage: {PROGRAM} check {path}", file=sys.stderr)
+    return FAILED
 
 
 def _change_object(change: PartitionChange) -> dict[str, object]:

@@ -78,7 +78,8 @@ class NoSuchPartitionError(Exception):
 class PartitionStory:
     """The changes of a partition, the first one its creation or the state in a snapshot.
 
-    `end` is the last record that was read.
+    `end` is the last record that was read. `stopped_by` is the damage that follows it, None where
+    everything that was asked for was read.
     """
 
     topic_name: str
@@ -86,6 +87,7 @@ class PartitionStory:
     partition_id: int
     changes: tuple[PartitionChange, ...]
     end: LogPlace
+    stopped_by: str | None = None
 
     @property
     def present(self) -> PartitionTimelineRow:
@@ -119,12 +121,14 @@ def partition_story(
     """Return the story of a partition up to the record before `end_offset`.
 
     A topic that was deleted and made again is another one: its story begins with its creation.
-    Raises OSError, `MetadataSourceError` and `NoSuchPartitionError`.
+    Where the log is damaged the story ends before the damage. Raises OSError,
+    `NoSuchPartitionError`, and `MetadataSourceError` for damage before the partition's creation.
     """
     collected = _Collected(topic, partition)
     history = source.history
     end = LogPlace(history.next_offset - 1, history.last_timestamp_ms)
     collected.know_topic(history.open_rows())
+    stopped_by: str | None = None
     try:
         for record in source.records:
             if record.offset >= end_offset:
@@ -134,10 +138,17 @@ def partition_story(
             collected.follow(record)
             collected.take(history.add(record))
             end = LogPlace(record.offset, record.timestamp_ms)
-    except HistoryError as error:
-        raise MetadataSourceError(str(error)) from error
+    except (HistoryError, MetadataSourceError) as error:
+        stopped_by = str(error)
     collected.take(history.open_rows())
-    return PartitionStory(topic, collected.topic_id(), partition, tuple(collected.changes()), end)
+    try:
+        topic_id = collected.topic_id()
+    except NoSuchPartitionError as error:
+        if stopped_by is None:
+            raise
+        raise MetadataSourceError(stopped_by) from error
+    changes = tuple(collected.changes())
+    return PartitionStory(topic, topic_id, partition, changes, end, stopped_by)
 
 
 @dataclass(slots=True)

@@ -32,7 +32,7 @@ def fold_cluster(plan: ClusterPlan) -> ClusterOutcome | FailedTask:
             folded = LogFold(plan, replicas).folded()
         except LogFilesError as error:
             if not plan.run.keeps_errors:
-                raise
+                return FailedTask(f"{error}: with --errors damage is a row, and the run goes on")
             return _outcome_without_log(plan, replicas[0].replica, str(error))
         return _ClusterTask(plan, folded).outcome(started)
     except (SparkSliceError, OSError) as error:
