@@ -37,7 +37,11 @@ def old_python(path: Path) -> Path:
 def refusal(folder: Path, *words: str) -> str:
     """Return the first line that a refused `make run` prints."""
     done = subprocess.run(
-        ["make", "run", *words], cwd=folder, capture_output=True, text=True, check=False
+        ["make", "--no-print-directory", "run", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert done.stdout == ""
