@@ -1,6 +1,6 @@
 """The progress of a command, on a line of the terminal that is written over again and again.
 
-It goes to standard error, and nowhere where that is no terminal.
+It goes to standard error, and is left out where that is not a terminal.
 """
 
 import os

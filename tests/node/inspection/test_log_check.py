@@ -30,6 +30,7 @@ from kvorum.inspection.reading import TIME_ENTRY
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.batch_header import HEADER_SIZE
 from kvorum.storage.log.epochs import decode_leader_epochs
+from kvorum.storage.small_files.clean_shutdown import CLEAN_SHUTDOWN_FILE, broker_epoch_of
 from kvorum.storage.small_files.meta_properties import decode_meta_properties
 from kvorum.storage.small_files.offset_checkpoint_file import decode_offsets
 from kvorum.storage.small_files.partition_metadata import decode_partition_metadata
@@ -116,6 +117,7 @@ def has_silent_form(damage: Damage) -> bool:
     - An index that ends earlier, or in the zeros of a file that is allocated in advance: a lookup
       begins further ahead in the segment.
     - Another offset in a time index, where that record has the same timestamp.
+    - A missing mark of a clean shutdown, as of a node that crashed, or another epoch in it.
     - A text that the reader of a node takes: a comment, a date, a value that stands nowhere else.
     - The log's last batches, if the log ends before or within them as after an unfinished write.
     """
@@ -125,6 +127,8 @@ def has_silent_form(damage: Damage) -> bool:
         return not is_gone and is_taken_by_a_node(path, damage.after[damage.file])
     if path.suffix in {".checkpoint", ".snapshot"}:
         return is_gone
+    if path.name == CLEAN_SHUTDOWN_FILE:
+        return is_gone or broker_epoch_of(damage.after[damage.file]) is not None
     if path.suffix == ".timeindex" and FLIPPED.fullmatch(damage.how):
         return int(damage.how.split()[-2]) % TIME_ENTRY.size >= TIME_ENTRY.size // 3 * 2
     if path.suffix in {".index", ".timeindex"}:

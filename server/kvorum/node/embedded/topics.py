@@ -22,7 +22,7 @@ class TopicError(RuntimeError):
 
 
 class UnknownPartitionError(LookupError):
-    """There is no such topic or partition."""
+    """The topic or the partition does not exist."""
 
 
 async def create_topic(

@@ -101,7 +101,7 @@ async def _find(
 def _transactional(
     key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
 ) -> CoordinatorNode:
-    """Return the coordinator of a transactional id, or this broker where there is none."""
+    """Return the coordinator of a transactional id, or this broker where none is known."""
     image = broker.loader.published
     if not is_transaction_state_known(image):
         return _demand(broker_node(image, broker.config.node_id, request.listener))

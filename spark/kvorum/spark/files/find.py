@@ -288,7 +288,7 @@ def _is_wanted(file: LogFile, given: str, topics: Collection[str] | None) -> boo
     if file.directory == given:
         return True
     if suffix_of(posixpath.basename(file.directory)) is not None:
-        # A replica that leaves (-delete, -stray) or arrives (-future) is no part of its topic.
+        # A replica that leaves (-delete, -stray) or arrives (-future) is not a part of its topic.
         return False
     return topics is None or file.topic is None or file.topic in topics
 

@@ -59,7 +59,7 @@ def _number(line: str, file: Path, advice: str) -> int:
 
 
 def malformed_line(line: str, file: Path, advice: str) -> CorruptFileError:
-    """Return the error of a line that is no entry."""
+    """Return the error of a line that is not an entry."""
     return CorruptFileError(f"malformed line {shortened(line)!r}", file=file, advice=advice)
 
 
