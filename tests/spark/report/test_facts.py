@@ -1,5 +1,6 @@
 """Facts of a cluster, compared with what happened to it."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from kvorum.spark.report.cluster_report import ClusterFacts, cluster_report
 from kvorum.spark.report.events import group_labels
 from kvorum.spark.report.log_files import Trouble
 from kvorum.spark.report.rows import MISSING, Int64s
+from kvorum.spark.report.sections.health import verdict
 from kvorum.spark.report.table_files import TablesError
 from kvorum.spark.report.tables_directory import TablesDirectory
 from kvorum.spark.report.time_window import (
@@ -129,6 +131,24 @@ def test_an_outage_that_ends_at_midnight_is_not_part_of_the_next_day(tmp_path: P
     cluster.start(1)
     days = facts(cluster, tmp_path / "two").availability.offline_days
     assert [(day.day_ms - BEGIN_MS, len(day.outages)) for day in days] == [(DAY_MS, 1), (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("leave", "trouble"),
+    [(MadeUpCluster.shut_down, Trouble.DEGRADED), (MadeUpCluster.fence, Trouble.CRITICAL)],
+)
+def test_a_cluster_that_was_stopped_in_good_order_is_not_critical(
+    tmp_path: Path, leave: Callable[[MadeUpCluster, int], None], trouble: Trouble
+) -> None:
+    cluster = small_cluster()
+    cluster.later(HOUR_MS)
+    cluster.shut_down(1)
+    cluster.later(MINUTE_MS)
+    leave(cluster, 2)
+    found = facts(cluster, tmp_path)
+    assert found.open_count(Condition.OFFLINE) == 3
+    assert found.trouble is trouble
+    assert ("is stopped" in verdict(found)) is (trouble is Trouble.DEGRADED)
 
 
 def test_health_is_that_of_the_end_that_is_asked_for(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kvorum.metadata.partition import NO_LEADER
 from kvorum.spark.history.intervals import IntervalEnd
-from kvorum.spark.history.tables import BrokerState, Condition
+from kvorum.spark.history.tables import BrokerState, Condition, LeaderChangeCause
 from kvorum.spark.report.conditions import field, is_in
 from kvorum.spark.report.rows import MISSING, Int64s, Rows
 from kvorum.spark.report.tables_directory import ClusterTables
@@ -234,12 +234,17 @@ class OfflineDay:
 
 @dataclass(frozen=True, slots=True)
 class AvailabilityFacts:
-    """The availability of a cluster's partitions over the window."""
+    """The availability of a cluster's partitions over the window.
+
+    `was_led_until_shutdown` is whether each partition without a leader at the window's end lost it
+    to the controlled shutdown of its leader.
+    """
 
     conditions: Mapping[Condition, ConditionFacts]
     offline_days: tuple[OfflineDay, ...]
     more_days_count: int
     slowest: Mapping[Condition, tuple[Incident, ...]]
+    was_led_until_shutdown: bool
 
 
 def availability_facts(tables: ClusterTables, window: TimeWindow) -> AvailabilityFacts:
@@ -261,6 +266,17 @@ def availability_facts(tables: ClusterTables, window: TimeWindow) -> Availabilit
             condition: _incidents(tables, spans, _all_longest_first(spans), SLOWEST_MAX)
             for condition, spans in by_condition.items()
         },
+        _was_led_until_shutdown(tables, by_condition[Condition.OFFLINE]),
+    )
+
+
+def _was_led_until_shutdown(tables: ClusterTables, offline: _Spans) -> bool:
+    open_rows = offline.rows.where(offline.intervals.is_open)
+    places = {_place(row, "from_offset") for row in open_rows.dicts(*_ROW_COLUMNS)}
+    changes = _leader_changes(tables, {offset for _, _, offset in places})
+    return all(
+        place in changes and changes[place].cause == LeaderChangeCause.CONTROLLED_SHUTDOWN
+        for place in places
     )
 
 

@@ -57,8 +57,24 @@ class ClusterFacts:
         return tuple(one for one in self.quorum.voters if registered and one not in registered)
 
     @property
+    def is_stopped(self) -> bool:
+        """Whether all brokers are out of service at the window's end, and left in good order.
+
+        One that leads nothing is fenced at once when it asks for its controlled shutdown, so the
+        log shows the order by the partitions alone.
+        """
+        is_any_in_service = any(one.is_in_service for one in self.registered)
+        return (
+            bool(self.registered)
+            and not is_any_in_service
+            and self.availability.was_led_until_shutdown
+        )
+
+    @property
     def trouble(self) -> Trouble:
-        """The trouble at the window's end."""
+        """The trouble at the window's end, which a stop in good order only degrades."""
+        if self.is_stopped:
+            return Trouble.DEGRADED
         if self.open_count(Condition.OFFLINE) or self.open_count(Condition.UNDER_MIN_ISR):
             return Trouble.CRITICAL
         if self.open_count(Condition.UNDER_REPLICATED) or self.out_of_service:

@@ -57,6 +57,8 @@ def _verdict(trouble: Trouble, text: str) -> Markup:
 def verdict(facts: ClusterFacts) -> str:
     """Return one sentence about the cluster's state at the window's end."""
     partitions = facts.leadership.partition_count
+    if facts.is_stopped:
+        return "The cluster is stopped: all of its brokers have left in good order."
     if offline := facts.open_count(Condition.OFFLINE):
         return f"{count_text(offline, 'partition has', 'partitions have')} no leader."
     if below := facts.open_count(Condition.UNDER_MIN_ISR):
