@@ -30,6 +30,7 @@ from kvorum.inspection.reading import TIME_ENTRY
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.batch_header import HEADER_SIZE
 from kvorum.storage.log.epochs import decode_leader_epochs
+from kvorum.storage.metadata_log.flushed_offset import FLUSHED_OFFSET_FILE
 from kvorum.storage.small_files.clean_shutdown import CLEAN_SHUTDOWN_FILE, broker_epoch_of
 from kvorum.storage.small_files.meta_properties import decode_meta_properties
 from kvorum.storage.small_files.offset_checkpoint_file import decode_offsets
@@ -113,7 +114,7 @@ def has_silent_form(damage: Damage) -> bool:
     """Return whether no byte that is left needs to show this damage.
 
     - Files that a node may be without: indexes and producer snapshots, which a start makes again,
-      a snapshot as long as the log has its records, and bootstrap.checkpoint.
+      a snapshot as long as the log has its records, bootstrap.checkpoint, and the flushed offset.
     - An index that ends earlier, or in the zeros of a file that is allocated in advance: a lookup
       begins further ahead in the segment.
     - Another offset in a time index, where that record has the same timestamp.
@@ -125,7 +126,7 @@ def has_silent_form(damage: Damage) -> bool:
     is_gone = damage.how.startswith(("missing", "renamed"))
     if path.name in REFUSED_BY:
         return not is_gone and is_taken_by_a_node(path, damage.after[damage.file])
-    if path.suffix in {".checkpoint", ".snapshot"}:
+    if path.suffix in {".checkpoint", ".snapshot"} or path.name == FLUSHED_OFFSET_FILE:
         return is_gone
     if path.name == CLEAN_SHUTDOWN_FILE:
         return is_gone or broker_epoch_of(damage.after[damage.file]) is not None
