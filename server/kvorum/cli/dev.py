@@ -116,7 +116,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             folder = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="kvorum-dev-")))
         size = _size(args.controllers, args.brokers, folder)
-        host, overrides = _broker_host(args.host, args.advertised_host), _overrides(args.override)
+        host = _broker_host(args.host, args.advertised_host)
+        overrides = _overrides(args.override)
         if args.ready_file is not None:
             # One of an earlier run that was killed would be believed.
             args.ready_file.unlink(missing_ok=True)

@@ -37,6 +37,8 @@ INDEX_ENTRY = struct.Struct(">ii")
 START_MS = 1_700_000_000_000
 LOG_FOLDER = "__cluster_metadata-0"
 SEGMENTS = 3
+FIELDS_OF_OTHER_KAFKAS: Final = [(100, b"\1"), (101, b"abc")]
+"""Tagged fields that some distributions of Kafka add to the records of partitions."""
 
 
 @dataclass
@@ -78,10 +80,6 @@ def read_log(folder: Path, *, range_bytes: int = 2**30) -> Reading:
                 copy = item._replace(data=memoryview(bytes(item.data)))
                 reading.batches.append((Path(unit.file.path).name, copy))
     return reading
-
-
-FIELDS_OF_OTHER_KAFKAS: Final = [(100, b"\1"), (101, b"abc")]
-"""Tagged fields that some distributions of Kafka add to the records of partitions."""
 
 
 def topic_id(number: int) -> bytes:

@@ -33,7 +33,8 @@ class InterruptedSwap(NamedTuple):
 
     def lasting_names(self, names: Iterable[str]) -> dict[str, str]:
         """Return the files that count, each with the name that it has after the next start."""
-        complete, removed = frozenset(self.complete), frozenset(self.removed)
+        complete = frozenset(self.complete)
+        removed = frozenset(self.removed)
         return {
             name: name.removesuffix(SWAP_SUFFIX) if name in complete else name
             for name in names
