@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         from kvorum.spark.pipeline.request import PipelineRequest, TableFormat  # noqa: PLC0415 - the same
         from kvorum.spark.pipeline.run import run_pipeline  # noqa: PLC0415 - the same
     except ImportError as error:
-        return _fail(f"{error}: install kvorum with its extra 'spark', and Java or the extra 'java'")
+        return _fail(f"{error}: install kvorum with its extra 'spark'; Java comes with 'java'")
     request = PipelineRequest(
         inputs=tuple(args.input),
         output=args.output,
