@@ -6,6 +6,9 @@ from decimal import Decimal
 from typing import Final
 
 _LINE_ENDS: Final = re.compile(r"\r\n|\r|\n")
+JAVA_BLANKS: Final = " \t\x0b\f"
+"""The blanks that a line can have, as Java's regular expressions take them."""
+_BLANKS: Final = re.compile(f"[{JAVA_BLANKS}]+")
 JAVA_WHITESPACE = "".join(map(chr, range(0x21)))
 
 _INTEGER = re.compile(r"[+-]?\d+\Z")
@@ -30,6 +33,11 @@ def java_lines(data: bytes) -> list[str]:
     if not lines[-1]:
         lines.pop()
     return lines
+
+
+def java_fields(line: str) -> list[str]:
+    """Split a line at its blanks as String.split does: those at the end have no effect."""
+    return _BLANKS.split(line.rstrip(JAVA_BLANKS))
 
 
 def java_trim(text: str) -> str:

@@ -6,16 +6,11 @@ from pathlib import Path
 
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
-from kvorum.storage.small_files.offset_checkpoint_file import (
-    decode_checkpoint,
-    encode_checkpoint,
-    malformed_line,
-)
+from kvorum.storage.small_files.offset_checkpoint_file import decode_checkpoint, encode_checkpoint
 from kvorum.wire.java_text import parse_java_integer
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
-_FIELDS = 2
 _ADVICE = "The file is derived from the log: remove it, and it is written anew at the next start"
 
 
@@ -78,20 +73,17 @@ def decode_leader_epochs(data: bytes, file: Path) -> tuple[EpochStart, ...]:
     Raises CorruptFileError for lines that are no entries or do not increase, and
     UnknownVersionError.
     """
-    entries: list[EpochStart] = []
-    for epoch, start_offset in decode_checkpoint(data, file, fields=_FIELDS, advice=_ADVICE):
-        try:
-            start = EpochStart(
-                parse_java_integer(epoch, bits=32), parse_java_integer(start_offset, bits=64)
-            )
-        except ValueError as error:
-            raise malformed_line(f"{epoch} {start_offset}", file, _ADVICE) from error
-        entries.append(start)
+    entries = decode_checkpoint(data, file, _epoch_start_of, advice=_ADVICE)
     for one, next_one in pairwise(entries):
         if next_one.epoch <= one.epoch or next_one.start_offset <= one.start_offset:
             problem = f"epoch {next_one.epoch} does not come after {one.epoch}"
             raise CorruptFileError(problem, file=file, advice=_ADVICE)
     return tuple(entries)
+
+
+def _epoch_start_of(fields: list[str]) -> EpochStart:
+    epoch, start_offset = fields
+    return EpochStart(parse_java_integer(epoch, bits=32), parse_java_integer(start_offset, bits=64))
 
 
 class EpochCheckpoint:

@@ -3,24 +3,22 @@
 Each is a text file: version, number of entries, and a line ``topic partition offset`` for each.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from kvorum.storage.errors import CorruptFileError, UnknownVersionError, shortened
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
 from kvorum.storage.topic_partition import TopicPartition
-from kvorum.wire.java_text import java_lines, parse_java_integer
+from kvorum.wire.java_text import java_fields, java_lines, parse_java_integer
 
 _VERSION = 0
 RECOVERY_POINT_CHECKPOINT: Final = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT: Final = "log-start-offset-checkpoint"
 CLEANER_OFFSET_CHECKPOINT: Final = "cleaner-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT: Final = "replication-offset-checkpoint"
-_FIELDS: Final = 3
-_BLANK: Final = " \t\x0b\f"
-_BLANKS: Final = re.compile(f"[{_BLANK}]+")
+Entry = TypeVar("Entry")
+Value = TypeVar("Value")
 
 
 def encode_checkpoint(entries: Sequence[str]) -> bytes:
@@ -28,39 +26,39 @@ def encode_checkpoint(entries: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in (_VERSION, len(entries), *entries)).encode()
 
 
-def decode_checkpoint(data: bytes, file: Path, *, fields: int, advice: str) -> list[list[str]]:
-    """Return the entries of a checkpoint file, each of so many fields; an empty file has none.
+def decode_checkpoint(
+    data: bytes, file: Path, entry_of: Callable[[list[str]], Entry], *, advice: str
+) -> list[Entry]:
+    """Return the entries of a checkpoint file; an empty file has none, as in Kafka.
 
-    Raises CorruptFileError and UnknownVersionError.
+    `entry_of` makes an entry of the fields of a line, and raises ValueError where it cannot. Raises
+    CorruptFileError and UnknownVersionError.
     """
+
+    def read(line: str, value_of: Callable[[str], Value]) -> Value:
+        try:
+            return value_of(line)
+        except ValueError as error:
+            problem = f"malformed line {shortened(line)!r}"
+            raise CorruptFileError(problem, file=file, advice=advice) from error
+
     lines = java_lines(data)
     if not lines:
         return []
-    version = _number(lines[0], file, advice)
+    version = read(lines[0], _number)
     if version != _VERSION:
         problem = f"unrecognised version {version}, expected {_VERSION}"
         raise UnknownVersionError(problem, file=file, advice=advice)
-    count = _number(lines[1], file, advice) if len(lines) > 1 else 0
-    entries = [_BLANKS.split(line.rstrip(_BLANK)) for line in lines[2:]]
-    for line, entry in zip(lines[2:], entries, strict=True):
-        if len(entry) != fields:
-            raise malformed_line(line, file, advice)
+    count = read(lines[1], _number) if len(lines) > 1 else 0
+    entries = [read(line, lambda text: entry_of(java_fields(text))) for line in lines[2:]]
     if len(entries) != count:
         problem = f"{count} entries announced, {len(entries)} found"
         raise CorruptFileError(problem, file=file, advice=advice)
     return entries
 
 
-def _number(line: str, file: Path, advice: str) -> int:
-    try:
-        return parse_java_integer(line, bits=32)
-    except ValueError as error:
-        raise malformed_line(line, file, advice) from error
-
-
-def malformed_line(line: str, file: Path, advice: str) -> CorruptFileError:
-    """Return the error of a line that is not an entry."""
-    return CorruptFileError(f"malformed line {shortened(line)!r}", file=file, advice=advice)
+def _number(line: str) -> int:
+    return parse_java_integer(line, bits=32)
 
 
 def decode_offsets(data: bytes, file: Path, *, advice: str) -> dict[TopicPartition, int]:
@@ -68,15 +66,13 @@ def decode_offsets(data: bytes, file: Path, *, advice: str) -> dict[TopicPartiti
 
     Raises CorruptFileError and UnknownVersionError.
     """
-    offsets: dict[TopicPartition, int] = {}
-    for entry in decode_checkpoint(data, file, fields=_FIELDS, advice=advice):
-        topic, partition, offset = entry
-        try:
-            topic_partition = TopicPartition(topic, parse_java_integer(partition, bits=32))
-            offsets[topic_partition] = parse_java_integer(offset, bits=64)
-        except ValueError as error:
-            raise malformed_line(" ".join(entry), file, advice) from error
-    return offsets
+    return dict(decode_checkpoint(data, file, _offset_of, advice=advice))
+
+
+def _offset_of(fields: list[str]) -> tuple[TopicPartition, int]:
+    topic, partition, offset = fields
+    topic_partition = TopicPartition(topic, parse_java_integer(partition, bits=32))
+    return topic_partition, parse_java_integer(offset, bits=64)
 
 
 class OffsetCheckpointFile:

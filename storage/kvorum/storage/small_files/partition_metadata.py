@@ -5,13 +5,13 @@ from pathlib import Path
 
 from kvorum.storage.errors import CorruptFileError, UnknownVersionError
 from kvorum.storage.files import FileSystem, read_if_there, replace_durably
-from kvorum.wire.java_text import java_lines, parse_java_integer
+from kvorum.wire.java_text import JAVA_BLANKS, java_lines, parse_java_integer
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_from_text, uuid_to_text
 
 PARTITION_METADATA = "partition.metadata"
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
 _VERSION = 0
-_SEPARATOR = re.compile(r":[ \t\x0b\f]+")
+_SEPARATOR = re.compile(f":[{JAVA_BLANKS}]+")
 _ADVICE = "Check that the directory is that of this partition"
 
 
