@@ -79,11 +79,12 @@ def frames_of_few_blocks(data: bytes, bytes_max: int) -> Iterator[bytes]:
     verified then. Raises `DecompressionError` for a frame that Kafka does not read.
     """
     problem = unreadable_by_kafka(data)
-    frame = _frame_at_start(data)
-    if problem is None and (frame is None or repair_lz4_header(data) != data):
-        problem = "a wrong header"
-    if problem is not None or frame is None:
+    if problem is not None:
         raise DecompressionError(_WHAT, f"lz4: {problem}")
+    frame = _frame_at_start(data)
+    stored_header = b"" if frame is None else data[: frame.begin]
+    if frame is None or repair_lz4_header(stored_header) != stored_header:
+        raise DecompressionError(_WHAT, "lz4: a wrong header")
     header = frame.plain_header
     bytes_after_block = frame.bytes_after_block
     blocks_max = max(1, bytes_max // frame.block_bytes_max)
