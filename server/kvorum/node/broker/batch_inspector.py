@@ -40,10 +40,8 @@ class BatchInspector:
     """Looks at one large batch after the other, and at one giant beside them."""
 
     def __init__(self) -> None:
-        self._thread, self._giants_thread = (
-            ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
-            for name in ("kvorum-batches", "kvorum-giant-batches")
-        )
+        self._thread = _one_thread("kvorum-batches")
+        self._giants_thread = _one_thread("kvorum-giant-batches")
         self._is_closed = False
 
     async def inspect(
@@ -110,6 +108,10 @@ class BatchInspector:
         self._is_closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._giants_thread.shutdown(wait=False, cancel_futures=True)
+
+
+def _one_thread(name: str) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
 
 def _search_in(
