@@ -151,6 +151,15 @@ def test_a_cluster_that_was_stopped_in_good_order_is_not_critical(
     assert ("is stopped" in verdict(found)) is (trouble is Trouble.DEGRADED)
 
 
+def test_a_fenced_broker_without_partitions_has_not_left_in_good_order(tmp_path: Path) -> None:
+    cluster = MadeUpCluster(1)
+    cluster.later(HOUR_MS)
+    cluster.fence(1)
+    found = facts(cluster, tmp_path)
+    assert found.trouble is Trouble.DEGRADED
+    assert "out of service" in verdict(found)
+
+
 def test_health_is_that_of_the_end_that_is_asked_for(tmp_path: Path) -> None:
     cluster = small_cluster()
     cluster.configure("", "min.insync.replicas", "2", ResourceType.BROKER)

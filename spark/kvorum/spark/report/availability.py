@@ -236,8 +236,8 @@ class OfflineDay:
 class AvailabilityFacts:
     """The availability of a cluster's partitions over the window.
 
-    `was_led_until_shutdown` is whether each partition without a leader at the window's end lost it
-    to the controlled shutdown of its leader.
+    `was_led_until_shutdown` is whether there are partitions without a leader at the window's end,
+    and each lost it to the controlled shutdown of its leader.
     """
 
     conditions: Mapping[Condition, ConditionFacts]
@@ -274,7 +274,7 @@ def _was_led_until_shutdown(tables: ClusterTables, offline: _Spans) -> bool:
     open_rows = offline.rows.where(offline.intervals.is_open)
     places = {_place(row, "from_offset") for row in open_rows.dicts(*_ROW_COLUMNS)}
     changes = _leader_changes(tables, {offset for _, _, offset in places})
-    return all(
+    return bool(places) and all(
         place in changes and changes[place].cause == LeaderChangeCause.CONTROLLED_SHUTDOWN
         for place in places
     )
