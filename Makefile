@@ -41,15 +41,21 @@ help:
 IS_NEW_ENOUGH := import sys; v = sys.version_info; \
 	v >= (3, 11) or sys.exit("kvorum needs Python 3.11 or newer: " + sys.argv[1] + " is %d.%d.%d" % v[:3])
 
-$(VENV)/.runtime: pyproject.toml constraints.txt
+# Makes the environment unless it is there, after the check; the argument is said before.
+define environment
 	@test -n "$(PYTHON)" || { echo "kvorum needs Python 3.11 or newer on PATH" >&2; exit 1; }
 	@if test -x $(BIN)/python; then \
 		$(BIN)/python -c '$(IS_NEW_ENOUGH)' "the one in $(VENV), which 'make clean' removes," || exit 1; \
 	else \
 		$(PYTHON) -c '$(IS_NEW_ENOUGH)' "$(PYTHON)"; \
 	fi
-	@echo "installing kvorum into $(VENV), with what it needs from the Python package index: once, about half a minute"
+	@echo "installing $(1)"
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+endef
+
+OF_RUNTIME := kvorum into $(VENV), with what it needs from the Python package index: once, about half a minute
+$(VENV)/.runtime: pyproject.toml constraints.txt
+	$(call environment,$(OF_RUNTIME))
 	@$(PIP) install --constraint constraints.txt --editable '.[speed,metrics,tools]'
 	@touch $@
 
@@ -60,9 +66,8 @@ $(VENV)/.development: $(VENV)/.runtime
 
 # What zips the files, and nothing that they need to run.
 $(VENV)/.packaging: pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "kvorum needs Python 3.11 or newer on PATH" >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --constraint constraints.txt build hatchling
+	$(call environment,what zips a package into $(VENV))
+	@$(PIP) install --constraint constraints.txt build hatchling
 	@touch $@
 
 setup: $(VENV)/.development

@@ -34,10 +34,10 @@ def old_python(path: Path) -> Path:
     return path
 
 
-def refusal(folder: Path, *words: str) -> str:
-    """Return the first line that a refused `make run` prints."""
+def refusal(folder: Path, *words: str, target: str = "run") -> str:
+    """Return the first line that a refused target prints."""
     done = subprocess.run(
-        ["make", "--no-print-directory", "run", *words],
+        ["make", "--no-print-directory", target, *words],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -48,9 +48,10 @@ def refusal(folder: Path, *words: str) -> str:
     return done.stderr.splitlines()[0]
 
 
-def test_an_old_python_is_refused_by_name_and_leaves_nothing(folder: Path) -> None:
+@pytest.mark.parametrize("target", ["run", "dist"])
+def test_an_old_python_is_refused_by_name_and_leaves_nothing(folder: Path, target: str) -> None:
     python = old_python(folder / "python3.10")
-    assert refusal(folder, f"PYTHON={python}") == (
+    assert refusal(folder, f"PYTHON={python}", target=target) == (
         f"kvorum needs Python 3.11 or newer: {python} is 3.10.4"
     )
     assert not (folder / ".venv").exists()
