@@ -41,6 +41,8 @@ TOPIC = "lone"
 """The topic whose first partition is on the node's own broker."""
 PLAYED = (100, 101, 102)
 """The last of them is never unfenced."""
+APPLIED_LATER = frozenset({"PartitionCount", "LeaderCount"})
+"""The counts that follow the metadata: the replica manager applies a change after it is read."""
 OFTEN = {"metadata.log.max.snapshot.interval.ms": "1000"}
 ATTRIBUTES = {Kind.GAUGE: "Value", Kind.TEXT: "Value", Kind.METER: "Count"}
 HISTOGRAM_ATTRIBUTES = frozenset({"Count", "50thPercentile", "99thPercentile", "999thPercentile"})
@@ -171,12 +173,13 @@ def beans(
 
 @pytest.fixture(scope="module")
 def page(beans: list[Attribute], tmp_path_factory: pytest.TempPathFactory) -> Page:
-    """The metrics of one of our nodes in the same place, once it hosts as many partitions."""
-    (hosted_there,) = [
-        float(each.text)
+    """The metrics of one of our nodes in the same place, once it hosts and leads as many."""
+    counted_there = {
+        each.metric_name: float(each.text)
         for each in beans
-        if {("type", "ReplicaManager"), ("name", "PartitionCount")} <= set(each.keys)
-    ]
+        if each.type == "ReplicaManager" and each.metric_name in APPLIED_LATER
+    }
+    assert counted_there.keys() == APPLIED_LATER
     (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
     folder = tmp_path_factory.mktemp("our-metrics")
@@ -190,10 +193,12 @@ def page(beans: list[Attribute], tmp_path_factory: pytest.TempPathFactory) -> Pa
                 found.value("kafka_server_broker_metadata_metrics_last_applied_record_offset"),
             }
             end = found.value("kafka_server_raft_metrics_log_end_offset")
-            hosted = found.value("kafka_server_ReplicaManager_PartitionCount")
-            return found if applied == {end - 1} and hosted == hosted_there else None
+            counted = {
+                name: found.value(f"kafka_server_ReplicaManager_{name}") for name in APPLIED_LATER
+            }
+            return found if applied == {end - 1} and counted == counted_there else None
 
-        # The last commit is counted a moment later, and hosted after that.
+        # The last commit is counted a moment later; partitions are hosted and led after that.
         return node.process.wait_until(
             counts_everything, "controller and broker count all that is committed"
         )
