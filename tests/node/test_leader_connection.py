@@ -1,4 +1,4 @@
-"""Connections to the leader of an epoch, and to a transaction's coordinator that may not answer."""
+"""Connections to the leader, of one epoch or any, and to a coordinator that may not answer."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -22,7 +22,9 @@ from kvorum.metadata.partition import PartitionRegistration, Partitions
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.node.broker.transaction_verification import AddPartitionsToTxnManager
 from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection
+from kvorum.node.event_loop import SystemClock
 from kvorum.node.outbound.client_connection import ClientConnectionError, Outgoing
+from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
@@ -63,6 +65,61 @@ async def test_requests_in_one_epoch_share_a_connection() -> None:
         assert (node.times_asked("DescribeCluster"), node.connection_count) == (3, 1)
         leader.close()
         await node.wait_until_left()
+
+
+def channel(find_leader: Callable[[], Address | None]) -> NodeToControllerChannelManager:
+    return NodeToControllerChannelManager(
+        ME,
+        "tests",
+        find_leader,
+        why_no_leader=lambda: "nobody leads",
+        timeout_ms=TIMEOUT_MS,
+        clock=SystemClock(),
+        outgoing=Outgoing(),
+    )
+
+
+async def test_requests_go_to_the_new_leader_while_the_one_before_is_silent() -> None:
+    request = DescribeClusterRequest(endpoint_type=2)
+    async with FakeNode(DescribeCluster=lambda _: SILENCE) as before, FakeNode() as after:
+        leaders = [Address(HOST, before.port)]
+        to_leader = channel(lambda: leaders[-1])
+        first = asyncio.ensure_future(to_leader.request(request, DescribeClusterResponse))
+        await wait_for_async(lambda: before.asked or None, "the first has it")
+        leaders.append(Address(HOST, after.port))
+        await to_leader.request(request, DescribeClusterResponse)
+        assert (before.times_asked("DescribeCluster"), after.times_asked("DescribeCluster")) == (
+            1, 1,
+        )  # fmt: skip
+        assert before.connection_count == 1
+        assert not first.done()
+        await to_leader.close()
+        await before.wait_until_left()
+        first.cancel()
+
+
+async def test_what_the_leader_before_has_received_gets_its_response() -> None:
+    request = DescribeClusterRequest(endpoint_type=2)
+    may_answer = asyncio.Event()
+
+    async def answer_late(frame: bytes) -> bytes | None:
+        answer = await FakeNode._answer(before, frame)
+        if before.times_asked("DescribeCluster"):
+            await may_answer.wait()
+        return answer
+
+    async with FakeNode() as before, FakeNode() as after:
+        before._answer_frame = answer_late
+        leaders = [Address(HOST, before.port)]
+        to_leader = channel(lambda: leaders[-1])
+        first = asyncio.ensure_future(to_leader.request(request, DescribeClusterResponse))
+        await wait_for_async(lambda: before.asked or None, "the first has it")
+        leaders.append(Address(HOST, after.port))
+        await to_leader.request(request, DescribeClusterResponse)
+        may_answer.set()
+        assert (await first).brokers[0].port == before.port
+        await before.wait_until_left()
+        await to_leader.close()
 
 
 async def test_the_leader_of_another_epoch_gets_a_connection_and_the_one_before_loses_it() -> None:

@@ -94,6 +94,7 @@ class ClientConnection:
         self.peer_versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
         """The lowest and highest version of each API key that the peer offers."""
         self._failure: ClientConnectionError | None = None
+        self._is_abandoned = False
         self._end = ConnectionEnd()
         self._receiving = asyncio.create_task(self._receive())
 
@@ -164,6 +165,15 @@ class ClientConnection:
         """Close the connection without waiting until it is closed."""
         self._fail(ConnectionLostError("the connection was closed"))
 
+    def abandon(self) -> None:
+        """Close the connection as soon as no request waits for its response."""
+        self._is_abandoned = True
+        self._close_if_abandoned()
+
+    def _close_if_abandoned(self) -> None:
+        if self._is_abandoned and not self._waiting:
+            self.abort()
+
     async def _exchange(self, message: Message, *, version: int, timeout_ms: int) -> bytes:
         if self._failure is not None:
             raise self._failure
@@ -189,6 +199,7 @@ class ClientConnection:
             if answer.done() and not answer.cancelled():
                 # A caller that has given up waiting does not read the failure any more.
                 answer.exception()
+            self._close_if_abandoned()
 
     async def _agree_on_versions(self) -> None:
         version = API_VERSIONS_VERSION

@@ -35,7 +35,9 @@ class NodeToControllerChannelManager:
     """Sends requests to the active controller, over one connection for one purpose.
 
     After a lost connection, or the response NOT_CONTROLLER, the request is sent again to the
-    current leader until its time, `timeout_ms` in total, is over.
+    current leader until its time, `timeout_ms` in total, is over. Once another leader is known,
+    requests go to that one, though a leader that is frozen keeps its connections; those that it has
+    received wait for its response.
     """
 
     def __init__(
@@ -59,6 +61,8 @@ class NodeToControllerChannelManager:
         self._clock = clock
         self._outgoing = outgoing
         self._connection: ClientConnection | None = None
+        self._connected_to: Address | None = None
+        self._abandoned: list[ClientConnection] = []
         self._connecting = asyncio.Lock()
 
     @property
@@ -103,6 +107,8 @@ class NodeToControllerChannelManager:
     async def close(self) -> None:
         """Close the connection; requests under way fail."""
         connection, self._connection = self._connection, None
+        for abandoned in self._abandoned:
+            await abandoned.close()
         if connection is not None:
             await connection.close()
 
@@ -132,13 +138,23 @@ class NodeToControllerChannelManager:
     async def _connect(self, timeout_ms: int) -> ClientConnection | None:
         """Return the connection to the leader, None while no leader is known."""
         async with self._connecting:
-            if self._connection is not None and self._connection.is_open:
-                return self._connection
             leader = self._find_leader()
+            connection = self._connection
+            if connection is not None and connection.is_open:
+                if leader is None or leader == self._connected_to:
+                    return connection
+                self._abandon(connection)
             if leader is None:
                 self.failure = self._why_no_leader()
                 return None
             self._connection = await self._outgoing.open(
                 leader, client_id=self._client_id, timeout_ms=min(timeout_ms, CONNECT_TIMEOUT_MS)
             )
+            self._connected_to = leader
             return self._connection
+
+    def _abandon(self, connection: ClientConnection) -> None:
+        """Send nothing more to a node that leads no longer; what it has may still be answered."""
+        self._connection = None
+        connection.abandon()
+        self._abandoned = [one for one in (*self._abandoned, connection) if one.is_open]
