@@ -3,7 +3,7 @@
 #   make test   checks and tests, with all the set-up they need
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run setup quick test test-all soak check check-all sim generate interop bench dist clean
+.PHONY: help run setup quick model test test-all soak check check-all sim generate interop bench dist clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PYTEST_PROCESSES ?= $(shell expr $(CORES) + 1)
 # Tests start hundreds of Python processes, which need not compile the sources again each time.
-quick test test-all soak: export PYTHONDONTWRITEBYTECODE :=
+quick model test test-all soak: export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/pytest -q --no-loadscope-reorder
 ARGS ?=
 # How many fresh seeds `make sim` runs: two thousand is the measure for a change to raft or storage.
@@ -25,7 +25,8 @@ SEEDS ?= 200
 
 help:
 	@echo "make run        start a cluster (ARGS='--port 9092' and the like are handed on)"
-	@echo "make quick      while working: tests without sockets and processes (ARGS='tests/unit/raft -k votes')"
+	@echo "make quick      while working: unit tests and rules of the house (ARGS='tests/unit/raft -k votes')"
+	@echo "make model      for a change to raft, partitions or groups: scenarios, spaces, worlds, mutants"
 	@echo "make test       before a push: set-up, checks, every quick test and a sample of real partners"
 	@echo "make test-all   before a release: everything"
 	@echo "make soak       hours of seeds, storms, mutants and growth (ARGS='quorum' for one part)"
@@ -81,7 +82,10 @@ quick: $(VENV)/.development
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(PYTEST) -n $(CORES) --tier quick $(ARGS)
+	$(PYTEST) -n $(CORES) --tier quick $(or $(ARGS),tests/unit tests/house)
+
+model: $(VENV)/.development
+	$(PYTEST) -n $(CORES) --tier quick tests/model $(ARGS)
 
 test: setup check
 	$(PYTEST) -n $(PYTEST_PROCESSES) --tier test $(ARGS)

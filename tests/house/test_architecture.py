@@ -211,7 +211,7 @@ def test_every_tool_that_is_run_has_its_version_in_constraints() -> None:
 
 def functions(file: SourceFile) -> Iterator[tuple[str, int]]:
     """Name and length of each function, its docstring not counted."""
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, body_lines(node)
 

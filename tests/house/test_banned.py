@@ -55,7 +55,7 @@ def dotted_name(node: ast.expr) -> str:
 
 
 def calls(file: SourceFile) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.Call):
             yield node.lineno, dotted_name(node.func)
 
@@ -170,7 +170,7 @@ def looked_up(file: SourceFile) -> set[str]:
     found: set[str] = set()
     if not MEANS_A_KEY.search(file.text):
         return found
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         table, key = look_up(node)
         if key is not None and MEANS_A_KEY.search(ast.unparse(key)):
             found.add(table)
@@ -219,7 +219,7 @@ def has_bare_key(node: ast.AST, tables: set[str]) -> bool:
 
 def bare_keys(file: SourceFile) -> Iterator[ast.AST]:
     tables = looked_up(file)
-    return (node for node in ast.walk(file.tree) if has_bare_key(node, tables))
+    return (node for node in file.nodes if has_bare_key(node, tables))
 
 
 def has_bare_keys(file: SourceFile) -> bool:

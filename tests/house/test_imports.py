@@ -142,7 +142,7 @@ def random_imports(file: SourceFile) -> Iterator[str]:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for statement in node.body
     }
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         is_random = (isinstance(node, ast.ImportFrom) and node.module == "random") or (
             isinstance(node, ast.Import) and any(each.name == "random" for each in node.names)
         )

@@ -33,7 +33,7 @@ SUBSTITUTED: Final = re.compile(r"\$\([^)]*\)")
 ENVIRONMENT: Final = re.compile(r"\bKVORUM_[A-Z_]+\b")
 OPTION: Final = re.compile(r"--?[a-z][\w-]*")
 WORD: Final = re.compile(r"[a-z][a-z-]*")
-PYTEST_TARGETS: Final = frozenset({"quick", "test", "test-all", "interop"})
+PYTEST_TARGETS: Final = frozenset({"quick", "model", "test", "test-all", "interop"})
 PYTEST_COMMANDS_MIN: Final = 9
 COLLECTS: Final = """
 import contextlib, io, json, sys

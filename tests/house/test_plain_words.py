@@ -53,7 +53,7 @@ INDEX_HOST = re.compile(r"https?://[\w.-]*(?:maven|pypi|pythonhosted|npm|debian)
 
 def prose(file: SourceFile) -> Iterator[tuple[int, str]]:
     """Yield each docstring and comment of a file with its line, as one line of text."""
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             text = node.value.value
             if isinstance(text, str):
@@ -109,7 +109,7 @@ def test_names_of_tests_are_plain_english() -> None:
     found = [
         f"{file.name}:{node.lineno}: {node.name}"
         for file in python_files("tests")
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name.startswith("test_")
         and NAMES.search(node.name)

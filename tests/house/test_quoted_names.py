@@ -61,8 +61,8 @@ class Names:
     defined: frozenset[str]
 
 
-def docstrings_of(tree: ast.Module) -> Iterator[ast.Constant]:
-    for node in ast.walk(tree):
+def docstrings_of(file: SourceFile) -> Iterator[ast.Constant]:
+    for node in file.nodes:
         body = getattr(node, "body", None)
         for statement in cast("list[ast.stmt]", body) if isinstance(body, list) else ():
             if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
@@ -70,11 +70,11 @@ def docstrings_of(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def names_of(file: SourceFile) -> Names:
-    docstrings = [node for node in docstrings_of(file.tree) if isinstance(node.value, str)]
+    docstrings = [node for node in docstrings_of(file) if isinstance(node.value, str)]
     told = {id(node) for node in docstrings}
     used: set[str] = set()
     defined = {*Path(file.name).with_suffix("").parts}
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if id(node) not in told:
             used.update(used_by(node))
             defined.update(defined_by(node))
@@ -133,8 +133,8 @@ def known_everywhere() -> frozenset[str]:
 def columns() -> Iterator[str]:
     """Yield the texts of the product that look like one name, as those of columns do."""
     for file in python_files(*SOURCE_ROOTS):
-        told = {id(node) for node in docstrings_of(file.tree)}
-        for node in ast.walk(file.tree):
+        told = {id(node) for node in docstrings_of(file)}
+        for node in file.nodes:
             if (
                 isinstance(node, ast.Constant)
                 and id(node) not in told

@@ -1,6 +1,7 @@
 """The project's own source files, as the house rules look at them."""
 
 import ast
+import gc
 import subprocess
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -34,7 +35,15 @@ class SourceFile:
 
     @cached_property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+        """The parsed file, which stays: the garbage collector's passes leave it out from now on."""
+        parsed = ast.parse(self.text)
+        gc.freeze()
+        return parsed
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the parsed file, its module first."""
+        return tuple(ast.walk(self.tree))
 
     @property
     def is_generated(self) -> bool:

@@ -222,7 +222,7 @@ def test_no_module_is_named_in_a_string() -> None:
     found = {
         file.name.partition("/kvorum/")[2]
         for file in python_files("server", "spark")
-        for node in ast.walk(file.tree)
+        for node in file.nodes
         if isinstance(node, ast.Attribute | ast.Name)
         and ast.unparse(node) in {"importlib.import_module", "import_module", "__import__"}
     }
