@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Protocol
 
 
@@ -78,13 +79,17 @@ class ThreadedRuntime(Runtime, Protocol):
 
 
 class AsyncioRuntime:
-    """The event loop of the caller, with threads for blocking work."""
+    """The event loop of the caller, with threads for blocking work.
+
+    The threads call back in the context of the caller.
+    """
 
     def __init__(self, clock: Clock, *, thread_name: str, thread_count: int = 2) -> None:
         self._executor = ThreadPoolExecutor(thread_count, thread_name)
         self.monotonic_ms = clock.monotonic_ms
         self.wall_ms = clock.wall_ms
         self._loop = asyncio.get_running_loop()
+        self._context = copy_context()
         self._under_way: set[asyncio.Future[object]] = set()
         self._when_idle: list[Callable[[], None]] = []
 
@@ -94,7 +99,7 @@ class AsyncioRuntime:
 
     def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
         """Call back in a turn of the loop; any thread may ask."""
-        self._loop.call_soon_threadsafe(callback)
+        self._loop.call_soon_threadsafe(callback, context=self._context)
 
     def run_in_loop(self, work: Callable[[], None]) -> None:
         """Do something in the loop, and wait for it in another thread; raise its errors."""
@@ -102,7 +107,8 @@ class AsyncioRuntime:
         async def run() -> None:
             work()
 
-        asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+        context = self._context.copy()
+        context.run(asyncio.run_coroutine_threadsafe, run(), self._loop).result()
 
     def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> Timer:
         """Call back at a time of the monotonic clock."""

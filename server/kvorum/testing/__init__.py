@@ -9,8 +9,11 @@
         cluster.wait_for_leader()
         cluster.partition({1}, {2, 3})
         cluster.heal()
+        cluster.pause(2)
+        cluster.resume(2)
 """
 
+from kvorum.node.embedded.pausable_loop import PausableEventLoop
 from kvorum.testing.cluster import AsyncCluster, Cluster, ClusterFactory
 
-__all__ = ["AsyncCluster", "Cluster", "ClusterFactory"]
+__all__ = ["AsyncCluster", "Cluster", "ClusterFactory", "PausableEventLoop"]

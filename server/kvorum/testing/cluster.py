@@ -118,6 +118,8 @@ class _ClusterOfNodes:
         facts.append("no leader" if leader_id is None else f"leader {leader_id}")
         if cluster.stopped_ids:
             facts.append(f"not running: {listed(cluster.stopped_ids)}")
+        if cluster.paused_ids:
+            facts.append(f"paused: {listed(cluster.paused_ids)}")
         return f"{', '.join(facts)}>"
 
     async def _create_topic(
@@ -128,7 +130,7 @@ class _ClusterOfNodes:
         configs: Mapping[str, OverrideValue],
     ) -> None:
         await topics.create_topic(
-            list(self._own.nodes.values()),
+            self._own.answering_nodes,
             name,
             partitions=partitions,
             replication_factor=replication_factor,
@@ -247,6 +249,21 @@ class AsyncCluster(_ClusterOfNodes):
         """
         await self._own.restart(node_id)
 
+    def pause(self, node_id: int) -> None:
+        """Let a node do nothing until `resume`, as if its process had got a SIGSTOP.
+
+        Its connections stay, and it answers no request. Raises KeyError for a node that is not
+        running, and RuntimeError unless the loop is a `PausableEventLoop`.
+        """
+        self._own.pause(node_id)
+
+    def resume(self, node_id: int) -> None:
+        """Let a paused node go on where it was; `kill`, `restart` and `stop` do so too.
+
+        Raises KeyError for an unknown node.
+        """
+        self._own.resume(node_id)
+
     def partition(self, *groups: Iterable[int]) -> None:
         """Prevent connections between nodes of different groups, until `heal`.
 
@@ -349,6 +366,21 @@ class Cluster(_ClusterOfNodes):
         """
         self._call(self._own.restart(node_id))
 
+    def pause(self, node_id: int) -> None:
+        """Let a node do nothing until `resume`, as if its process had got a SIGSTOP.
+
+        Its connections stay, and it answers no request. Raises KeyError for a node that is not
+        running.
+        """
+        self._call(self._pause(node_id))
+
+    def resume(self, node_id: int) -> None:
+        """Let a paused node go on where it was; `kill`, `restart` and `stop` do so too.
+
+        Raises KeyError for an unknown node.
+        """
+        self._call(self._resume(node_id))
+
     def partition(self, *groups: Iterable[int]) -> None:
         """Prevent connections between nodes of different groups, until `heal`.
 
@@ -385,6 +417,12 @@ class Cluster(_ClusterOfNodes):
         Raises RuntimeError with Kafka's error.
         """
         self._call(self._create_topic(name, partitions, replication_factor, configs))
+
+    async def _pause(self, node_id: int) -> None:
+        self._own.pause(node_id)
+
+    async def _resume(self, node_id: int) -> None:
+        self._own.resume(node_id)
 
     async def _fill_disk(self, node_id: int) -> None:
         self._own.fill_disk(node_id)

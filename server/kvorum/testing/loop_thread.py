@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from kvorum.node.embedded.cluster import ClusterStoppedError
+from kvorum.node.embedded.pausable_loop import PausableEventLoop
 
 Result = TypeVar("Result")
 
@@ -15,7 +16,7 @@ class LoopThread:
     """A thread with a running event loop, in which other threads have coroutines run."""
 
     def __init__(self, name: str) -> None:
-        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._runner = asyncio.Runner(loop_factory=PausableEventLoop)
         self._loop = self._runner.get_loop()
         self._ended = asyncio.Event()
         self._is_ending = False

@@ -1,4 +1,4 @@
-"""A whole cluster in one event loop, with partitions, and nodes that are killed and restarted."""
+"""A whole cluster in one event loop: nodes are parted, paused, killed and restarted."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -21,6 +21,7 @@ from kvorum.node.embedded.node import (
     prepare_nodes,
     size_of,
 )
+from kvorum.node.embedded.pausable_loop import Gate, PausableEventLoop, behind
 from kvorum.node.embedded.topics import create_topic
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.open_file_limit import log_file_count_max
@@ -33,6 +34,10 @@ LEADER_PATIENCE_SECONDS = 60.0
 """An election takes a few seconds at most where a majority of the controllers is connected."""
 RESTART_PATIENCE_SECONDS = 10.0
 """The patience where one node stops: its partitions may need other leaders, which catch up."""
+NOT_PAUSABLE = (
+    "nodes can be paused only in a kvorum.testing.PausableEventLoop, as in "
+    "asyncio.Runner(loop_factory=PausableEventLoop)"
+)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_TOPICS: Mapping[str, int] = MappingProxyType({})
 Result = TypeVar("Result")
@@ -82,6 +87,7 @@ class EmbeddedCluster:
         # All nodes have the descriptors of one process.
         self._open_files = OpenFiles(log_file_count_max())
         self._disks = {node_id: FillableDisk() for node_id in self._places}
+        self._gates = {node_id: Gate() for node_id in self._places}
         self.nodes = prepare_nodes(
             folder,
             list(self._places.values()),
@@ -112,11 +118,14 @@ class EmbeddedCluster:
 
     @property
     def leader_id(self) -> int | None:
-        """The id of the active controller; if two claim it, that of the later epoch."""
+        """The id of the active controller; if two claim it, that of the later epoch.
+
+        A paused node does not count, though it may take itself for the leader.
+        """
         active = [
             (embedded.node.shared_server.raft.epoch, node_id)
             for node_id, embedded in self.nodes.items()
-            if embedded.node.is_active_controller
+            if embedded.node.is_active_controller and not self._gates[node_id].is_closed
         ]
         return max(active)[1] if active else None
 
@@ -124,6 +133,20 @@ class EmbeddedCluster:
     def stopped_ids(self) -> tuple[int, ...]:
         """The ids of the nodes that do not run: they were killed, or could not start again."""
         return tuple(sorted(self._places.keys() - self.nodes.keys()))
+
+    @property
+    def paused_ids(self) -> tuple[int, ...]:
+        """The ids of the paused nodes."""
+        return tuple(sorted(one for one, gate in self._gates.items() if gate.is_closed))
+
+    @property
+    def answering_nodes(self) -> list[EmbeddedNode]:
+        """The nodes that are running and not paused."""
+        return [
+            embedded
+            for node_id, embedded in self.nodes.items()
+            if embedded.node.is_running and not self._gates[node_id].is_closed
+        ]
 
     @property
     def cluster_id(self) -> str:
@@ -142,6 +165,7 @@ class EmbeddedCluster:
         Brokers ask for leave only where a majority of the controllers runs and can be reached, and
         only for a moment. Calls that are under way raise ClusterStoppedError.
         """
+        self._resume_all()
         self._end_waits_of_starting_nodes()
         for task in self._under_way:
             task.cancel()
@@ -198,6 +222,8 @@ class EmbeddedCluster:
             f"no controller{other} leads after {timeout_s:g} s; running controllers: "
             f"{listed(running)} (of {listed(controllers)}; a majority is {majority})"
         )
+        if self.paused_ids:
+            line += f"; paused: {listed(self.paused_ids)}"
         if self._groups:
             parts = " from ".join(listed(sorted(group)) for group in self._groups)
             line += f"; parted: {parts}"
@@ -207,10 +233,8 @@ class EmbeddedCluster:
         while True:
             waits = [
                 asyncio.ensure_future(embedded.node.wait_until_active_controller())
-                for node_id, embedded in self.nodes.items()
-                if embedded.place.is_controller
-                and embedded.node.is_running
-                and node_id != other_than
+                for embedded in self.answering_nodes
+                if embedded.place.is_controller and embedded.place.node_id != other_than
             ]
             # Nodes may start and stop meanwhile: they are looked up again from time to time.
             looking = asyncio.ensure_future(asyncio.sleep(LOOK_SECONDS))
@@ -225,6 +249,7 @@ class EmbeddedCluster:
     async def kill(self, node_id: int) -> None:
         """Stop a node as if its process had died; raises UnknownNodeError if it does not run."""
         self.running_node(node_id)
+        self.resume(node_id)
         await self._unless_stopped(self._kill(node_id))
 
     def running_node(self, node_id: int) -> EmbeddedNode:
@@ -259,6 +284,7 @@ class EmbeddedCluster:
         Raises UnknownNodeError for a node that the cluster does not have.
         """
         self._check_known(node_id)
+        self.resume(node_id)
         await self._unless_stopped(self._restart(node_id))
 
     async def _restart(self, node_id: int) -> None:
@@ -270,10 +296,38 @@ class EmbeddedCluster:
         self.nodes[node_id] = embedded
         self._cut()
         try:
-            await embedded.node.start()
+            await self._start_node(embedded)
         except BaseException:
             self.nodes.pop(node_id, None)
             raise
+
+    async def _start_node(self, embedded: EmbeddedNode) -> None:
+        """Start a node; all that it does from then on is behind its gate."""
+        with behind(self._gates[embedded.place.node_id]):
+            starting = asyncio.ensure_future(embedded.node.start())
+        await starting
+
+    def pause(self, node_id: int) -> None:
+        """Let a node do nothing until `resume`, as if its process had got a SIGSTOP.
+
+        Raises UnknownNodeError if it does not run, RuntimeError in a loop that cannot pause.
+        """
+        self.running_node(node_id)
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, PausableEventLoop):
+            raise RuntimeError(NOT_PAUSABLE)
+        loop.close_gate(self._gates[node_id])
+
+    def resume(self, node_id: int) -> None:
+        """Let a paused node go on; raises UnknownNodeError without the node."""
+        self._check_known(node_id)
+        loop = asyncio.get_running_loop()
+        if isinstance(loop, PausableEventLoop):
+            loop.open_gate(self._gates[node_id])
+
+    def _resume_all(self) -> None:
+        for node_id in self.paused_ids:
+            self.resume(node_id)
 
     def fill_disk(self, node_id: int) -> None:
         """Let a node's disk take no more bytes; when that ends the node, it is as if killed.
@@ -321,12 +375,14 @@ class EmbeddedCluster:
     async def _start(self) -> None:
         try:
             await _all_of(
-                (embedded.node.start for embedded in self.nodes.values()),
+                (partial(self._start_node, embedded) for embedded in self.nodes.values()),
                 before_cancel=self._end_waits_of_starting_nodes,
             )
             await self._leader_in_time(None, LEADER_PATIENCE_SECONDS)
             for name, partitions in self._topics.items():
-                await create_topic(self.nodes.values(), name, partitions=partitions, may_exist=True)
+                await create_topic(
+                    self.answering_nodes, name, partitions=partitions, may_exist=True
+                )
         except BaseException:
             await self._close()
             raise
@@ -381,9 +437,9 @@ class EmbeddedCluster:
     def _is_answered(self, broker: EmbeddedNode) -> bool:
         """Return whether a broker reaches a controller that a majority of them can elect."""
         running = [
-            node_id
-            for node_id, one in self.nodes.items()
-            if one.place.is_controller and one.node.is_running and not one.node.has_failed
+            one.place.node_id
+            for one in self.answering_nodes
+            if one.place.is_controller and not one.node.has_failed
         ]
         all_count = sum(place.is_controller for place in self._places.values())
         return any(
