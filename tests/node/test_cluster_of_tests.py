@@ -57,6 +57,25 @@ def test_what_kafka_refuses_is_said_with_its_reason(brokers: Cluster) -> None:
         brokers.leader_of("once", 7)
 
 
+def test_a_topic_of_a_parted_cluster_is_given_up_with_the_reason() -> None:
+    with Cluster(controllers=3, brokers=1) as cluster:
+        cluster.partition([1], [2], [3], [101])
+        with pytest.raises(TimeoutError) as caught:
+            cluster.create_topic("orders", timeout_s=0.5)
+        assert isinstance(caught.value, TopicError)
+        assert re.fullmatch(
+            r"topic orders has no leaders after 0\.5 s; leader of the quorum: (none|controller \d)"
+            r"; running controllers: 1, 2, 3 \(of 1, 2, 3; a majority is 2\); "
+            r"parted: 1 from 2 from 3 from 101",
+            str(caught.value),
+        )
+        assert caught.value.__suppress_context__
+        assert caught.value.__cause__ is None
+        cluster.heal()
+        cluster.wait_for_leader()
+        cluster.create_topic("payments")
+
+
 async def test_topics_in_a_loop_of_ones_own() -> None:
     async with AsyncCluster(controllers=1, brokers=1) as cluster:
         await cluster.create_topic("orders", 2)

@@ -15,6 +15,7 @@ from kvorum.node.embedded import topics
 from kvorum.node.embedded.cluster import LEADER_PATIENCE_SECONDS, EmbeddedCluster, listed
 from kvorum.node.embedded.node import ClusterSize
 from kvorum.node.embedded.overrides import OverrideValue, override_texts, texts_of
+from kvorum.node.embedded.topics import TOPIC_PATIENCE_SECONDS
 from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.testing.loop_thread import LoopThread
 
@@ -128,13 +129,14 @@ class _ClusterOfNodes:
         partitions: int,
         replication_factor: int,
         configs: Mapping[str, OverrideValue],
+        timeout_s: float,
     ) -> None:
-        await topics.create_topic(
-            self._own.answering_nodes,
+        await self._own.create_topic(
             name,
             partitions=partitions,
             replication_factor=replication_factor,
             configs=texts_of(configs),
+            timeout_s=timeout_s,
         )
 
     async def _start(self) -> None:
@@ -294,12 +296,14 @@ class AsyncCluster(_ClusterOfNodes):
         *,
         replication_factor: int = 1,
         configs: Mapping[str, OverrideValue] = _NOTHING,
+        timeout_s: float = TOPIC_PATIENCE_SECONDS,
     ) -> None:
         """Create a topic; return when each partition has a leader that every broker knows.
 
-        Raises RuntimeError with Kafka's error.
+        Raises RuntimeError with Kafka's error. After `timeout_s` that is a TimeoutError as well,
+        which says which controllers run.
         """
-        await self._create_topic(name, partitions, replication_factor, configs)
+        await self._create_topic(name, partitions, replication_factor, configs, timeout_s)
 
 
 class Cluster(_ClusterOfNodes):
@@ -411,12 +415,14 @@ class Cluster(_ClusterOfNodes):
         *,
         replication_factor: int = 1,
         configs: Mapping[str, OverrideValue] = _NOTHING,
+        timeout_s: float = TOPIC_PATIENCE_SECONDS,
     ) -> None:
         """Create a topic; return when each partition has a leader that every broker knows.
 
-        Raises RuntimeError with Kafka's error.
+        Raises RuntimeError with Kafka's error. After `timeout_s` that is a TimeoutError as well,
+        which says which controllers run.
         """
-        self._call(self._create_topic(name, partitions, replication_factor, configs))
+        self._call(self._create_topic(name, partitions, replication_factor, configs, timeout_s))
 
     async def _pause(self, node_id: int) -> None:
         self._own.pause(node_id)

@@ -22,7 +22,7 @@ from kvorum.node.embedded.node import (
     size_of,
 )
 from kvorum.node.embedded.pausable_loop import Gate, PausableEventLoop, behind
-from kvorum.node.embedded.topics import create_topic
+from kvorum.node.embedded.topics import TOPIC_PATIENCE_SECONDS, TopicTimeoutError, create_topic
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.storage.directory.open_files import OpenFiles
@@ -214,13 +214,17 @@ class EmbeddedCluster:
 
     def _without_leader(self, other_than: int | None, timeout_s: float) -> str:
         """Return what is known of a cluster in which no controller became active in time."""
+        other = "" if other_than is None else f" other than {other_than}"
+        return f"no controller{other} leads after {timeout_s:g} s; {self._known_of_controllers()}"
+
+    def _known_of_controllers(self) -> str:
+        """Return which controllers run, how many have to, and which nodes are parted."""
         controllers = [place.node_id for place in self._places.values() if place.is_controller]
         running = [node_id for node_id in controllers if node_id in self.nodes]
-        other = "" if other_than is None else f" other than {other_than}"
         majority = len(controllers) // 2 + 1
         line = (
-            f"no controller{other} leads after {timeout_s:g} s; running controllers: "
-            f"{listed(running)} (of {listed(controllers)}; a majority is {majority})"
+            f"running controllers: {listed(running)} (of {listed(controllers)}; a majority is "
+            f"{majority})"
         )
         if self.paused_ids:
             line += f"; paused: {listed(self.paused_ids)}"
@@ -245,6 +249,32 @@ class EmbeddedCluster:
             leader_id = self.leader_id
             if leader_id is not None and leader_id != other_than:
                 return leader_id
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int,
+        replication_factor: int = 1,
+        configs: Mapping[str, str] = _NOTHING,
+        may_exist: bool = False,
+        timeout_s: float = TOPIC_PATIENCE_SECONDS,
+    ) -> None:
+        """Create a topic, as `topics.create_topic` does; a time-out says which controllers run."""
+        try:
+            await create_topic(
+                self.answering_nodes,
+                name,
+                partitions=partitions,
+                replication_factor=replication_factor,
+                configs=configs,
+                may_exist=may_exist,
+                timeout_s=timeout_s,
+            )
+        except TopicTimeoutError as error:
+            leader = "none" if self.leader_id is None else f"controller {self.leader_id}"
+            known = f"leader of the quorum: {leader}; {self._known_of_controllers()}"
+            raise TopicTimeoutError(f"{error}; {known}") from None
 
     async def kill(self, node_id: int) -> None:
         """Stop a node as if its process had died; raises UnknownNodeError if it does not run."""
@@ -380,9 +410,7 @@ class EmbeddedCluster:
             )
             await self._leader_in_time(None, LEADER_PATIENCE_SECONDS)
             for name, partitions in self._topics.items():
-                await create_topic(
-                    self.answering_nodes, name, partitions=partitions, may_exist=True
-                )
+                await self.create_topic(name, partitions=partitions, may_exist=True)
         except BaseException:
             await self._close()
             raise

@@ -13,12 +13,19 @@ from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopics
 
 CLIENT_ID: Final = "kvorum-embedded"
 _NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
-TIMEOUT_MS: Final = 30_000
-"""The time for a topic; it takes milliseconds where a controller leads and brokers are unfenced."""
+TOPIC_PATIENCE_SECONDS: Final = 30.0
+"""The patience with a topic: milliseconds where a controller leads and brokers are unfenced."""
+ANSWER_GRACE_MS: Final = 5_000
+"""The time that the nodes have beyond the caller's patience, so that its error is the one that is
+raised: it says what is known of the cluster."""
 
 
 class TopicError(RuntimeError):
     """A topic could not be created; the text has Kafka's error and its message."""
+
+
+class TopicTimeoutError(TopicError, TimeoutError):
+    """A topic was not there in time, or without a leader of each partition."""
 
 
 class UnknownPartitionError(LookupError):
@@ -33,10 +40,12 @@ async def create_topic(
     replication_factor: int = 1,
     configs: Mapping[str, str] = _NO_CONFIGS,
     may_exist: bool = False,
+    timeout_s: float = TOPIC_PATIENCE_SECONDS,
 ) -> None:
     """Create a topic; return when every running broker knows a leader of each partition.
 
-    One that exists is left as it is if it `may_exist`. Raises TopicError.
+    One that exists is left as it is if it `may_exist`. Raises TopicError, after `timeout_s`
+    TopicTimeoutError.
     """
     brokers = [one for one in nodes if one.place.is_broker and one.node.is_running]
     if not brokers:
@@ -47,21 +56,26 @@ async def create_topic(
         replication_factor,
         configs=[CreateTopicsRequest.CreatableTopicConfig(*config) for config in configs.items()],
     )
+    timeout_ms = int(timeout_s * 1000) + ANSWER_GRACE_MS
     try:
-        async with asyncio.timeout(TIMEOUT_MS / 1000):
-            is_new = await _create(brokers[0], topic, may_exist=may_exist)
+        async with asyncio.timeout(timeout_s):
+            is_new = await _create(brokers[0], topic, may_exist=may_exist, timeout_ms=timeout_ms)
             for broker in brokers:
                 loader = broker.node.shared_server.loader
                 if is_new:
                     await loader.wait_for(lambda image: _is_led(image, name, partitions))
-    except TimeoutError as error:
-        raise TopicError(f"topic {name} has not got its leaders within {TIMEOUT_MS} ms") from error
+    except TimeoutError:
+        raise TopicTimeoutError(f"topic {name} has no leaders after {timeout_s:g} s") from None
     except ClientConnectionError as error:
         raise TopicError(f"topic {name} could not be created: {error}") from error
 
 
 async def _create(
-    broker: EmbeddedNode, topic: CreateTopicsRequest.CreatableTopic, *, may_exist: bool
+    broker: EmbeddedNode,
+    topic: CreateTopicsRequest.CreatableTopic,
+    *,
+    may_exist: bool,
+    timeout_ms: int,
 ) -> bool:
     """Create a topic and return whether it is a new one."""
     assert broker.broker_port is not None
@@ -69,11 +83,11 @@ async def _create(
         host=broker.broker_host.nearest,
         port=broker.broker_port,
         client_id=CLIENT_ID,
-        timeout_ms=TIMEOUT_MS,
+        timeout_ms=timeout_ms,
     )
     try:
         response = await connection.request(
-            CreateTopicsRequest([topic], TIMEOUT_MS), CreateTopicsResponse, timeout_ms=TIMEOUT_MS
+            CreateTopicsRequest([topic], timeout_ms), CreateTopicsResponse, timeout_ms=timeout_ms
         )
     finally:
         await connection.close()
