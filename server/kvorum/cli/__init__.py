@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol, cast
 
 from kvorum.cli.broken_pipe import READER_GONE, flush_output, silence_output
+from kvorum.cli.command_parser import CommandParser
 from kvorum.node.version import VERSION
 
 OK: Final = 0
@@ -95,7 +96,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser; only the requested command has its arguments."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="kvorum", description="Apache Kafka's metadata quorum (KRaft) in Python."
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks")

@@ -14,6 +14,7 @@ from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.command import client_properties, exit_code, print_warning
 from kvorum.cli.admin.errors import AdminError
 from kvorum.cli.admin.nodes import AdminSettings, admin_settings
+from kvorum.cli.command_parser import CommandParser
 from kvorum.cli.kafka_arguments import (
     KafkaStyleParser,
     check_command_options,
@@ -144,7 +145,7 @@ def command_of(arguments: Sequence[str]) -> str | None:
 
 def parse_reassign_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; SystemExit with code 2 after the message is printed."""
-    parser = argparse.ArgumentParser(prog=PROGRAM)
+    parser = CommandParser(prog=PROGRAM)
     add_connection_options(parser)
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser(REASSIGN, description=_REASSIGN_DESCRIPTION)
@@ -197,7 +198,7 @@ def _targets(text: str) -> TargetVoters:
 
 def parse_recover_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; SystemExit with code 2 after the message is printed."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog=f"{PROGRAM} {RECOVER}", description=_RECOVER_DESCRIPTION, epilog=_EPILOG
     )
     where = parser.add_mutually_exclusive_group(required=True)
