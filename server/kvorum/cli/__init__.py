@@ -1,13 +1,15 @@
 """The ``kvorum`` command: one module for each of its commands.
 
 A command's module has NAME, HELP, `configure(parser)` and `run(arguments) -> int`. Exit codes: 0
-success, 1 the operation failed, 2 wrong usage, 141 the reader of the output closed it before the
-end; 128 and the number of a signal, if it was the second one and ended the waits of a stop. An
-error is one line on stderr with the problem, its place and advice; ``--debug`` adds the traceback.
+success, 1 the operation failed, 2 wrong usage, 130 Ctrl-C interrupted it, 141 the reader of the
+output closed it before the end. A signal stops ``dev`` and ``server`` in good order: 0, or 128 and
+the number of a second signal, if that ended the waits of the stop. An error is one line on stderr
+with the problem, its place and advice; ``--debug`` adds the traceback.
 """
 
 import argparse
 import importlib
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -21,6 +23,8 @@ OK: Final = 0
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
 SIGNALLED: Final = 128
+INTERRUPTED: Final = SIGNALLED + signal.SIGINT
+INTERRUPTION: Final = "interrupted"
 COMMANDS: Final = {
     "dev": "kvorum.cli.dev",
     "server": "kvorum.cli.server",
@@ -59,13 +63,16 @@ class UsageError(Exception):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = _run(list(sys.argv[1:] if argv is None else argv))
+        code = _run(arguments)
         flush_output()
     except KeyboardInterrupt:
-        # While the modules of the command were imported.
-        print("kvorum: interrupted", file=sys.stderr)
-        return FAILED
+        # While the modules of the command were imported, or after its end.
+        name = _command_in(arguments)
+        program = f"kvorum {name}" if name in COMMANDS else "kvorum"
+        print(f"{program}: {INTERRUPTION}", file=sys.stderr)
+        return INTERRUPTED
     except BrokenPipeError:
         if not silence_output():
             raise
@@ -85,7 +92,8 @@ def _run(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _complain(name, error, WRONG_USAGE, is_debugging=parsed.debug)
     except KeyboardInterrupt as error:
-        return _complain(name, str(error) or "interrupted", FAILED, is_debugging=parsed.debug)
+        text = str(error) or INTERRUPTION
+        return _complain(name, text, INTERRUPTED, is_debugging=parsed.debug)
     except BrokenPipeError as error:
         if silence_output():
             return READER_GONE
@@ -102,7 +110,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     parser.add_argument("--version", action="version", version=f"kvorum {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    asked = next((word for word in arguments if not word.startswith("-")), None)
+    asked = _command_in(arguments)
     for name in COMMANDS:
         if asked is not None and asked != name:
             commands.add_parser(name)
@@ -111,6 +119,11 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         description = f"{command.HELP[0].upper()}{command.HELP[1:]}."
         command.configure(commands.add_parser(name, help=command.HELP, description=description))
     return parser
+
+
+def _command_in(arguments: Sequence[str]) -> str | None:
+    """Return the command that a command line asks for, which may not exist."""
+    return next((word for word in arguments if not word.startswith("-")), None)
 
 
 def _load(name: str) -> Command:

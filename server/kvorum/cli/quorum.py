@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from kvorum.cli import INTERRUPTION
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.command import client_properties, exit_code, print_warning
 from kvorum.cli.admin.errors import AdminError
@@ -305,8 +306,8 @@ def _run_reassign(arguments: argparse.Namespace, settings: AdminSettings) -> Non
     except KeyboardInterrupt:
         if not arguments.wait:
             raise
-        raise AdminError(
-            "Interrupted: the reassignment goes on without this command; --cancel stops it."
+        raise KeyboardInterrupt(
+            f"{INTERRUPTION}: the reassignment goes on without this command; --cancel stops it"
         ) from None
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.fake_node import Answer, FakeNode, client_of
 from tests.support.ports import free_ports
 
-from kvorum.cli import main
+from kvorum.cli import INTERRUPTED, main
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.cluster_calls import describe_cluster
 from kvorum.cli.admin.errors import AdminError, CallFailedError
@@ -277,9 +277,10 @@ def test_an_interrupted_wait_says_that_the_reassignment_goes_on(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("kvorum.cli.quorum.follow_reassignment", interrupt)
-    assert main([*REASSIGN, "--wait"]) == 1
+    assert main([*REASSIGN, "--wait"]) == INTERRUPTED
     assert capsys.readouterr().err == (
-        "Interrupted: the reassignment goes on without this command; --cancel stops it.\n"
+        "kvorum quorum: interrupted: the reassignment goes on without this command; "
+        "--cancel stops it\n"
     )
 
 

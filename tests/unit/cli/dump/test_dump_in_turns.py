@@ -196,7 +196,7 @@ def test_an_interrupt_ends_all_even_if_one_waits_for_the_reader(tmp_path: Path) 
         workers = started_workers(process.pid)
         assert workers
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait() == 1
+        assert process.wait() == 128 + signal.SIGINT
         assert process.stderr is not None
         assert process.stderr.read() == b"kvorum dump-log: interrupted\n"
     wait_for(lambda: not commands(workers), f"{workers} have ended")
