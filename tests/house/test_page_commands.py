@@ -15,14 +15,12 @@ from typing import Final
 
 import pytest
 from tests.support.node_process import run_python
+from tests.support.page_blocks import PAGES
 from tests.support.source_tree import ROOT, SOURCE_ROOTS
 from tools.soak import PARTS
 
 from kvorum.cli import COMMANDS, main
 
-PAGES: Final = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"]
-)
 PROGRAMS: Final = "pytest|make|kvorum|python -m"
 QUOTED: Final = re.compile(
     rf"`((?:KVORUM_\w+=\S+ )*(?:\.venv/bin/)?(?:{PROGRAMS}) [^`]*)`", re.DOTALL

@@ -2,32 +2,27 @@
 
 import doctest
 import importlib
-import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
 from tests.support.node_process import run_python
+from tests.support.page_blocks import PAGES, Shown, page_blocks, shown_commands
+from tests.support.pasted_shell import shell_environment
 from tests.support.source_tree import ROOT
 from tests.support.waiting import PATIENCE_S
 
 import kvorum.wire
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "tests" / "README.md"])
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 CODE_BLOCK = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
-TOOLS_PAGE: Final = ROOT / "docs" / "tools.md"
-PROMPT: Final = "$ "
 LEFT_OUT: Final = "…"
-BLOCK: Final = re.compile(r"^```\n(\$ .*?)^```$", re.DOTALL | re.MULTILINE)
 COMMANDS_MIN: Final = 12
 WIRE_PAGE = ROOT / "docs" / "wire.md"
 SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -68,27 +63,10 @@ def test_the_index_names_every_page() -> None:
     assert pages - linked == {index.name}
 
 
-class Shown(NamedTuple):
-    """A command of the page, and the lines below it."""
-
-    command: str
-    lines: list[str]
-
-
-def shown_commands() -> Iterator[Shown]:
-    """Yield the commands of all blocks, in their order."""
-    for block in BLOCK.findall(TOOLS_PAGE.read_text("utf-8")):
-        command = ""
-        for is_command, lines in groupby(
-            block.splitlines(), key=lambda line: line.startswith(PROMPT)
-        ):
-            if not is_command:
-                yield Shown(command, list(lines))
-                continue
-            *silent, last = (line.removeprefix(PROMPT) for line in lines)
-            for each in silent:
-                yield Shown(each, [])
-            command = last
+def offline_commands() -> list[Shown]:
+    """Return the commands of the pages on offline tools, in their order."""
+    blocks = page_blocks("docs/tools.md", "console") + page_blocks("docs/recovery.md", "console")
+    return [shown for block in blocks for shown in shown_commands(block)]
 
 
 def pattern(lines: list[str]) -> str:
@@ -107,14 +85,13 @@ def _line_pattern(line: str) -> str:
 def test_every_command_prints_what_is_shown(golden_sets: Path, tmp_path: Path) -> None:
     folder = tmp_path / "nodes"
     shutil.copytree(golden_sets / "dynamic-4.3.1" / "metadata", folder)
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    shown = list(shown_commands())
+    shown = offline_commands()
     assert len(shown) >= COMMANDS_MIN
     for command, lines in shown:
         done = subprocess.run(
             ["sh", "-c", command],
             cwd=folder,
-            env={**os.environ, "PATH": path},
+            env=shell_environment(),
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -127,7 +104,7 @@ def test_every_command_prints_what_is_shown(golden_sets: Path, tmp_path: Path) -
 @pytest.mark.parametrize("change", ["offset 1266", "sound: 22 files"])
 def test_another_output_would_be_noticed(change: str) -> None:
     """The pattern of a block does not fit a text in which something is different."""
-    block = next(one for one in shown_commands() if any(change in line for line in one.lines))
+    block = next(one for one in offline_commands() if any(change in line for line in one.lines))
     whole = "".join(f"{line}\n" for line in block.lines)
     assert re.fullmatch(pattern(block.lines), whole)
     assert not re.fullmatch(pattern(block.lines), whole.replace(change, "other"))
@@ -169,7 +146,7 @@ def test_the_examples_of_a_section_print_what_the_page_shows(section: Section) -
 def test_no_block_is_left_out() -> None:
     text = WIRE_PAGE.read_text("utf-8")
     blocks = [block for section in sections(text) for block in section.blocks]
-    assert len(blocks) == text.count("```python")
+    assert blocks == page_blocks("docs/wire.md", "python")
     assert [block for block in blocks if not block.startswith(">>> ")] == []
 
 
