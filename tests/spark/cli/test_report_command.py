@@ -1,5 +1,6 @@
 """``kvorum report`` as a user runs it."""
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from tests.spark.report.made_up_cluster import troubled_cluster
 from tests.spark.report.written_tables import write_log
 from tests.support.node_process import run_python
+from tests.support.page_blocks import page_block
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.cli import FAILED, OK, WRONG_USAGE, main
@@ -24,6 +26,22 @@ def test_a_directory_gets_an_index_and_a_page_for_each_cluster(
     ]
     names = {path.name for path in (tmp_path / "pages").iterdir()}
     assert names == {"cluster-prod.html", "index.html"}
+
+
+def test_the_commands_of_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_log(tmp_path / "tables", troubled_cluster().records, "prod")
+    snippet = page_block("docs/spark/report.md", "sh", "kvorum report")
+    for name, place in (("DIR", "tables"), ("PAGES", "pages"), (" ID", " prod")):
+        snippet = snippet.replace(name, place)
+    for line in snippet.splitlines():
+        assert main(shlex.split(line, comments=True)[1:]) == OK
+    *pages, one, tuesday = capsys.readouterr().out.splitlines()
+    assert pages == ["pages/cluster-prod.html", "pages/index.html"]
+    assert (one, tuesday) == ("prod.html", "tuesday.html")
+    assert "2026-11-19" not in Path(tuesday).read_text("utf-8")
 
 
 def test_last_tuesday(tmp_path: Path) -> None:

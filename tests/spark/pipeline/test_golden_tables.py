@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.spark.pipeline.runs import rows_of, run_here
 from tests.spark.pipeline.story_logs import Story
 from tests.support.golden_data import METADATA_NODES
-from tests.support.source_tree import ROOT
+from tests.support.page_blocks import page_block
 from tests.support.spark.small_logs import begun_history, directory_records
 
 from kvorum.cli import main
@@ -82,16 +82,6 @@ def test_two_quorums_that_share_an_id_have_diverged_from_the_first_batch_on(
     assert {row["node_id"] for row in rows_of(tmp_path, "records")} == {12}
 
 
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def example() -> list[tuple[str, str]]:
-    """Return the blocks of the example, each with its language."""
-    page = (ROOT / "docs/spark/README.md").read_text(encoding="utf-8")
-    _, section = page.split("\n### An example\n")
-    return [(found[1], found[2]) for found in BLOCK.finditer(section)]
-
-
 def arguments(command: str, verb: str) -> list[str]:
     words = shlex.split(command)
     assert words[:2] == ["kvorum", verb]
@@ -108,7 +98,10 @@ def test_the_worked_example_shows_what_it_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "golden").symlink_to(golden_sets)
-    (_, pipeline), (_, program), (language, shown), (_, report) = example()
+    pipeline = page_block("docs/spark/README.md", "sh", "--input golden/")
+    program = page_block("docs/spark/README.md", "python", "o.condition = 'offline'")
+    shown = page_block("docs/spark/README.md", "text", "longest_s")
+    report = page_block("docs/spark/README.md", "sh", "kvorum report")
     given = arguments(pipeline, "pipeline")
     assert given[::2] == ["--input", "--output"]
     run_here(Path(given[1]), given[3])
@@ -117,7 +110,6 @@ def test_the_worked_example_shows_what_it_says(
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     capsys.readouterr()
     runpy.run_path("program.py", init_globals={"spark": spark})
-    assert language == "text"
     assert capsys.readouterr().out.strip() == shown.strip()
     assert main(["report", *arguments(report, "report")]) == 0
     assert (tmp_path / "report" / "index.html").is_file()
