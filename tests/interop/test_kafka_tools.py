@@ -1,6 +1,7 @@
 """Kafka's own tools print the same about a kvorum node as about a real one."""
 
 import re
+import shlex
 from typing import Final
 
 import pytest
@@ -12,6 +13,7 @@ from tests.interop.quorum_tools import (
 )
 from tests.support.kafka.java import ToolRunner
 from tests.support.node import Node
+from tests.support.page_blocks import page_block, typed
 
 PLACES: Final = {
     "made": "--topic tools-made",
@@ -173,3 +175,17 @@ def test_what_admin_clients_ask_for_is_served(
     )
     ours, _ = api_lines
     assert [name for name in asked_for if ours.get(name, "UNSUPPORTED") == "UNSUPPORTED"] == []
+
+
+def test_the_commands_of_readme(kafka_tools: ToolRunner, kvorum_node: Node) -> None:
+    commands = typed(page_block("README.md", "console", "kafka-topics.sh"))
+    create, describe = commands.replace("localhost:9092", kvorum_node.address).splitlines()
+    printed = kafka_tools.printed(*tool_words(create))
+    assert printed.splitlines()[-1] == "Created topic orders."
+    assert "Topic: orders\tPartition: 2\tLeader: 1" in kafka_tools.printed(*tool_words(describe))
+
+
+def tool_words(line: str) -> list[str]:
+    """Return the name and the arguments of a tool, whose script is not run."""
+    tool, *arguments = shlex.split(line)
+    return [tool.removesuffix(".sh"), *arguments]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
 from tests.support.kafka.java import ToolRunner
 from tests.support.metadata_consumer import fetch, fetch_request, list_offsets
 from tests.support.node import Node
+from tests.support.page_blocks import page_block, typed
 from tests.support.raw_client import RawClient
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_for
@@ -91,6 +93,23 @@ def test_kafka_console_consumer_prints_the_bytes_of_the_log(
     assert consume(kafka_tools, node, len(on_disk), "--offset", "earliest") == on_disk
     middle = on_disk[len(on_disk) // 2 :]
     assert consume(kafka_tools, node, len(middle), "--offset", str(middle[0].offset)) == middle
+
+
+def test_the_command_of_the_page_prints_every_record(
+    kafka_tools: ToolRunner, node: Node, on_disk: list[Read]
+) -> None:
+    line = typed(page_block("docs/metadata-topic.md", "console", "kafka-console-consumer.sh"))
+    tool, *arguments = shlex.split(line.replace("localhost:9092", node.address))
+    # Pasted, it goes on for ever.
+    ends = ("--max-messages", str(len(on_disk)), "--timeout-ms", "30000")
+    done = kafka_tools.run(tool.removesuffix(".sh"), *arguments, *ends)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert [bytes_of(value) for value in done.stdout.splitlines()] == [one.value for one in on_disk]
+
+
+def test_the_property_of_the_page_is_the_one_that_these_tests_set() -> None:
+    (line,) = page_block("docs/metadata-topic.md", "properties", "readable").splitlines()
+    assert dict([line.split("=")]).items() <= READABLE.items()
 
 
 def test_it_reads_as_a_committed_reader_too(

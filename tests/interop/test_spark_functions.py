@@ -15,7 +15,6 @@ from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import SPARK_CONNECTOR
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Node
-from tests.support.source_tree import ROOT
 from tests.support.waiting import PATIENCE_S
 
 OPEN_MS = 600_000
@@ -30,7 +29,7 @@ FEW_PARTITIONS = {
 
 
 @pytest.mark.slow
-def test_the_pages_example_shows_what_the_admin_client_says(
+def test_the_pages_examples_show_what_the_admin_client_says(
     tmp_path: Path, java: Java, kafka_tools: ToolRunner, kafka_jars: JarsOf
 ) -> None:
     jars = kafka_jars(SPARK_CONNECTOR)
@@ -46,7 +45,10 @@ def test_the_pages_example_shows_what_the_admin_client_says(
         with ToolRunner(java) as tools:
             listed = tools.printed("kafka-transactions", "--bootstrap-server", servers, "list")
         open_one.abort_transaction(PATIENCE_S)
-    rows: list[list[Any]] = found["offsets"]
+    examples = found["offsets"]
+    # Each offset was committed twice.
+    assert examples["on_columns"] == examples["strict"] == [2 * len(offsets), 0]
+    rows: list[list[Any]] = examples["shown"]
     assert sorted(rows) == sorted(list(offset) for offset in offsets)
     assert len(offsets) == len(GROUPS) * sum(TOPICS.values())
     records = found["transactions"]
@@ -91,8 +93,7 @@ def make_transactions(servers: str) -> Producer:
 
 
 def decoded_by_spark(servers: str, jars: Path) -> dict[str, Any]:
-    page = ROOT / "docs/spark/functions.md"
-    printed = run_spark_program(read_by_functions, servers, jars, page)
+    printed = run_spark_program(read_by_functions, servers, jars)
     found: dict[str, Any] = json.loads(printed)
     return found
 

@@ -7,7 +7,6 @@ Spark starts a Java process with the jars in the folder.
 
 import json
 import os
-import re
 import runpy
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from tests.support.node_process import run_python
+from tests.support.page_blocks import page_block
 
 from kvorum.spark.functions import transaction_state_record
 from kvorum.spark.session import build_session
@@ -121,26 +121,46 @@ def write(servers: str, jars: str, checkpoints: str, first: str, second: str, co
     session.stop()
 
 
-EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PLACEHOLDER = "localhost:9092"
+BROKER = "localhost:9092"
 SHOWN = ".show()\n"
 
 
-def committed_offsets(session: SparkSession, page: str, servers: str) -> list[list[Any]]:
-    """Return the rows that the page's first example shows."""
-    found = EXAMPLE.search(page)
-    assert found is not None
-    code = found[1]
+def committed_offsets(session: SparkSession, servers: str) -> dict[str, Any]:
+    """Run the examples of the page on functions, each with the names of the one before.
+
+    Returns the rows that the first one shows, and how many records the others decode or do not.
+    """
+    code = page_block("docs/spark/functions.md", "python", "kvorum_consumer_offsets_record(key")
     assert code.endswith(SHOWN)
-    assert PLACEHOLDER in code
-    code = code.removesuffix(SHOWN).replace(PLACEHOLDER, servers)
+    assert BROKER in code
+    code = code.removesuffix(SHOWN).replace(BROKER, servers)
     # Its last statement is the query: the name takes what the page shows.
     head, query, tail = code.rpartition("spark.sql(")
+    names = _run_example(f"{head}shown = {query}{tail}", {"spark": session})
+    on_columns = page_block("docs/spark/functions.md", "python", "import consumer_offsets_record")
+    records = _run_example(on_columns, names)["records"]
+    strict = session.sql(page_block("docs/spark/functions.md", "sql", "'FAILFAST'"))
+    return {
+        "shown": [list(row) for row in names["shown"].collect()],
+        "on_columns": _offsets_and_errors(records),
+        "strict": _offsets_and_errors(strict.toDF("record")),
+    }
+
+
+def _offsets_and_errors(records: Any) -> list[int]:
+    """Return how many committed offsets there are, and how many records could not be decoded."""
+    counted = records.selectExpr(
+        "count_if(record.type = 'OFFSET_COMMIT' AND NOT record.is_tombstone)", "count(record.error)"
+    )
+    return list(counted.first())
+
+
+def _run_example(code: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Run Python of a page, and return all names that are there after it."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder, "example.py")
-        program.write_text(f"{head}shown = {query}{tail}", encoding="utf-8")
-        names = runpy.run_path(str(program), init_globals={"spark": session})
-    return [list(row) for row in names["shown"].collect()]
+        program.write_text(code, encoding="utf-8")
+        return runpy.run_path(str(program), init_globals=names)
 
 
 def transactions(session: SparkSession, servers: str) -> list[dict[str, Any]]:
@@ -164,16 +184,15 @@ def transactions(session: SparkSession, servers: str) -> list[dict[str, Any]]:
     ]
 
 
-def read_by_functions(servers: str, jars: str, page: str) -> None:
-    """Run the connector example of docs/spark/functions.md on a broker.
+def read_by_functions(servers: str, jars: str) -> None:
+    """Run the examples of docs/spark/functions.md on a broker.
 
-    Prints one JSON object: what the example's query finds, and every record of
-    __transaction_state, decoded.
+    Prints one JSON object: what they find, and every record of __transaction_state, decoded.
     """
     session = session_with_jars(jars)
     session.conf.set("spark.sql.shuffle.partitions", "1")
     found = {
-        "offsets": committed_offsets(session, Path(page).read_text(encoding="utf-8"), servers),
+        "offsets": committed_offsets(session, servers),
         "transactions": transactions(session, servers),
     }
     session.stop()
