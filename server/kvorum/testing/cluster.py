@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import weakref
 from collections.abc import Coroutine, Iterable, Mapping
 from pathlib import Path
@@ -18,6 +16,7 @@ from kvorum.node.embedded.overrides import OverrideValue, override_texts, texts_
 from kvorum.node.embedded.topics import TOPIC_PATIENCE_SECONDS
 from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.testing.loop_thread import LoopThread
+from kvorum.testing.temporary_folder import TemporaryFolder, make_temporary_folder
 
 NOT_STARTED = "the cluster does not run: start() starts it, and so does a with statement"
 ALREADY_STARTED = "the cluster is started already: stop() comes before another start()"
@@ -63,7 +62,7 @@ class _ClusterOfNodes:
         self._given_folder = folder
         self._overrides = {**SHORT_TIMEOUTS, **override_texts(overrides or {})}
         self._process_id = os.getpid()
-        self._removal: weakref.finalize[[Path, int], Any] | None = None
+        self._removal: weakref.finalize[[TemporaryFolder, int], Any] | None = None
         self._cluster: EmbeddedCluster | None = None
 
     @property
@@ -180,9 +179,9 @@ class _ClusterOfNodes:
         return self._running
 
     def _temporary_folder(self) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix="kvorum-test-"))
+        folder = make_temporary_folder()
         self._removal = weakref.finalize(self, _remove_folder, folder, os.getpid())
-        return folder
+        return folder.path
 
     def _remove_temporary_folder(self) -> None:
         if self._removal is not None:
@@ -193,10 +192,10 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def _remove_folder(folder: Path, process_id: int) -> None:
+def _remove_folder(folder: TemporaryFolder, process_id: int) -> None:
     # A forked child that ends has the same things to do at its end as its parent.
     if os.getpid() == process_id:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.remove()
 
 
 class AsyncCluster(_ClusterOfNodes):
