@@ -1,8 +1,8 @@
 """Records of a broker over the wire: what waits, what is refused, and what comes and goes."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from tests.node.embedded_cluster import brokers, set_config
@@ -76,10 +76,9 @@ def topic(cluster: Cluster, broker: RawClient, request: pytest.FixtureRequest) -
     return name
 
 
-def test_requests_wait_for_the_log_of_a_partition_that_was_created_just_now(
-    cluster: Cluster, broker: RawClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Clients know the leader of a partition before it has made the log."""
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Brokers make no log of a new partition before this event is set."""
     gate = threading.Event()
     apply_delta = ReplicaManager.apply_delta
 
@@ -89,24 +88,70 @@ def test_requests_wait_for_the_log_of_a_partition_that_was_created_just_now(
         return await apply_delta(self, before, image)
 
     monkeypatch.setattr(ReplicaManager, "apply_delta", held)
+    yield gate
+    gate.set()
+
+
+def create_held(cluster: Cluster, topic: str) -> str:
+    """Create a topic whose log the gate holds back; return the address of its leader."""
     leader_id, address = brokers(cluster)[0]
+    create_replicated(cluster, topic, [leader_id])
+    wait_for(lambda: topic in read_topics(address), "clients are told of the topic")
+    return address
+
+
+@contextmanager
+def reads_under_way(address: str, topic: str) -> Iterator[Callable[[], dict[str, int]]]:
+    """Send every read of a partition; the function returns the code of each response."""
     with ExitStack() as stack:
-        stack.callback(gate.set)
-        create_replicated(cluster, "held", [leader_id])
-        wait_for(lambda: "held" in read_topics(address), "clients are told of the topic")
         asking = [
-            (stack.enter_context(RawClient(address)), *one) for one in reads_of_a_partition("held")
+            (stack.enter_context(RawClient(address)), *one) for one in reads_of_a_partition(topic)
         ]
         for client, request, _, version in asking:
             client.send(request, version)
+        yield lambda: {
+            kind.__name__: code_in(client.response(kind, version))
+            for client, _, kind, version in asking
+        }
+
+
+def test_requests_wait_for_the_log_of_a_partition_that_was_created_just_now(
+    cluster: Cluster, broker: RawClient, gate: threading.Event
+) -> None:
+    """Clients know the leader of a partition before it has made the log."""
+    address = create_held(cluster, "held")
+    with reads_under_way(address, "held") as codes:
         # Requests that do not wait are answered before this one, which comes later.
         broker.ask(ApiVersionsRequest("a-client", "1"), ApiVersionsResponse, 4)
         gate.set()
-        codes = {
-            kind.__name__: codes_in(client.response(kind, version))
-            for client, _, kind, version in asking
-        }
-    assert set(codes.values()) == {(ErrorCode.NONE,)}, codes
+        found = codes()
+    assert set(found.values()) == {ErrorCode.NONE}, found
+
+
+@pytest.mark.slow
+def test_requests_do_not_wait_for_ever_for_the_log_of_a_new_partition(
+    cluster: Cluster, gate: threading.Event
+) -> None:
+    address = create_held(cluster, "held-for-ever")
+    with reads_under_way(address, "held-for-ever") as codes:
+        found = codes()
+    assert not gate.is_set()
+    assert set(found.values()) == {ErrorCode.NOT_LEADER_OR_FOLLOWER}, found
+
+
+def test_a_followers_fetch_does_not_wait_for_the_log_of_a_new_partition(
+    cluster: Cluster, broker: RawClient, gate: threading.Event
+) -> None:
+    """Its other partitions must not stand still: it is refused while consumers wait."""
+    address = create_held(cluster, "held-for-a-follower")
+    request = fetch_request("held-for-a-follower", 0, min_bytes=0, max_wait_ms=0)
+    request.replica_id = brokers(cluster)[1][0]
+    with reads_under_way(address, "held-for-a-follower") as codes:
+        refusal = broker.ask(request, FetchResponse, FETCH_VERSION)
+        gate.set()
+        found = codes()
+    assert code_in(refusal) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert set(found.values()) == {ErrorCode.NONE}, found
 
 
 def reads_of_a_partition(topic: str) -> list[tuple[Message, type[Message], int]]:
@@ -157,10 +202,12 @@ def reads_of_a_partition(topic: str) -> list[tuple[Message, type[Message], int]]
     ]
 
 
-def codes_in(response: Message) -> tuple[int, ...]:
-    """Return the error code of each partition of a response."""
-    topics = getattr(response, "topics" if hasattr(response, "topics") else "responses")
-    return tuple(partition.error_code for topic in topics for partition in topic.partitions)
+def code_in(response: Message) -> int:
+    """Return the error code of the only partition of a response."""
+    (topic,) = getattr(response, "topics" if hasattr(response, "topics") else "responses")
+    (partition,) = topic.partitions
+    code: int = partition.error_code
+    return code
 
 
 def test_a_fetch_waits_until_there_are_enough_bytes(
