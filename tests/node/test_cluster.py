@@ -17,6 +17,7 @@ from tests.support.waiting import PATIENCE_S, wait_for
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.node.broker.replica_manager import HOSTED_AT_ONCE, ReplicaManager
+from kvorum.node.embedded import cluster as embedded_cluster
 from kvorum.node.embedded import node as embedded_node
 from kvorum.node.embedded.cluster import EmbeddedCluster
 from kvorum.node.embedded.node import ClusterSize, WrongSizeError
@@ -341,6 +342,16 @@ async def test_a_time_out_of_the_caller_is_not_one_of_the_wait() -> None:
             async with asyncio.timeout(0.01):
                 await cluster.wait_for_leader(other_than=1)
         assert "leads after" not in str(caught.value)
+
+
+async def test_a_start_without_a_leader_ends_and_says_which_controllers_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(embedded_cluster, "LEADER_PATIENCE_SECONDS", 0.0)
+    cluster = AsyncCluster()
+    with pytest.raises(TimeoutError, match=r"^no controller leads after 0 s; .*: 1 \(of 1; "):
+        await cluster.start()
+    assert repr(cluster) == "<AsyncCluster of 1 controller and 1 broker, not running>"
 
 
 async def test_a_cluster_is_started_once(cluster: Cluster) -> None:

@@ -203,13 +203,10 @@ class EmbeddedCluster:
         return await self._unless_stopped(self._leader_in_time(other_than, timeout_s))
 
     async def _leader_in_time(self, other_than: int | None, timeout_s: float) -> int:
-        patience = asyncio.timeout(timeout_s)
         try:
-            async with patience:
+            async with asyncio.timeout(timeout_s):
                 return await self._wait_for_leader(other_than)
         except TimeoutError:
-            if not patience.expired():
-                raise
             raise NoLeaderError(self._without_leader(other_than, timeout_s)) from None
 
     def _without_leader(self, other_than: int | None, timeout_s: float) -> str:
