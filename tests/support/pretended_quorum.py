@@ -68,6 +68,7 @@ class PretendedCore(RaftCore):
         self.shown_log = LogView()
         self.shown_history = VoterSetHistory(static=voters)
         self.shown_high_watermark: int | None = None
+        self.are_shown_voters_committed = True
 
     @property
     def role(self) -> Role:
@@ -84,6 +85,10 @@ class PretendedCore(RaftCore):
     @property
     def high_watermark(self) -> int | None:
         return self.shown_high_watermark
+
+    @property
+    def are_voters_committed(self) -> bool:
+        return self.are_shown_voters_committed
 
     @property
     def is_voter(self) -> bool:

@@ -8,8 +8,12 @@ from tests.support.pretended_quorum import PretendedQuorum, broken, fetch_reques
 from kvorum.raft.roles import Download, Follower, Unattached
 from kvorum.raft.voter_set import VoterSetHistory
 from kvorum.simulation.properties.liveness import CALM_MS_MIN, DOWNLOADS_MAX
+from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
+
+ANOTHER_CHANGE = "Request timed out waiting for leader to handle previous voter change request"
 
 
 def _look(quorum: PretendedQuorum, now_ms: float) -> None:
@@ -268,3 +272,48 @@ def test_l7_a_change_of_voters_that_no_node_hears_of(quorum: PretendedQuorum) ->
     quorum.now_ms = 9_000.0
     with broken("L7"):
         quorum.properties.response_leaves(quorum[1], request, AddRaftVoterResponse())
+
+
+def _remove(quorum: PretendedQuorum) -> RemoveRaftVoterRequest:
+    """Ask node 1 to remove a voter."""
+    request = RemoveRaftVoterRequest()
+    quorum.properties.request_arrives(quorum[1], request)
+    return request
+
+
+def _refuse_for_another(quorum: PretendedQuorum, request: RemoveRaftVoterRequest) -> None:
+    refusal = RemoveRaftVoterResponse(
+        error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=ANOTHER_CHANGE
+    )
+    quorum.properties.response_leaves(quorum[1], request, refusal)
+
+
+def test_l7_a_change_of_voters_that_waits_for_none_of_an_operator(quorum: PretendedQuorum) -> None:
+    request = _remove(quorum)
+    with broken("L7"):
+        _refuse_for_another(quorum, request)
+
+
+def test_l7_a_change_of_voters_may_be_refused_while_an_operators_is_under_way(
+    quorum: PretendedQuorum,
+) -> None:
+    earlier = _remove(quorum)
+    _refuse_for_another(quorum, _remove(quorum))
+    quorum.properties.response_leaves(quorum[1], earlier, RemoveRaftVoterResponse())
+    request = _remove(quorum)
+    with broken("L7"):
+        _refuse_for_another(quorum, request)
+
+
+def test_l7_a_change_that_a_paused_leader_began_is_under_way_still(quorum: PretendedQuorum) -> None:
+    _remove(quorum)
+    quorum.properties.node_paused(quorum[1])
+    quorum.properties.node_resumed(quorum[1])
+    _refuse_for_another(quorum, _remove(quorum))
+
+
+def test_l7_a_change_of_voters_may_be_refused_before_the_last_one_is_committed(
+    quorum: PretendedQuorum,
+) -> None:
+    quorum[1].own_core.are_shown_voters_committed = False
+    _refuse_for_another(quorum, _remove(quorum))

@@ -9,10 +9,10 @@ from kvorum.raft.roles import Leader, Role
 from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.properties.catalogue import L4, L6, L7, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
-from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
+from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest
-from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from kvorum.wire.primitives import Message
 
@@ -20,7 +20,11 @@ from kvorum.wire.primitives import Message
 _DRIFT = 1.12
 _TURN_MS = 100.0
 _TURNS_AT_ONCE_MAX = 1_000
+_WAITS_FOR_ANOTHER = "waiting for leader to handle previous voter change request"
+"""A part of the text with which a leader refuses a change because of another one."""
 _Place: TypeAlias = tuple[int, int, int]
+_ProcessId: TypeAlias = tuple[int, int]
+"""A node and its number of starts."""
 
 
 class Timeliness:
@@ -34,6 +38,9 @@ class Timeliness:
         self._leading_since: dict[_Place, float] = {}
         self._voters: dict[_Place, VoterSet] = {}
         self._changes: dict[int, tuple[int, float, str]] = {}
+        # The changes that an operator has asked a process for, and whether none was before them.
+        self._under_way: dict[_ProcessId, set[int]] = {}
+        self._is_first: dict[int, bool] = {}
         self._turns: dict[int, tuple[float, int]] = {}
 
     def request_arrives(self, memory: NodeMemory, request: Message, now_ms: float) -> None:
@@ -41,6 +48,7 @@ class Timeliness:
         node_id = memory.node.node_id
         if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
             self._changes[id(request)] = (node_id, now_ms, type(request).__name__)
+            self._change_arrives(memory, request)
         elif isinstance(request, FetchRequest | FetchSnapshotRequest | UpdateRaftVoterRequest):
             asked = read_request(request, cluster_id=memory.node.settings.cluster_id)
             replica = None
@@ -54,6 +62,14 @@ class Timeliness:
                 self._fetches.setdefault(place, {})[replica.id] = now_ms
                 self._fetches_of.setdefault(place, {})[replica] = now_ms
 
+    def _change_arrives(self, memory: NodeMemory, request: Message) -> None:
+        """Note whether an operator's earlier change is under way in the process."""
+        node = memory.node
+        under_way = self._under_way.setdefault((node.node_id, node.start_count), set())
+        are_committed = node.core is not None and node.core.are_voters_committed
+        self._is_first[id(request)] = are_committed and not under_way
+        under_way.add(id(request))
+
     def has_fetched(self, memory: NodeMemory, key: ReplicaKey, now_ms: float) -> bool:
         """Return whether a replica has fetched from a leader within a fetch timeout."""
         node = memory.node
@@ -62,8 +78,12 @@ class Timeliness:
         limit_ms = node.settings.raft.fetch_timeout_ms * _DRIFT + _TURN_MS
         return now_ms - self._fetches_of.get(place, {}).get(key, -1e9) <= limit_ms
 
-    def response_leaves(self, memory: NodeMemory, request: Message, now_ms: float) -> None:
+    def response_leaves(
+        self, memory: NodeMemory, request: Message, response: Message, now_ms: float
+    ) -> None:
         """Demand that a request to change voters is answered in time: L7."""
+        if isinstance(response, AddRaftVoterResponse | RemoveRaftVoterResponse):
+            self._check_refusal(memory, request, response)
         asked = self._changes.pop(id(request), None)
         if asked is None:
             return
@@ -72,6 +92,23 @@ class Timeliness:
         limit_ms = 2 * memory.node.settings.raft.request_timeout_ms * _DRIFT + _TURN_MS
         text = f"{memory.name} has taken {waited_ms:.0f} ms over a {name}"
         self._checks.demand(L7, text, holds=waited_ms <= limit_ms)
+
+    def _check_refusal(
+        self,
+        memory: NodeMemory,
+        request: Message,
+        response: AddRaftVoterResponse | RemoveRaftVoterResponse,
+    ) -> None:
+        """Demand that an operator's change is refused for an operator's change alone: L7.
+
+        A voter's update that is not recorded yet has to give way.
+        """
+        node = memory.node
+        self._under_way.get((node.node_id, node.start_count), set()).discard(id(request))
+        is_first = self._is_first.pop(id(request), False)
+        is_refused = _WAITS_FOR_ANOTHER in (response.error_message or "")
+        text = f"{memory.name} refuses a {type(request).__name__} because of a voter's update"
+        self._checks.demand(L7, text, holds=not (is_first and is_refused))
 
     def node_is_back(self, memory: NodeMemory, now_ms: float) -> None:
         """Begin to measure again for a node that was paused and could do nothing meanwhile."""

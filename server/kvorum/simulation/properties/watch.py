@@ -197,7 +197,7 @@ class Properties:
         memory = self.memory_of(node)
         self._look_at_log(memory)
         self._answers.leaving_response(memory, request, response)
-        self.timeliness.response_leaves(memory, request, self._now_ms())
+        self.timeliness.response_leaves(memory, request, response, self._now_ms())
 
     def before_thread_piece(self, node: ObservedNode) -> _Fingerprint:
         """Return the state of the core before work off the event loop."""
