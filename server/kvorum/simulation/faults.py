@@ -3,7 +3,7 @@
 The plan is drawn before the run begins.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
@@ -11,6 +11,9 @@ from types import MappingProxyType
 from typing import Final
 
 from kvorum.simulation.options import Options, QuorumKind
+
+_HIDDEN_VOTERS_OF_A_RUN = (1, 2, 3)
+"""The numbers of times that a voter is hidden in a run; each run draws one of these."""
 
 
 class FaultKind(Enum):
@@ -54,6 +57,8 @@ class FaultKind(Enum):
     """The target voters (KIP-642) are stated, replaced or cancelled."""
     CRASH_AT_STEP = "crash at a step"
     """A leader crashes at a step that it takes towards the target voters."""
+    HIDDEN_VOTER = "voter hidden"
+    """A voter moves to a port at which everything vanishes; its own requests are answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +126,12 @@ class FaultRatios:
     """The operator adds a voter where it could also remove one."""
     answer_when_committed: float = 0.7
     """The operator asks for the answer to an addition once it is committed; else at once."""
+    voter_is_hidden: float = 0.5
+    """Voters are hidden in a run, where they may change."""
+    change_during_probe: float = 0.5
+    """The operator changes the voters while the leader waits for the answer of a hidden voter."""
+    hidden_voter_is_removed: float = 0.5
+    """The operator removes a hidden voter; else it makes any change of the voters."""
     change_is_held_up: float = 0.4
     """A change of the voters is not committed in time, and the operator asks for another."""
     targets_are_cancelled: float = 0.4
@@ -170,11 +181,14 @@ _USUAL_DURATION_MS: Final[Mapping[FaultKind, int]] = MappingProxyType(
         FaultKind.CHANGED_VOTERS: 1,
         FaultKind.CHANGED_TARGET_VOTERS: 1,
         FaultKind.CRASH_AT_STEP: 3_000,
+        FaultKind.HIDDEN_VOTER: 10_000,
     }
 )
 _USUAL_DURATION_MS_MAX = 20_000
 _WITH_UPGRADE: Final = frozenset({FaultKind.WIPE_AFTER_UPGRADE})
 """Kinds that are not drawn: a run with an upgraded quorum has each once, with the upgrade."""
+_DRAWN_APART: Final = frozenset({FaultKind.HIDDEN_VOTER})
+"""Kinds that came later, and have generators of their own: a seed keeps its other faults."""
 _WITH_VOTERS_IN_LOG: Final = frozenset(
     {
         FaultKind.WIPE,
@@ -213,7 +227,7 @@ class Fault:
 def draw_plan(random: Random, options: Options) -> tuple[Fault, ...]:
     """Draw the faults of a run, of some kinds only, in order of their times."""
     share = random.choice(RATIOS.kinds_of_a_run)
-    drawable = [kind for kind in _USUAL_DURATION_MS if kind not in _WITH_UPGRADE]
+    drawable = [kind for kind in _USUAL_DURATION_MS if kind not in _WITH_UPGRADE | _DRAWN_APART]
     kinds = [kind for kind in drawable if random.random() < share]
     plan: list[Fault] = []
     for kind in kinds:
@@ -228,6 +242,21 @@ def draw_plan(random: Random, options: Options) -> tuple[Fault, ...]:
         upgrade = _draw(random, FaultKind.UPGRADE, until_ms=options.safety_ms // 2)
         lost_disk = _draw(random, FaultKind.WIPE_AFTER_UPGRADE, until_ms=options.safety_ms)
         plan += [upgrade, replace(lost_disk, at_ms=upgrade.at_ms)]
+    return in_order(plan)
+
+
+def draw_hidden_voters(random: Random, options: Options) -> tuple[Fault, ...]:
+    """Draw the times at which voters are hidden in a run."""
+    if options.kind is QuorumKind.STATIC or random.random() >= RATIOS.voter_is_hidden:
+        return ()
+    count = random.choice(_HIDDEN_VOTERS_OF_A_RUN)
+    return tuple(
+        _draw(random, FaultKind.HIDDEN_VOTER, until_ms=options.safety_ms) for _ in range(count)
+    )
+
+
+def in_order(plan: Iterable[Fault]) -> tuple[Fault, ...]:
+    """Return the faults of a plan in order of their times."""
     return tuple(sorted(plan, key=lambda fault: (fault.at_ms, fault.kind.value, fault.seed)))
 
 

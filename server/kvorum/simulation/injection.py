@@ -19,6 +19,7 @@ from kvorum.metadata.voters import (
 from kvorum.simulation.budget import is_known_by_directory, may_damage, may_reach, replace_disk
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.faults import RATIOS, Fault, FaultKind, strikes_leader
+from kvorum.simulation.hidden_voters import HiddenVoters
 from kvorum.simulation.network_faults import NetworkFaults
 from kvorum.simulation.node import SYNC_OF_MUCH, SimulatedNode
 from kvorum.simulation.operator import Operator
@@ -180,6 +181,7 @@ class Injector:
         self._around = quorum.around
         self._operator = Operator(quorum)
         self._target_changes = TargetChanges(quorum)
+        self._hidden_voters = HiddenVoters(quorum, self._operator)
         self._network = network = NetworkFaults(quorum)
         self._strikes: Mapping[FaultKind, Callable[[Fault, Random], None]] = {
             FaultKind.LOST_MESSAGES: network.lose,
@@ -203,6 +205,7 @@ class Injector:
             FaultKind.CHANGED_VOTERS: self._change_voters,
             FaultKind.CHANGED_TARGET_VOTERS: self._target_changes.change,
             FaultKind.CRASH_AT_STEP: self._set_step_crash,
+            FaultKind.HIDDEN_VOTER: self._hidden_voters.hide,
         }
 
     def strike(self, fault: Fault) -> None:
@@ -219,6 +222,7 @@ class Injector:
         around.step_crashes.clear()
         for node in quorum.without_brokers():
             node.forget_faults()
+            node.show()
             node.resume()
             if node.is_damaged:
                 node.crash(is_power_cut=False)

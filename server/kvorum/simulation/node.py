@@ -66,6 +66,7 @@ class SimulatedNode:
         self.part = part
         self.release = release
         self.host = host_of(node_id)
+        self.port = PORT
         self.clock = NodeClock(around.events)
         self.random = around.random_for(f"node/{node_id}")
         self.disk = SimulatedDisk(
@@ -78,6 +79,8 @@ class SimulatedNode:
         self.is_paused = False
         # Whether its machine can answer that no process listens: not after a power cut.
         self.is_host_up = True
+        # Called with each request to a hidden node, which vanishes without an error.
+        self._on_vanished: Callable[[bytes], None] | None = None
         # Whether durable bytes have changed or are lost; whether the node may never run again.
         self.is_damaged = False
         self.is_barred = False
@@ -110,6 +113,11 @@ class SimulatedNode:
         return None if self.process is None else self.process.client.log
 
     @property
+    def is_hidden(self) -> bool:
+        """Whether everything that is sent to it vanishes."""
+        return self._on_vanished is not None
+
+    @property
     def is_up(self) -> bool:
         """Whether a process runs, paused or not."""
         return self.process is not None
@@ -121,7 +129,7 @@ class SimulatedNode:
 
     def as_voter(self) -> Voter:
         """Return its entry in a voter set."""
-        return Voter(self.key, (Endpoint(LISTENER, self.host, PORT),), 0, 1)
+        return Voter(self.key, (Endpoint(LISTENER, self.host, self.port),), 0, 1)
 
     def _settings(self) -> RaftSettings:
         around, options = self._around, self._around.options
@@ -135,7 +143,7 @@ class SimulatedNode:
             directory=Path(f"/{self.host}/__cluster_metadata-0"),
             can_vote=self.can_vote,
             controller_listener=LISTENER,
-            local_listeners=(Endpoint(LISTENER, self.host, PORT),) if self.can_vote else (),
+            local_listeners=(Endpoint(LISTENER, self.host, self.port),) if self.can_vote else (),
             static_voters=()
             if is_dynamic
             else tuple(Destination(one, host_of(one), PORT) for one in voter_ids),
@@ -259,6 +267,22 @@ class SimulatedNode:
         self.is_damaged = False
         self._around.properties.node_wiped(self)
 
+    # --- addresses ---
+
+    def hide(self, on_vanished: Callable[[bytes], None]) -> None:
+        """Move it to another port, at which nothing arrives; the process must have ended.
+
+        Its next process sends requests as before, and reports the port. `on_vanished` is called
+        with each request to it.
+        """
+        self.port += 1
+        self.settings = self._settings()
+        self._on_vanished = on_vanished
+
+    def show(self) -> None:
+        """Let requests arrive at its port again."""
+        self._on_vanished = None
+
     # --- pauses ---
 
     def pause(self) -> None:
@@ -280,9 +304,11 @@ class SimulatedNode:
     # --- requests, events and faults ---
 
     def take_request(self, frame: bytes, respond: Callable[[Reply], None]) -> None:
-        """Hand a request to the process; where none runs, this sends no answer."""
+        """Hand a request to the process; it vanishes where none runs or the node is hidden."""
         process = self.process
-        if process is not None:
+        if self._on_vanished is not None:
+            self._on_vanished(frame)
+        elif process is not None:
             process.turn(lambda: process.deliver(frame, respond))
 
     def look(self) -> None:

@@ -78,9 +78,24 @@ class Operator:
             return False
         self._around.faults[FaultKind.CHANGED_VOTERS] += 1
         target, verb = wanted
-        asked = list(quorum.nodes.values())[fault.first % len(quorum.nodes)]
-        verb(leader if random.random() < RATIOS.operator_asks_leader else asked, target, random)
+        verb(self._asked(leader, fault, random), target, random)
         return True
+
+    def remove_voter(self, target: ReplicaKey, fault: Fault, random: Random) -> None:
+        """Ask for the removal of a voter, where that is safe."""
+        quorum = self._quorum
+        leader = quorum.leader()
+        if leader is None or not quorum.is_safety_phase:
+            return
+        if leader.voters.names(target) and may_become(quorum, leader.voters.without(target.id)):
+            self._around.faults[FaultKind.CHANGED_VOTERS] += 1
+            self._remove(self._asked(leader, fault, random), target, random)
+
+    def _asked(self, leader: SimulatedNode, fault: Fault, random: Random) -> SimulatedNode:
+        """Return the node that is asked for a change: mostly the leader."""
+        nodes = list(self._quorum.nodes.values())
+        is_leader = random.random() < RATIOS.operator_asks_leader
+        return leader if is_leader else nodes[fault.first % len(nodes)]
 
     def _resign(self, leader: SimulatedNode) -> None:
         process = leader.process

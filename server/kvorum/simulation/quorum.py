@@ -93,7 +93,7 @@ class SimulatedQuorum:
             network.carry(receiver, sender, lambda: reply(said))
 
         def arrive() -> None:
-            if target.process is not None:
+            if target.process is not None or target.is_hidden:
                 target.take_request(frame, respond)
             elif target.is_host_up:
                 respond(NobodyListensError(f"nobody listens at {host}"))

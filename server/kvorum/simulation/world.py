@@ -11,7 +11,7 @@ from kvorum.node.raft.translation import begin_quorum_epoch, end_quorum_epoch, f
 from kvorum.raft import ReplicaKey
 from kvorum.raft import messages as core
 from kvorum.simulation.events import Event, Events
-from kvorum.simulation.faults import Fault, FaultKind, draw_plan
+from kvorum.simulation.faults import Fault, FaultKind, draw_hidden_voters, draw_plan, in_order
 from kvorum.simulation.injection import Injector
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.options import (
@@ -212,6 +212,8 @@ class Client:
 
         def arrive() -> None:
             process = node.process
+            if node.is_hidden:
+                return
             if process is None:
                 if node.is_host_up:
                     answer(None, None, is_refused=True)
@@ -253,6 +255,12 @@ class Client:
             self._patience.cancel()
 
 
+def _drawn_plan(around: Surroundings) -> tuple[Fault, ...]:
+    plan = draw_plan(around.random_for("plan"), around.options)
+    hidden = draw_hidden_voters(around.random_for("hidden voters of a run"), around.options)
+    return in_order((*plan, *hidden))
+
+
 class World:
     """A quorum with its clients and faults. `plan` takes the place of the drawn faults."""
 
@@ -272,7 +280,7 @@ class World:
             is_trace_kept=is_trace_kept,
         )
         self.quorum = SimulatedQuorum(around)
-        self.plan = draw_plan(around.random_for("plan"), around.options) if plan is None else plan
+        self.plan = _drawn_plan(around) if plan is None else plan
         self._injector = Injector(self.quorum)
         self._clients = [
             Client(self.quorum, -1 - index) for index in range(around.options.client_count)

@@ -13,7 +13,7 @@ from kvorum.cli import simulate as command
 from kvorum.metadata.voters import parse_target_voters
 from kvorum.simulation.budget import may_become, may_damage, may_reach
 from kvorum.simulation.events import Events, NodeClock
-from kvorum.simulation.faults import FaultKind, draw_plan
+from kvorum.simulation.faults import FaultKind, draw_hidden_voters, draw_plan
 from kvorum.simulation.network import Network
 from kvorum.simulation.node import Part, SimulatedNode
 from kvorum.simulation.options import Options, QuorumKind, draw_options
@@ -124,7 +124,9 @@ def test_some_plan_has_each_kind_that_is_planned() -> None:
     planned = set[FaultKind]()
     for seed in range(200):
         options = _options_of(seed, DURATION_MS)
-        planned |= {fault.kind for fault in draw_plan(Random(f"{seed}/plan"), options)}
+        random = Random(f"{seed}/plan")
+        plan = (*draw_plan(random, options), *draw_hidden_voters(random, options))
+        planned |= {fault.kind for fault in plan}
     # Those two come of power cuts.
     assert set(FaultKind) - planned == {FaultKind.TORN_WRITE, FaultKind.LOST_NAME}
 
@@ -137,6 +139,16 @@ def test_a_disk_is_replaced_after_an_upgrade_once_where_there_is_one() -> None:
         assert len(after) == (options.kind is QuorumKind.UPGRADED)
         upgrades = {fault.at_ms for fault in plan if fault.kind is FaultKind.UPGRADE}
         assert {fault.at_ms for fault in after} <= upgrades
+
+
+def test_a_fault_that_came_later_leaves_the_other_faults_of_a_seed_alone() -> None:
+    has_hidden = False
+    for seed in range(1, 10):
+        plan = World(seed, duration_ms=DURATION_MS).plan
+        earlier = draw_plan(Random(f"{seed}/plan"), _options_of(seed, DURATION_MS))
+        assert tuple(one for one in plan if one.kind is not FaultKind.HIDDEN_VOTER) == earlier
+        has_hidden |= plan != earlier
+    assert has_hidden
 
 
 def test_nothing_strikes_a_node_once_all_faults_have_stopped() -> None:
@@ -319,7 +331,7 @@ def test_a_report_adds_up() -> None:
     assert text.startswith("2 seeds, 1 failed\n0.50 s of processor time, 100 events and 10 ack")
     assert "messages lost                              6     100%" in text
     assert "messages doubled                           1      50%" in text
-    assert "at most 23 kinds in one seed" in text
+    assert "at most 24 kinds in one seed" in text
     assert "P1   an epoch has at most one leader, ever" in text
 
 

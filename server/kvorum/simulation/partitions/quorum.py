@@ -1,7 +1,7 @@
 """The controllers of a world of brokers: a simulated quorum, of which every broker is an observer.
 
 Its nodes run the library's raft and controller on disks and a network of their own, under the
-faults of the quorum's worlds, in a shorter time.
+faults of the quorum's worlds, in a shorter time; but no voter is hidden.
 """
 
 from collections.abc import Callable, Mapping
