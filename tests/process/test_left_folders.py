@@ -1,4 +1,4 @@
-"""Folders of clusters whose process was killed: the next cluster of any process removes them."""
+"""Folders of clusters whose process was killed: the next one of any process removes them."""
 
 import os
 import sys
@@ -46,3 +46,18 @@ def test_the_next_cluster_removes_what_a_killed_process_has_left(
                 first.folder,
                 second.folder,
             }
+
+
+def test_the_next_kvorum_dev_removes_what_a_killed_one_has_left(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "kvorum.cli", "dev", "--controllers", "1", "--port", "0"]
+    processes = [NodeProcess(command, ready="Ctrl-C", environment=environment) for _ in range(2)]
+    killed, next_one = processes
+    with killed:
+        (left,) = tmp_path.glob("kvorum-dev-*")
+    assert left.is_dir()
+    with next_one:
+        (used,) = tmp_path.glob("kvorum-dev-*")
+        assert used != left
+        next_one.terminate()
+    assert list(tmp_path.glob("kvorum-dev-*")) == []

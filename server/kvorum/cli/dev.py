@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from kvorum.node.embedded.node import BrokerHost, ClusterSize
 
 NAME: Final = "dev"
+FOLDER_PREFIX: Final = "kvorum-dev-"
 HELP: Final = "run a cluster in one process on this machine, for trying things out"
 PORT_DEFAULT: Final = 9092
 CONTROLLERS_DEFAULT: Final = 3
@@ -106,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
 
     bound_pauses()
     from kvorum.node.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - as above
+    from kvorum.node.embedded.temporary_folder import make_temporary_folder  # noqa: PLC0415 - as above
     from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - as above
 
     set_up_logging(level=logging.getLevelNamesMapping()[args.log_level.upper()])
@@ -114,7 +115,9 @@ def run(args: argparse.Namespace) -> int:
         if is_kept:
             folder = Path(args.data)
         else:
-            folder = Path(cleaning.enter_context(tempfile.TemporaryDirectory(prefix="kvorum-dev-")))
+            made = make_temporary_folder(FOLDER_PREFIX)
+            cleaning.callback(made.remove)
+            folder = made.path
         size = _size(args.controllers, args.brokers, folder)
         host = _broker_host(args.host, args.advertised_host)
         overrides = _overrides(args.override)

@@ -13,13 +13,14 @@ from kvorum.node.embedded import topics
 from kvorum.node.embedded.cluster import LEADER_PATIENCE_SECONDS, EmbeddedCluster, listed
 from kvorum.node.embedded.node import ClusterSize
 from kvorum.node.embedded.overrides import OverrideValue, override_texts, texts_of
+from kvorum.node.embedded.temporary_folder import TemporaryFolder, make_temporary_folder
 from kvorum.node.embedded.topics import TOPIC_PATIENCE_SECONDS
 from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.testing.loop_thread import LoopThread
-from kvorum.testing.temporary_folder import TemporaryFolder, make_temporary_folder
 
 NOT_STARTED = "the cluster does not run: start() starts it, and so does a with statement"
 ALREADY_STARTED = "the cluster is started already: stop() comes before another start()"
+FOLDER_PREFIX = "kvorum-test-"
 SHORT_TIMEOUTS: Mapping[str, str] = MappingProxyType(
     {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "200"}
 )
@@ -179,7 +180,7 @@ class _ClusterOfNodes:
         return self._running
 
     def _temporary_folder(self) -> Path:
-        folder = make_temporary_folder()
+        folder = make_temporary_folder(FOLDER_PREFIX)
         self._removal = weakref.finalize(self, _remove_folder, folder, os.getpid())
         return folder.path
 

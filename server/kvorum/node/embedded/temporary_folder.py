@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-PREFIX: Final = "kvorum-test-"
 LOCK_NAME: Final = ".in-use"
 UNFINISHED_LOCK_NAME: Final = ".in-use-soon"
 
@@ -31,13 +30,13 @@ class TemporaryFolder:
         os.close(self.lock)
 
 
-def make_temporary_folder() -> TemporaryFolder:
-    """Return a new folder, after those are removed whose processes have ended."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+def make_temporary_folder(prefix: str) -> TemporaryFolder:
+    """Return a new folder, after those of this prefix are removed whose processes have ended."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         # It is in use, another user's, just being made, or of a release without locks.
         with suppress(OSError):
             _remove_unused(folder)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
     return TemporaryFolder(folder, _locked(folder))
 
 
