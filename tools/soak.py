@@ -32,6 +32,8 @@ TABLE_NAME: Final = "docs/soak.md"
 TABLE: Final = ROOT / TABLE_NAME
 QUICK_DIVISOR: Final = 100
 NICENESS: Final = 10
+PATIENCE: Final = "3"
+"""How many times as long the tests of a run wait as others do: everything else comes before it."""
 SEEDS: Final = 2_000
 DAMAGES_OF_A_NODE: Final = 400
 KILL_ROUNDS: Final = 500
@@ -211,7 +213,12 @@ def _has_passed(command: Command, figures: list[str]) -> bool:
     with subprocess.Popen(  # noqa: S603 - commands of this module
         words,
         cwd=ROOT,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", **command.environment},
+        env={
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",
+            "KVORUM_TEST_PATIENCE": PATIENCE,
+            **command.environment,
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

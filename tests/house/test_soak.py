@@ -23,6 +23,7 @@ from tools.soak import (
     line_of,
     machine,
     run,
+    run_part,
 )
 
 pytestmark = pytest.mark.process
@@ -282,3 +283,8 @@ def test_the_document_ends_with_a_table_of_lines_that_the_tool_writes() -> None:
     assert [line for line in lines if len(cells_of(line)) != COLUMNS] == []
     assert {cells_of(line)[3] for line in lines} <= set(PARTS)
     assert {cells_of(line)[6] for line in lines} <= RESULTS
+
+
+def test_what_runs_behind_everything_else_is_waited_for_longer() -> None:
+    told = program('import os; print(os.environ["KVORUM_TEST_PATIENCE"], "worlds")')
+    assert run_part(told(1)).figures == ["seed 7", "3 worlds"]
