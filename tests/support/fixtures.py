@@ -5,6 +5,7 @@ them.
 """
 
 import gc
+import logging
 import os
 import shutil
 import subprocess
@@ -104,6 +105,14 @@ def _forgotten_sockets(request: pytest.FixtureRequest) -> Iterator[None]:
             if REFUSED_CONNECTION in str(one.message):
                 continue
             warnings.warn(f"left by {request.path.name}: {one.message}", one.category, stacklevel=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _log_level_as_before() -> Iterator[None]:
+    """Give later tests the level of the log that a command of a module's tests has set."""
+    level = logging.getLogger().level
+    yield
+    logging.getLogger().setLevel(level)
 
 
 def mount(target: Path, *options: str) -> None:
