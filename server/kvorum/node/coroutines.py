@@ -7,9 +7,9 @@ They await a `Wait` where a coroutine of asyncio awaits a future; nothing else m
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from functools import partial
-from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
 from kvorum.node.event_loop import Runtime
 
@@ -59,6 +59,8 @@ class Task(Generic[Result]):
         except Exception as error:  # noqa: BLE001 - `then` takes it
             self._then(error)
         else:
+            if not isinstance(wait, Wait):
+                raise TypeError(f"{self._coroutine} waits for {wait!r}, which is not a Wait")
             self._waits_for = wait
             self._give_up = wait.begin(partial(self._take, wait))
 
@@ -66,6 +68,7 @@ class Task(Generic[Result]):
         if self._waits_for is not wait:
             return
         self._waits_for = None
+        self._give_up = _do_nothing
         resume = self._coroutine.throw if isinstance(result, Exception) else self._coroutine.send
         self._go_on(partial(resume, result))
 
@@ -84,6 +87,75 @@ def other_work(runtime: Runtime) -> Wait[None]:
         return _do_nothing
 
     return Wait(begin)
+
+
+class Promise(Generic[Result]):
+    """A result that comes once, and for which one task may wait."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._settled: list[Result | Exception] = []
+        self._take: Take[Result] | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the result or its error is there."""
+        return bool(self._settled)
+
+    def settle(self, result: Result | Exception) -> None:
+        """Give the result, or the error in place of one; the first one counts."""
+        if self._settled:
+            return
+        self._settled.append(result)
+        if self._take is not None:
+            self._runtime.call_soon(partial(self._take, result))
+
+    async def result(self) -> Result:
+        """Return the result once it is there; raises the error."""
+        if not self._settled:
+            result: Result = await Wait(self._begin)
+            return result
+        (settled,) = self._settled
+        if isinstance(settled, Exception):
+            raise settled
+        return settled
+
+    def _begin(self, take: Take[Result]) -> GiveUp:
+        self._take = take
+        return self._forget
+
+    def _forget(self) -> None:
+        self._take = None
+
+
+async def all_of(
+    runtime: Runtime, coroutines: Iterable[Coroutine[Wait[Any], Any, Result]]
+) -> list[Result]:
+    """Run coroutines beside each other, and return their results in order.
+
+    Once all have ended, raises the first error that there is.
+    """
+    ended = Promise[None](runtime)
+    beside = list(coroutines)
+    results: dict[int, Result | Exception] = {}
+
+    def take(number: int, result: Result | Exception) -> None:
+        results[number] = result
+        if len(results) == len(beside):
+            ended.settle(None)
+
+    tasks = [Task(one, partial(take, number)) for number, one in enumerate(beside)]
+    if len(results) < len(beside):
+        try:
+            await ended.result()
+        finally:
+            for task in tasks:
+                task.close()
+    in_order = [results[number] for number in range(len(beside))]
+    for result in in_order:
+        if isinstance(result, Exception):
+            raise result
+    return cast("list[Result]", in_order)
 
 
 class Pulse:

@@ -1,5 +1,6 @@
 """Coroutines on a runtime: what is begun, in which order it goes on, and how it ends."""
 
+import asyncio
 from random import Random
 
 import pytest
@@ -8,11 +9,13 @@ from kvorum.node.coroutines import (
     GiveUp,
     Lock,
     OneAtATime,
+    Promise,
     Pulse,
     Signal,
     Take,
     Task,
     Wait,
+    all_of,
     other_work,
     sleep,
     whenever_due,
@@ -88,6 +91,71 @@ def test_a_second_answer_to_a_wait_does_not_answer_the_next_one(world: World) ->
     takes[0]("again")
     takes[1]("second")
     assert world.said == ["first", "second"]
+
+
+def test_a_task_refuses_what_is_not_of_its_runtime(world: World) -> None:
+    """A future of asyncio would be waited for without an end."""
+
+    async def waits_in_asyncio() -> None:
+        await asyncio.sleep(0)
+
+    with pytest.raises(TypeError, match="which is not a Wait"):
+        Task(waits_in_asyncio(), world.said.append)
+
+
+def test_a_promise_is_kept_once_whether_it_is_waited_for_or_not(world: World) -> None:
+    async def says(promise: Promise[str]) -> None:
+        world.said.append(await promise.result())
+
+    early, late = Promise[str](world.runtime), Promise[str](world.runtime)
+    early.settle("early")
+    Task(says(early), world.said.append)
+    task = Task(says(late), world.said.append)
+    assert world.run() == ["early", None]
+    late.settle("late")
+    late.settle("later")
+    assert world.said == ["early", None], "it goes on in a turn of its own"
+    assert world.run() == ["early", None, "late", None]
+    task.close()
+
+
+def test_the_error_of_a_promise_is_raised(world: World) -> None:
+    async def waits(promise: Promise[str]) -> str:
+        return await promise.result()
+
+    for is_early in (True, False):
+        promise = Promise[str](world.runtime)
+        if is_early:
+            promise.settle(ValueError("refused"))
+        Task(waits(promise), lambda result: world.said.append(str(result)))
+        promise.settle(ValueError("refused"))
+    assert world.run() == ["refused", "refused"]
+
+
+def test_tasks_beside_each_other_give_their_results_in_order(world: World) -> None:
+    async def after(delay_ms: float) -> float:
+        if delay_ms:
+            await sleep(world.runtime, delay_ms)
+        if delay_ms == 4:
+            raise ValueError("four")
+        return delay_ms
+
+    for delays in ((5, 0, 3), (0, 0), (), (6, 4, 5)):
+        Task(all_of(world.runtime, map(after, delays)), world.said.append)
+    said = world.run()
+    assert said[:3] == [[0, 0], [], [5, 0, 3]]
+    assert isinstance(said[3], ValueError), "it came after the one that took the longest"
+
+
+def test_tasks_beside_each_other_end_with_the_one_that_waits_for_them(world: World) -> None:
+    async def cleans_up() -> None:
+        try:
+            await sleep(world.runtime, 10)
+        finally:
+            world.said.append("cleaned up")
+
+    Task(all_of(world.runtime, [cleans_up(), cleans_up()]), world.said.append).close()
+    assert world.run() == ["cleaned up", "cleaned up"]
 
 
 def test_a_lock_lets_tasks_pass_in_their_order_and_not_those_that_are_closed(world: World) -> None:
