@@ -170,13 +170,15 @@ async def test_records_wait_for_the_log_of_a_new_partition(
 ) -> None:
     disk = HeldDisk()
     waits = asyncio.Event()
-    next_turn = BrokerMetadataPublisher.next_turn
+    wait_until = BrokerMetadataPublisher.wait_until
 
-    async def noted(publisher: BrokerMetadataPublisher) -> None:
+    async def noted(
+        publisher: BrokerMetadataPublisher, are_there: Callable[[], bool], *, timeout_ms: float
+    ) -> None:
         waits.set()
-        await next_turn(publisher)
+        await wait_until(publisher, are_there, timeout_ms=timeout_ms)
 
-    monkeypatch.setattr(BrokerMetadataPublisher, "next_turn", noted)
+    monkeypatch.setattr(BrokerMetadataPublisher, "wait_until", noted)
     async with running_node(tmp_path, files=disk) as embedded:
         address = embedded.bootstrap_servers
         try:

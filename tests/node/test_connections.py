@@ -13,7 +13,9 @@ import pytest
 from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, StandingClock, wait_for, wait_for_async
 
+from kvorum.node.coroutines import Signal
 from kvorum.node.errors import NodeStartError
+from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.node.open_file_limit import connection_count_max, raise_descriptor_limit
 from kvorum.node.serving.connection import (
     ConnectionRules,
@@ -122,7 +124,7 @@ class HeldTransport(asyncio.Transport):
         # Nothing is ever written to the socket: what is left unsent is known here alone.
         super().__init__({"socket": own, "peername": ("127.0.0.1", 1)})
         self.unsent_bytes = 0
-        self.is_aborted = False
+        self.is_aborted = self.is_closed = False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing to do: it is full with the first byte."""
@@ -136,6 +138,15 @@ class HeldTransport(asyncio.Transport):
     def abort(self) -> None:
         self.is_aborted = True
 
+    def close(self) -> None:
+        self.is_closed = True
+
+    def pause_reading(self) -> None:
+        """Nothing to do: nothing is read."""
+
+    def resume_reading(self) -> None:
+        """Nothing to do either."""
+
 
 class Held:
     """A connection by itself: its clock stands, and its client takes what the test says."""
@@ -143,22 +154,24 @@ class Held:
     def __init__(self, own: socket.socket) -> None:
         self.clock = StandingClock()
         self.transport = HeldTransport(own)
-        self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event()
+        runtime = AsyncioRuntime(self.clock, thread_name="requests")
+        self.asked: list[bytes] = []
+        self.may_answer = Signal(runtime)
         limits = ConnectionQuotas(Limits(total_max=1, per_address_max=1), self.clock)
-        rules = ConnectionRules("PLAINTEXT", 100, self._answer, limits, self.clock)
+        rules = ConnectionRules("PLAINTEXT", 100, self._answer, limits, runtime)
         self.connection = ServerConnection(rules, OpenConnections())
         self.connection.connection_made(self.transport)
 
     async def _answer(self, frame: bytes, peer: Peer) -> ResponseFrame:
-        del frame, peer
-        self.is_asked.set()
+        del peer
+        self.asked.append(frame)
         await self.may_answer.wait()
         return ResponseFrame([RESPONSE])
 
     async def ask(self) -> None:
         """Send a request of one byte, and return once it is being answered."""
         self.connection.data_received(struct.pack(">i", 1) + b"?")
-        await wait_for_async(self.is_asked.is_set, "the request is being answered")
+        await wait_for_async(lambda: self.asked or None, "the request is being answered")
 
     async def begin_to_send(self) -> None:
         """Ask, and return once the response waits for the client."""
@@ -200,6 +213,30 @@ async def test_a_client_that_waits_for_its_response_is_not_idle(near: socket.soc
     await held.ask()
     assert not held.is_closed_after(100 * IDLE_MS_MAX)
     await held.end()
+
+
+async def test_requests_that_came_together_are_answered_in_turns(near: socket.socket) -> None:
+    held = Held(near)
+    held.may_answer.set()
+    connection, asked = held.connection, held.asked
+    connection.data_received(b"".join(struct.pack(">i", 1) + one for one in (b"a", b"b", b"c")))
+    assert asked == [b"a"], "it is answered in the turn in which it came"
+    assert connection.is_busy
+    connection.data_received(struct.pack(">i", 1) + b"d")
+    assert asked == [b"a"], "other connections have their turn first"
+    await wait_for_async(lambda: not connection.is_busy or None, "all are answered")
+    assert asked == [b"a", b"b", b"c", b"d"]
+
+
+async def test_a_connection_that_is_to_finish_answers_no_other_request(near: socket.socket) -> None:
+    held = Held(near)
+    await held.begin_to_send()
+    held.connection.data_received(struct.pack(">i", 1) + b"?")
+    held.connection.finish()
+    held.connection.resume_writing()
+    await wait_for_async(lambda: held.transport.is_closed or None, "it is closed")
+    await wait_for_async(lambda: not held.connection.is_busy or None, "nothing is answered")
+    assert held.asked == [b"?"]
 
 
 async def test_a_client_that_says_something_in_time_is_not_idle(near: socket.socket) -> None:

@@ -81,11 +81,12 @@ class BrokerServer:
         self._inspector = BatchInspector()
         self._add_partitions_to_txn = _add_partitions_to_txn_manager(shared)
         self._transactions = TransactionVerification(
-            config, self._add_partitions_to_txn, shared.loader, shared.clock
+            config, self._add_partitions_to_txn, shared.loader, shared.runtime
         )
         self._groups = GroupCoordination(self._replication.publisher, self._group_coordinator)
         self._producer_ids = ProducerIdManager(
             shared.channel("producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS),
+            shared.runtime,
             broker_id=config.node_id,
             broker_epoch=lambda: self.lifecycle_manager.epoch,
         )
@@ -206,8 +207,8 @@ class BrokerServer:
             group_coordination=self._groups,
             transactions=self._transactions,
             throttling=_request_handler_helper(shared),
-            purgatories=Purgatories(),
-            clock=shared.clock,
+            purgatories=Purgatories(shared.runtime),
+            runtime=shared.runtime,
             random=shared.random,
             served=lambda: self._served(apis),
         )
@@ -263,4 +264,4 @@ def _metadata_topic(shared: SharedServer) -> MetadataTopic | None:
     # Few brokers let it be read, and every start would be later.
     from kvorum.node.broker.metadata_topic import MetadataTopic  # noqa: PLC0415 - see above
 
-    return MetadataTopic(shared.raft, shared.loader, shared.clock)
+    return MetadataTopic(shared.raft, shared.loader, shared.runtime)

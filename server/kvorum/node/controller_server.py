@@ -36,7 +36,7 @@ class ControllerServer:
             shared.directories.bootstrap,
             raft=shared.raft,
             loader=shared.loader,
-            clock=shared.clock,
+            runtime=shared.runtime,
             random=shared.random,
             mutation_quotas=shared.config.read(MutationQuotas),
         )
@@ -57,7 +57,7 @@ class ControllerServer:
         services = ControllerServices(
             config=shared.config,
             cluster_id=shared.directories.cluster_id,
-            clock=shared.clock,
+            runtime=shared.runtime,
             request_metrics=shared.request_metrics,
             raft=shared.raft,
             loader=shared.loader,

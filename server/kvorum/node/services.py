@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -31,12 +29,11 @@ from kvorum.node.broker.transaction_verification import TransactionVerification
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
-from kvorum.node.event_loop import Clock
+from kvorum.node.event_loop import Runtime
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 from kvorum.node.serving.request_handler import GiveAccess, ListenerApi
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
-from kvorum.node.tasks import run
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import ZERO_UUID
@@ -47,7 +44,6 @@ if TYPE_CHECKING:
     )
     from kvorum.node.broker.metadata_topic import MetadataTopic
 
-_MS_PER_S: Final = 1000
 NEW_PARTITION_TIMEOUT_MS: Final = 5_000
 """The wait of requests that have no timeout of their own, or one for something else.
 
@@ -131,10 +127,7 @@ class Hosting(NamedTuple):
             if (found := topic.partitions.get(index)) is not None
             and found.leader == self.replicas.broker_id
         }
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(timeout_ms, 0) / _MS_PER_S):
-                while not (publisher.is_current or all(map(self._is_led, keys))):
-                    await run(publisher.next_turn())
+        await publisher.wait_until(lambda: all(map(self._is_led, keys)), timeout_ms=timeout_ms)
 
     def _is_led(self, key: tuple[bytes, int]) -> bool:
         partition = self.replicas.partition(*key)
@@ -182,7 +175,7 @@ class BrokerServices:
     transactions: TransactionVerification
     throttling: RequestHandlerHelper
     purgatories: Purgatories
-    clock: Clock
+    runtime: Runtime
     random: Random
     served: Callable[[], VersionRanges]
 
@@ -208,7 +201,7 @@ class ControllerServices:
 
     config: NodeConfig
     cluster_id: str
-    clock: Clock
+    runtime: Runtime
     request_metrics: RequestChannelMetrics
     raft: RaftNode
     loader: MetadataLoader

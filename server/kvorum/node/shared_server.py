@@ -11,7 +11,7 @@ from kvorum.metadata.features import VersionRange, supported_features
 from kvorum.node.config import NodeConfig
 from kvorum.node.directories import NodeDirectories
 from kvorum.node.endpoints import Sockets, advertised_endpoints
-from kvorum.node.event_loop import Clock
+from kvorum.node.event_loop import AsyncioRuntime, Clock, Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.client_connection import Outgoing
@@ -132,6 +132,7 @@ class SharedServer:
     files: FileSystem
     open_files: OpenFiles
     clock: Clock
+    runtime: Runtime
     random: Random
     sockets: Sockets
     controller_endpoints: tuple[Endpoint, ...]
@@ -167,7 +168,7 @@ class SharedServer:
             frame_bytes_max=network.request_bytes_max,
             answer=dispatcher.answer,
             limits=self.limits,
-            clock=self.clock,
+            runtime=self.runtime,
         )
         return SocketServer(
             rules, idle_ms_max=network.connections_idle_ms_max, backlog=network.listen_backlog
@@ -211,6 +212,7 @@ async def open_shared_server(
         files=files,
         open_files=environment.open_files,
         clock=clock,
+        runtime=AsyncioRuntime(clock, thread_name="kvorum-requests"),
         random=SystemRandom(),
         sockets=sockets,
         controller_endpoints=endpoints,

@@ -155,8 +155,8 @@ MUTANTS = (
         cause="a request that changes metadata was answered before the change was committed",
         breaks="P25",
         within="QuorumController._run",
-        old="await committed",
-        new="await asyncio.sleep(0)",
+        old="await committed.result()",
+        new="await other_work(self._runtime)",
     ),
     liveness_bug(
         id="KAFKA-13104",

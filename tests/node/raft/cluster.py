@@ -23,6 +23,7 @@ from kvorum.node.raft import (
     RaftStoppedError,
 )
 from kvorum.node.raft.opened_directory import voters_record_of
+from kvorum.node.tasks import run
 from kvorum.raft import Destination, Endpoint, ReplicaKey, Voter, VoterSet
 from kvorum.raft.config import RaftConfig
 from kvorum.storage.files import FileSystem, RealFileSystem
@@ -136,8 +137,8 @@ class QuorumServer(FrameServer):
             return None
         else:
             try:
-                response = await self.node.handle_request(
-                    request, version=version, listener_name=LISTENER
+                response = await run(
+                    self.node.handle_request(request, version=version, listener_name=LISTENER)
                 )
             except RaftStoppedError:
                 return None

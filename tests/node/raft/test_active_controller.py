@@ -25,9 +25,10 @@ from kvorum.node.controller.quorum_controller import (
     QuorumController,
 )
 from kvorum.node.errors import NotControllerError
-from kvorum.node.event_loop import SystemClock
+from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
+from kvorum.node.tasks import run
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
@@ -40,7 +41,7 @@ def controller_over(raft: RaftNode) -> QuorumController:
         bootstrap_from_features(version, kafka_feature_levels(version), source="a test"),
         raft=raft,
         loader=MetadataLoader(),
-        clock=SystemClock(),
+        runtime=AsyncioRuntime(SystemClock(), thread_name="controller"),
         random=Random(1),
     )
 
@@ -57,7 +58,7 @@ async def leading(lab: Lab) -> tuple[Replica, QuorumController]:
 
 async def test_an_answer_waits_for_the_commit(lab: Lab) -> None:
     _, controller = await leading(lab)
-    answer = asyncio.create_task(controller.run_task(lambda _image, _context: no_op()))
+    answer = asyncio.create_task(run(controller.run_task(lambda _image, _context: no_op())))
     for _ in range(TURNS):
         await asyncio.sleep(0)
     # The loader of this controller hears of no commit.
@@ -75,7 +76,7 @@ async def test_a_controller_that_fails_gives_up_its_leadership(lab: Lab) -> None
     replica, controller = await leading(lab)
     led = replica.node.epoch
     with pytest.raises(RequestError) as raised:
-        await controller.run_task(_fail)
+        await run(controller.run_task(_fail))
     assert raised.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert not controller.is_active
     await replica.listener.until(lambda: led in replica.listener.epochs_lost)
@@ -90,7 +91,7 @@ async def test_an_operation_that_is_too_large_is_refused_and_nothing_else(lab: L
     replica, controller = await leading(lab)
     led = replica.node.epoch
     with pytest.raises(RequestError) as raised:
-        await controller.run_task(_too_much)
+        await run(controller.run_task(_too_much))
     assert raised.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
     assert controller.is_active
     assert replica.node.epoch == led
@@ -140,7 +141,7 @@ async def renounce(controller: QuorumController, *waiting: asyncio.Task[Any]) ->
 async def test_others_have_their_turn_but_no_write_comes_in_between(lab: Lab) -> None:
     replica, controller = await leading(lab)
     slow = Slow()
-    tasks = [asyncio.create_task(controller.run_task(task)) for task in (slow, quick)]
+    tasks = [asyncio.create_task(run(controller.run_task(task))) for task in (slow, quick)]
     seen: list[int] = []
     while slow.pieces < 3:
         await asyncio.sleep(0)
@@ -157,7 +158,7 @@ async def test_a_lost_leadership_ends_what_is_half_done_and_what_waits_for_its_t
 ) -> None:
     replica, controller = await leading(lab)
     slow = Slow()
-    tasks = [asyncio.create_task(controller.run_task(task)) for task in (slow, quick)]
+    tasks = [asyncio.create_task(run(controller.run_task(task))) for task in (slow, quick)]
     for _ in range(2):
         await asyncio.sleep(0)
     assert slow.pieces == 2
@@ -167,7 +168,7 @@ async def test_a_lost_leadership_ends_what_is_half_done_and_what_waits_for_its_t
     assert replica.node.log_end_offset == end_offset
     controller.lead(replica.node.epoch)
     await asyncio.sleep(0)
-    after = asyncio.create_task(controller.run_task(quick))
+    after = asyncio.create_task(run(controller.run_task(quick)))
     await replica.listener.until(lambda: written(replica.listener.values) == [200])
     await renounce(controller, after)
 
@@ -181,7 +182,7 @@ async def test_many_records_are_appended_in_kafkas_batches_and_piece_by_piece(la
         return ControllerResult(None, ids(0, count), is_atomic=False)
 
     before = replica.node.log_end_offset
-    task = asyncio.create_task(controller.run_task(many))
+    task = asyncio.create_task(run(controller.run_task(many)))
     ends: list[int] = []
     while replica.node.log_end_offset < before + count:
         await asyncio.sleep(0)
@@ -203,7 +204,7 @@ async def test_an_append_between_pieces_does_not_put_records_at_wrong_offsets(la
         return ControllerResult(None, ids(0, count))
 
     before = replica.node.log_end_offset
-    task = asyncio.create_task(controller.run_task(many))
+    task = asyncio.create_task(run(controller.run_task(many)))
     await asyncio.sleep(0)
     assert replica.node.log_end_offset == before
     replica.node.propose([b"of the quorum"], epoch=replica.node.epoch)
@@ -221,7 +222,7 @@ async def test_a_write_to_a_stopped_replica_finds_no_controller(
     replica, controller = await leading(lab)
     await replica.stop()
     with caplog.at_level(logging.ERROR), pytest.raises(NotControllerError):
-        await controller.run_task(lambda _image, _context: no_op())
+        await run(controller.run_task(lambda _image, _context: no_op()))
     assert not controller.is_active
     assert caplog.records == []
 
@@ -239,8 +240,10 @@ async def test_target_voters_are_not_judged_by_a_replica_that_leads_no_longer(la
     replica, controller = await leading(lab)
     replica.node.resign(replica.node.epoch)
     with pytest.raises(NotControllerError):
-        await controller.run_task(
-            lambda image, context: ControllerResult(
-                None, tuple(alter_target_voters(image, 0, [1], context))
+        await run(
+            controller.run_task(
+                lambda image, context: ControllerResult(
+                    None, tuple(alter_target_voters(image, 0, [1], context))
+                )
             )
         )

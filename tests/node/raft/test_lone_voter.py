@@ -21,6 +21,7 @@ from kvorum.node.raft.opened_directory import (
     voter_set_of,
     voters_record_of,
 )
+from kvorum.node.tasks import run
 from kvorum.raft import NotLeaderError
 from kvorum.raft.effects import AppendEpochStart
 from kvorum.storage.errors import StorageError
@@ -253,7 +254,7 @@ async def test_a_fetch_without_a_waiting_client_is_forgotten(lab: Lab) -> None:
     topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[wish])
     request = FetchRequest(max_wait_ms=3_600_000, topics=[topic])
     waiting = asyncio.create_task(
-        replica.node.handle_request(request, version=17, listener_name="CONTROLLER")
+        run(replica.node.handle_request(request, version=17, listener_name="CONTROLLER"))
     )
     await asyncio.sleep(0)
     assert not waiting.done()

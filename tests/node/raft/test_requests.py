@@ -12,6 +12,7 @@ from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.raft.peer_exchange import PeerConnection, Response, ask_about_voters
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import add_raft_voter, remove_raft_voter
+from kvorum.node.tasks import run
 from kvorum.raft import messages as core
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -47,7 +48,7 @@ async def ask(replica: Replica, request: Message, version: int | None = None) ->
     """Ask as over the wire: encoded and decoded both ways."""
     chosen = request.MAX_VERSION if version is None else version
     heard = type(request).decode(request.encode(chosen), chosen)
-    response = await replica.node.handle_request(heard, version=chosen, listener_name=LISTENER)
+    response = await run(replica.node.handle_request(heard, version=chosen, listener_name=LISTENER))
     return type(response).decode(response.encode(chosen), chosen)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 
 from immutables import Map
 from tests.support.controller_under_test import RegisteredBroker, started_cluster
@@ -32,6 +32,7 @@ from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.handlers.group_requests import asked
 from kvorum.node.handlers.txn_offset_commit import verified_transaction
 from kvorum.node.services import BrokerServices
+from kvorum.node.tasks import awaiting, run
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.topic_log.unified_log import UnifiedLog
@@ -57,6 +58,7 @@ from kvorum.wire.records import Compression, RecordBatch, read_batches
 from kvorum.wire.uuid_text import ZERO_UUID
 
 Response = TypeVar("Response")
+Arguments = TypeVarTuple("Arguments")
 OFFSETS: Final = "__consumer_offsets"
 OFFSETS_ID: Final = b"offsets-topic-id"
 TOPIC: Final = "t"
@@ -107,7 +109,7 @@ class Verification:
                 verified.guards[partition.topic_partition] = guard
             if self.error is not None:
                 verified.errors[partition.topic_partition] = self.error
-        await self.goes_on.wait()
+        await awaiting(self.goes_on.wait)
         return verified
 
 
@@ -121,6 +123,7 @@ class Coordinated:
     transactions: Verification = field(default_factory=Verification)
 
     def __post_init__(self) -> None:
+        self.runtime = AsyncioRuntime(SystemClock(), thread_name="groups")
         files = FaultyFiles()
         files.make_directory(Path("/d"))
         self.logs = managed([LogDirectory(Path("/d"), DIRECTORY, files, was_clean=True)])
@@ -134,7 +137,7 @@ class Coordinated:
             self.settings,
             cast("ReplicaManager", self),
             broker_id=ME,
-            runtime=AsyncioRuntime(SystemClock(), thread_name="groups"),
+            runtime=self.runtime,
             random=Random(1),
         )
 
@@ -158,6 +161,13 @@ class Coordinated:
         return self.partitions[index]
 
     # The actions of a test.
+
+    async def asked(
+        self,
+        method: Callable[[Unpack[Arguments], Callable[[Response | RequestError], None]], None],
+        *arguments: *Arguments,
+    ) -> Response:
+        return await run(asked(self.runtime, method, *arguments))
 
     @property
     def log(self) -> UnifiedLog:
@@ -248,7 +258,7 @@ class Coordinated:
             TOPIC, TOPIC_ID, [OffsetCommitRequestPartition(partition, offset)]
         )
         request = OffsetCommitRequest(group, topics=[wish])
-        return await code_of(asked(self.service.commit_offsets, CONTEXT, request))
+        return await code_of(self.asked(self.service.commit_offsets, CONTEXT, request))
 
     async def commit_in_transaction(
         self, offset: int, *, epoch: int = 0, version: int = 5, metadata: str = ""
@@ -262,10 +272,10 @@ class Coordinated:
             "BrokerServices", SimpleNamespace(groups=self.service, transactions=self.transactions)
         )
         try:
-            transaction = await verified_transaction(request, version, services)
+            transaction = await run(verified_transaction(request, version, services))
             context = RequestContext(version)
             commit = self.service.commit_transactional_offsets
-            response = await asked(commit, context, request, transaction)
+            response = await self.asked(commit, context, request, transaction)
         except RequestError as error:
             return error.code
         return ErrorCode(response.topics[0].partitions[0].error_code)
@@ -280,13 +290,13 @@ class Coordinated:
     ) -> ErrorCode:
         """Write a marker of producer 7 to the first partition."""
         marker = TransactionMarker(7, epoch, coordinator_epoch, is_commit, transaction_version)
-        return await code_of(asked(self.service.complete_transaction, 0, marker))
+        return await code_of(self.asked(self.service.complete_transaction, 0, marker))
 
     async def offset(self, *, group: str = "g", is_stable: bool = False) -> int:
         wish = OffsetFetchRequestTopics(TOPIC, ZERO_UUID, [0])
         request = OffsetFetchRequestGroup(group, topics=[wish])
         found = (
-            await asked(self.service.fetch_stable_offsets, request)
+            await self.asked(self.service.fetch_stable_offsets, request)
             if is_stable
             else self.service.fetch_offsets(request)
         )
@@ -304,7 +314,7 @@ class Coordinated:
             protocols=[JoinGroupRequestProtocol("range", b"")],
         )
         context = replace(CONTEXT, version=3, client_id=client_id)
-        return await asked(self.service.join_group, context, request)
+        return await self.asked(self.service.join_group, context, request)
 
 
 async def code_of(operation: Coroutine[Any, Any, Any]) -> ErrorCode:

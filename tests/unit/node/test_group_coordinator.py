@@ -24,7 +24,6 @@ from kvorum.groups.coordinator_partition import coordinator_partition
 from kvorum.groups.records import CoordinatorRecord
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.node.handlers.group_requests import asked
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError
@@ -91,7 +90,7 @@ async def test_what_is_in_the_log_is_known_when_it_is_loaded(idle: Coordinated) 
     idle.register(leader_epoch=0)
     assert await idle.commit(9) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert idle.code_of_listing() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    kept = await asked(idle.service.heartbeat, HeartbeatRequest("g", 1, "m"))
+    kept = await idle.asked(idle.service.heartbeat, HeartbeatRequest("g", 1, "m"))
     assert kept.error_code == ErrorCode.NONE, "a member is kept while its group is loaded"
     await idle.loaded()
     assert await idle.offset() == 4
@@ -193,7 +192,7 @@ async def test_an_answer_waits_until_its_records_are_committed(node: Coordinated
     waiting = asyncio.create_task(node.commit(2))
     newest = asyncio.create_task(node.offset(is_stable=True))
     leaving = asyncio.create_task(
-        asked(
+        node.asked(
             node.service.leave_group,
             LeaveGroupRequest("g", members=[LeaveGroupRequest.MemberIdentity("m")]),
         )
@@ -294,11 +293,11 @@ async def test_records_of_another_broker_are_loaded(
 async def test_what_the_log_refuses_is_taken_back(node: Coordinated) -> None:
     wish = OffsetCommitRequestPartition(0, 1, committed_metadata="x" * 600)
     request = OffsetCommitRequest("g", topics=[OffsetCommitRequestTopic(TOPIC, TOPIC_ID, [wish])])
-    refused = await code_of(asked(node.service.commit_offsets, CONTEXT, request))
+    refused = await code_of(node.asked(node.service.commit_offsets, CONTEXT, request))
     assert refused is ErrorCode.UNKNOWN_SERVER_ERROR
     assert node.states() == {}
     of_member = OffsetCommitRequest("g", 1, "member", topics=request.topics)
-    unknown = await code_of(asked(node.service.commit_offsets, CONTEXT, of_member))
+    unknown = await code_of(node.asked(node.service.commit_offsets, CONTEXT, of_member))
     assert unknown is ErrorCode.ILLEGAL_GENERATION, "the group of the commit is not there"
     assert await node.commit(2) is ErrorCode.NONE
     assert await node.offset() == 2
@@ -314,10 +313,10 @@ async def test_an_assignment_that_cannot_be_written_has_the_group_join_again(
         member.member_id,
         assignments=[SyncGroupRequestAssignment(member.member_id, b"a" * 600)],
     )
-    too_large = await asked(node.service.sync_group, request)
+    too_large = await node.asked(node.service.sync_group, request)
     assert too_large.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     request.assignments = [SyncGroupRequestAssignment(member.member_id, b"a")]
-    again = await asked(node.service.sync_group, request)
+    again = await node.asked(node.service.sync_group, request)
     assert again.error_code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
@@ -328,8 +327,8 @@ async def test_an_assignment_with_a_member_whose_id_no_record_can_hold_is_taken_
     assignment = SyncGroupRequestAssignment(member.member_id, b"a")
     request = SyncGroupRequest("g", 1, member.member_id, assignments=[assignment])
     with pytest.raises(EncodeError):
-        await asked(node.service.sync_group, request)
-    again = await asked(node.service.sync_group, request)
+        await node.asked(node.service.sync_group, request)
+    again = await node.asked(node.service.sync_group, request)
     assert again.error_code == ErrorCode.REBALANCE_IN_PROGRESS
     assert await node.commit(5, group="h") is ErrorCode.NONE
 
@@ -338,11 +337,11 @@ async def test_a_member_that_is_silent_is_removed(node: Coordinated) -> None:
     member = await node.join(session_ms=30)
     assignment = SyncGroupRequestAssignment(member.member_id, b"a")
     request = SyncGroupRequest("g", 1, member.member_id, assignments=[assignment])
-    assert (await asked(node.service.sync_group, request)).assignment == b"a"
+    assert (await node.asked(node.service.sync_group, request)).assignment == b"a"
     assert node.states() == {"g": "Stable"}
     await node.until(lambda: node.states() == {"g": "Empty"})
     beat = HeartbeatRequest("g", 1, member.member_id)
-    assert await code_of(asked(node.service.heartbeat, beat)) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert await code_of(node.asked(node.service.heartbeat, beat)) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 async def test_offsets_expire() -> None:
@@ -383,7 +382,7 @@ async def test_a_group_of_another_protocol_leaves_the_classic_groups_served(
         await shared.offset(group="other")
     described = shared.service.describe_group(6, "other")
     assert described.error_code == ErrorCode.NOT_COORDINATOR
-    deleted = await asked(shared.service.delete_groups, ["other", "unknown"])
+    deleted = await shared.asked(shared.service.delete_groups, ["other", "unknown"])
     assert {one.group_id: one.error_code for one in deleted} == {
         "other": ErrorCode.NOT_COORDINATOR,
         "unknown": ErrorCode.GROUP_ID_NOT_FOUND,

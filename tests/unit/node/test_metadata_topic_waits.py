@@ -18,9 +18,10 @@ from kvorum.node.broker.delayed_fetch import (
     fetch_messages,
 )
 from kvorum.node.broker.metadata_topic import MetadataTopic
-from kvorum.node.event_loop import SystemClock
+from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import CommittedBatch, RaftNode
+from kvorum.node.tasks import run
 from kvorum.raft.config import RaftConfig
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import build_data_batch
@@ -61,8 +62,9 @@ class Broker:
         )
         self.loader = MetadataLoader()
         self.commit_to(committed)
-        self.purgatory = DelayedOperationPurgatory()
-        self.topic = MetadataTopic(cast("RaftNode", self.replica), self.loader, SystemClock())
+        runtime = AsyncioRuntime(SystemClock(), thread_name="requests")
+        self.purgatory = DelayedOperationPurgatory(runtime)
+        self.topic = MetadataTopic(cast("RaftNode", self.replica), self.loader, runtime)
 
     def commit_to(self, offset: int) -> None:
         self.log.log_end_offset = max(self.log.log_end_offset, offset)
@@ -78,6 +80,9 @@ class Broker:
         self.loader.commit([batch])
 
     async def fetch(self, offset: int, *, min_bytes: int = 0, max_wait_ms: int = 0) -> FetchResult:
+        return await run(self._fetch(offset, min_bytes=min_bytes, max_wait_ms=max_wait_ms))
+
+    async def _fetch(self, offset: int, *, min_bytes: int, max_wait_ms: int) -> FetchResult:
         """Do what the handler does for one consumer."""
         try:
             await self.topic.wait_to_read(offset)

@@ -4,12 +4,15 @@ import asyncio
 import gc
 import math
 import weakref
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from tests.support.waiting import StandingClock
 
+from kvorum.node.coroutines import GiveUp, Take, Task, Wait
 from kvorum.node.metrics.sensors import (
     LATEST_COUNT,
     WINDOW_MS,
@@ -128,6 +131,29 @@ def test_work_and_waiting_are_counted_apart() -> None:
     progress.has_response(clock.now_ms)
     clock.now_ms += 7
     assert progress.times(clock.now_ms, 50) == RequestTimes(431, 24, 400, 7, 0, 50)
+
+
+def test_what_the_work_waits_for_comes_to_it() -> None:
+    takes: list[Take[str]] = []
+
+    def begin(take: Take[str]) -> GiveUp:
+        takes.append(take)
+        return takes.clear
+
+    async def work() -> str:
+        return await Wait(begin) + await Wait(begin)
+
+    said: list[object] = []
+    Task(measured(work()), said.append)
+    takes[0]("one, ")
+    takes[1]("two")
+    assert said == ["one, two"]
+    Task(measured(work()), said.append).close()
+    assert takes == []
+
+
+async def measured(work: Coroutine[Any, Any, str]) -> str:
+    return await RequestProgress(StandingClock()).measured(work)
 
 
 def test_work_that_is_cancelled_hears_of_it() -> None:

@@ -1,14 +1,15 @@
 """Kafka's AutoTopicCreationManager: topics created on request (auto.create.topics.enable)."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeAlias
+from collections.abc import Coroutine, Iterable
+from functools import partial
+from typing import Any, TypeAlias
 
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.api import RequestError
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.config import NodeConfig, OffsetsTopicSettings
+from kvorum.node.coroutines import Task, Wait
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent, RareEvents
@@ -21,7 +22,7 @@ from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
 DEFAULT_BY_CONTROLLER = -1
-_Ask: TypeAlias = Callable[[], Awaitable[CreateTopicsResponse]]
+_Ask: TypeAlias = Coroutine[Wait[Any], Any, CreateTopicsResponse] | Wait[CreateTopicsResponse]
 _log = logging.getLogger(__name__)
 
 
@@ -34,7 +35,8 @@ class AutoTopicCreationManager:
         self._clock = clock
         self._failures = RareEvents()
         self._names_under_way: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[str, Task[None]] = {}
+        """The creations that are under way, by their first topic."""
 
     def begin(self, names: Iterable[str], request: IncomingRequest[Message]) -> None:
         """Begin to create those of `names` that are not yet being created; return at once."""
@@ -43,9 +45,7 @@ class AutoTopicCreationManager:
             creation = self._creation(wanted, request)
             self._begin(
                 wanted,
-                lambda: self._forwarder.forward_changed(
-                    creation, creation.body, CreateTopicsResponse
-                ),
+                self._forwarder.forward_changed(creation, creation.body, CreateTopicsResponse),
             )
 
     def begin_internal(self, name: str) -> None:
@@ -55,24 +55,27 @@ class AutoTopicCreationManager:
         """
         if name not in self._names_under_way:
             creation = self._request([name])
-            self._begin(
-                [name], lambda: self._forwarder.channel.request(creation, CreateTopicsResponse)
-            )
+            self._begin([name], self._forwarder.channel.send(creation, CreateTopicsResponse))
 
     def close(self) -> None:
-        """Cancel the creations that are under way."""
-        for task in tuple(self._tasks):
-            task.cancel()
+        """End the creations that are under way."""
+        for task in tuple(self._tasks.values()):
+            task.close()
 
     def _begin(self, names: list[str], ask: _Ask) -> None:
         self._names_under_way.update(names)
-        task = asyncio.create_task(self._create(names, ask))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        creation = Task(self._create(names, ask), partial(self._end, names[0]))
+        if self._names_under_way.issuperset(names):
+            self._tasks[names[0]] = creation
+
+    def _end(self, name: str, result: Exception | None) -> None:
+        self._tasks.pop(name, None)
+        if result is not None:
+            _log.error("Creating topics failed", exc_info=result)
 
     async def _create(self, names: list[str], ask: _Ask) -> None:
         try:
-            response = await ask()
+            response = await ask
         except (
             RequestError,
             CloseConnectionError,

@@ -10,9 +10,11 @@ never in memory together, and its producer has one such batch in flight for each
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, TypeVar
 
 from kvorum.broker.partition import Partition
+from kvorum.node.tasks import awaiting
 from kvorum.storage.topic_log.log_validator import InspectedBatch, small_content
 from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset, first_record_since
 from kvorum.storage.topic_log.unified_log import UnifiedLog
@@ -63,7 +65,10 @@ class BatchInspector:
         )
         if content is not None:
             return work(any_size)
-        return await self._in_thread(work, batch.record_count)
+        inspected: InspectedBatch = await awaiting(
+            partial(self._in_thread, work, batch.record_count)
+        )
+        return inspected
 
     async def first_record_since(
         self, log: UnifiedLog, timestamp: int, *, end_offset: int
@@ -78,7 +83,7 @@ class BatchInspector:
                 found = search(any_size)
             else:
                 record_count = 0 if isinstance(batch, LegacyMessage) else batch.record_count
-                found = await self._in_thread(search, record_count)
+                found = await awaiting(partial(self._in_thread, search, record_count))
             if found is not None:
                 return found
         return None

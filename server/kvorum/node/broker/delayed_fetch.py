@@ -10,7 +10,6 @@ of consumers wait for: they are woken some at a time, so that others are served 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import islice
@@ -20,6 +19,8 @@ from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo, Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
+from kvorum.node.coroutines import Signal
+from kvorum.node.event_loop import Runtime
 from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 WOKEN_AT_ONCE: Final = 32
 """The number that goes on in one turn of the event loop; each takes some 0.1 ms."""
-_MS_PER_S: Final = 1000
 ReadablePartition: TypeAlias = "Partition | MetadataTopic"
 
 
@@ -39,11 +39,12 @@ class DelayedOperationPurgatory:
     `delayed_count` is how many they are, `watched_count` how many partitions they watch together.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self.delayed_count = 0
         self.watched_count = 0
         # In the order in which they were called, by the partitions or by one of them.
-        self._to_be_woken: dict[asyncio.Event, None] = {}
+        self._to_be_woken: dict[Signal, None] = {}
         self._is_waking = False
 
     async def wait_until(
@@ -61,19 +62,18 @@ class DelayedOperationPurgatory:
             return True
         if timeout_ms <= 0:
             return False
-        changed = asyncio.Event()
+        deadline_ms = self._runtime.monotonic_ms() + timeout_ms
+        changed = Signal(self._runtime)
         wake = partial(self._wake, changed)
         for partition in partitions:
             partition.watch(wake)
         self.delayed_count += 1
         self.watched_count += len(partitions)
         try:
-            async with asyncio.timeout(timeout_ms / _MS_PER_S):
-                while not is_complete():
-                    changed.clear()
-                    await changed.wait()
-        except TimeoutError:
-            return is_complete()
+            while not is_complete():
+                changed.clear()
+                if not await changed.wait(deadline_ms - self._runtime.monotonic_ms()):
+                    return is_complete()
         finally:
             self.delayed_count -= 1
             self.watched_count -= len(partitions)
@@ -82,7 +82,7 @@ class DelayedOperationPurgatory:
             self._to_be_woken.pop(changed, None)
         return True
 
-    def _wake(self, changed: asyncio.Event) -> None:
+    def _wake(self, changed: Signal) -> None:
         """Have one that waits look again; the first one at once."""
         self._to_be_woken[changed] = None
         if not self._is_waking:
@@ -95,16 +95,16 @@ class DelayedOperationPurgatory:
             changed.set()
         self._is_waking = bool(some)
         if some:
-            asyncio.get_running_loop().call_soon(self._wake_some)
+            self._runtime.call_soon(self._wake_some)
 
 
 class Purgatories:
     """The requests of a broker that wait, by kind."""
 
-    def __init__(self) -> None:
-        self.produce = DelayedOperationPurgatory()
-        self.fetch = DelayedOperationPurgatory()
-        self.delete_records = DelayedOperationPurgatory()
+    def __init__(self, runtime: Runtime) -> None:
+        self.produce = DelayedOperationPurgatory(runtime)
+        self.fetch = DelayedOperationPurgatory(runtime)
+        self.delete_records = DelayedOperationPurgatory(runtime)
 
 
 class PartitionFetch(NamedTuple):

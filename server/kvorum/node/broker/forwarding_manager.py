@@ -55,7 +55,7 @@ class ForwardingManager:
             client_host_address=ipaddress.ip_address(request.client_host.partition("%")[0]).packed,
         )
         try:
-            answer = await self.channel.request(envelope, EnvelopeResponse)
+            answer = await self.channel.send(envelope, EnvelopeResponse)
         except ControllerUnreachableError as error:
             raise RequestError.with_default_message(ErrorCode.REQUEST_TIMED_OUT) from error
         except NoCommonVersionError as error:

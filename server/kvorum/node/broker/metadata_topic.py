@@ -5,10 +5,9 @@ what of that is committed and applied: what a consumer reads is in the metadata 
 answers from. Below the log's start there are only snapshots, which consumers cannot read.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final, Self
 
 from kvorum.broker.partition import NO_EPOCH, LogReadInfo
@@ -16,7 +15,8 @@ from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
-from kvorum.node.event_loop import Clock
+from kvorum.node.coroutines import Lock, Pulse, other_work
+from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
@@ -60,11 +60,12 @@ class MetadataTopic:
     leader_epoch: Final = NO_EPOCH
     is_leader: Final = True
 
-    def __init__(self, raft: RaftNode, loader: MetadataLoader, clock: Clock) -> None:
+    def __init__(self, raft: RaftNode, loader: MetadataLoader, runtime: Runtime) -> None:
         self._raft = raft
         self._loader = loader
-        self._clock = clock
-        self._turn = asyncio.Lock()
+        self._runtime = runtime
+        self._turn = Lock(runtime)
+        self._changes = Pulse(runtime)
         self._watchers: dict[Callable[[], None], None] = {}
         self._failures = RareEvents()
         loader.subscribe(self._changed)
@@ -97,7 +98,7 @@ class MetadataTopic:
     async def next_turn(self) -> None:
         """Wait until it is the caller's turn to read once."""
         async with self._turn:
-            await asyncio.sleep(0)
+            await other_work(self._runtime)
 
     def read(self, offset: int, max_bytes: int) -> memoryview:
         """Return committed batches, from the one that holds `offset` on; empty at the end.
@@ -126,14 +127,21 @@ class MetadataTopic:
         epoch = self._raft.epoch
         # A leader that is cut off gives up after one and a half fetch timeouts.
         patience_ms = 2 * self._raft.settings.raft.fetch_timeout_ms
-        with suppress(TimeoutError):
-            async with asyncio.timeout(patience_ms / 1000):
-                await self._loader.wait_for(lambda _: self.high_watermark >= offset)
-                return
+        if await self._reach(offset, patience_ms):
+            return
         is_known = self._raft.is_in_touch and self._raft.epoch == epoch
         raise RequestError.with_default_message(
             ErrorCode.OFFSET_OUT_OF_RANGE if is_known else ErrorCode.OFFSET_NOT_AVAILABLE
         )
+
+    async def _reach(self, offset: int, patience_ms: float) -> bool:
+        """Return whether the high watermark is at an offset before patience ends."""
+        deadline_ms = self._runtime.monotonic_ms() + patience_ms
+        while self.high_watermark < offset:
+            left_ms = deadline_ms - self._runtime.monotonic_ms()
+            if left_ms <= 0 or not await self._changes.next(left_ms):
+                return False
+        return True
 
     def fetch_records(self, offset: int, max_bytes: int, **_: object) -> LogReadInfo:
         """Read for a consumer; see `read`. Nothing depends on its epochs or its isolation."""
@@ -211,6 +219,7 @@ class MetadataTopic:
         self._watchers.pop(watcher, None)
 
     def _changed(self, _image: MetadataImage) -> None:
+        self._changes.beat()
         for watcher in tuple(self._watchers):
             watcher()
 
@@ -222,7 +231,7 @@ class MetadataTopic:
         except OffsetOutOfRangeError:
             raise
         except StorageError as error:
-            suppressed_count = self._failures.happened(self._clock.monotonic_ms())
+            suppressed_count = self._failures.happened(self._runtime.monotonic_ms())
             if suppressed_count is not None:
                 _log.warning(
                     LogEvent(

@@ -3,19 +3,19 @@
 The next block is asked for when the one in use runs low, so that producers seldom wait for it.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 from typing import Final
 
 from kvorum.metadata.api import RequestError
+from kvorum.node.coroutines import Pulse, Task
+from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
     NodeToControllerChannelManager,
 )
-from kvorum.node.tasks import cancel_and_wait
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
@@ -33,6 +33,7 @@ class ProducerIdManager:
     def __init__(
         self,
         channel: NodeToControllerChannelManager,
+        runtime: Runtime,
         *,
         broker_id: int,
         broker_epoch: Callable[[], int],
@@ -43,7 +44,9 @@ class ProducerIdManager:
         self._ids = range(0)
         self._used_count = 0
         self._next_ids: range | None = None
-        self._allocation: asyncio.Task[None] | None = None
+        self._allocation: Task[None] | None = None
+        self._is_allocating = False
+        self._allocated = Pulse(runtime)
 
     async def generate_producer_id(self) -> int:
         """Return the next id, once the controller has given a block that has it.
@@ -51,11 +54,11 @@ class ProducerIdManager:
         Raises RequestError COORDINATOR_LOAD_IN_PROGRESS, which clients retry, if it gives none.
         """
         is_low = self._used_count >= PREFETCH_AT * len(self._ids) and self._next_ids is None
-        if is_low and self._allocation is None:
-            self._allocation = asyncio.create_task(self._request_block())
-            self._allocation.add_done_callback(self._end_allocation)
-        if not self._has_id() and self._allocation is not None:
-            await asyncio.shield(self._allocation)
+        if is_low and not self._is_allocating:
+            self._is_allocating = True
+            self._allocation = Task(self._request_block(), self._end_allocation)
+        if not self._has_id() and self._is_allocating:
+            await self._allocated.next()
         if not self._has_id():
             raise RequestError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -71,15 +74,18 @@ class ProducerIdManager:
             self._ids, self._next_ids, self._used_count = self._next_ids, None, 0
         return self._used_count < len(self._ids)
 
-    def _end_allocation(self, _task: asyncio.Task[None]) -> None:
-        self._allocation = None
+    def _end_allocation(self, result: Exception | None) -> None:
+        self._is_allocating = False
+        self._allocated.beat()
+        if result is not None:
+            _log.error("Asking for producer ids failed", exc_info=result)
 
     async def _request_block(self) -> None:
         request = AllocateProducerIdsRequest(
             broker_id=self._broker_id, broker_epoch=self._broker_epoch()
         )
         try:
-            response = await self._channel.request(request, AllocateProducerIdsResponse)
+            response = await self._channel.send(request, AllocateProducerIdsResponse)
         except (ControllerUnreachableError, NoCommonVersionError) as error:
             _log.warning(LogEvent("No block of producer ids", error=str(error)))
             return
@@ -92,5 +98,5 @@ class ProducerIdManager:
     async def close(self) -> None:
         """Ask for nothing any more."""
         if self._allocation is not None:
-            await cancel_and_wait(self._allocation)
+            self._allocation.close()
         await self._channel.close()

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from kvorum.broker.add_partitions_to_txn import (
@@ -26,7 +27,8 @@ from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.views.config_layers import config_layers
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import NodeConfig
-from kvorum.node.event_loop import Clock
+from kvorum.node.coroutines import sleep
+from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.client_connection import (
@@ -35,7 +37,7 @@ from kvorum.node.outbound.client_connection import (
     Outgoing,
     address_of_broker,
 )
-from kvorum.node.tasks import cancel_and_wait
+from kvorum.node.tasks import awaiting, cancel_and_wait
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.log.verification_state import TransactionAppend, VerificationGuard
 from kvorum.storage.topic_partition import TopicPartition
@@ -47,7 +49,6 @@ from kvorum.wire.messages.add_partitions_to_txn import (
 )
 
 _log = logging.getLogger(__name__)
-_MS_PER_S: Final = 1000
 TOLD_CLIENTS_MAX: Final = 1000
 """A bound for the memory of clients that are known to ask for transactions."""
 
@@ -202,12 +203,12 @@ class TransactionVerification:
         config: NodeConfig,
         manager: AddPartitionsToTxnManager,
         loader: MetadataLoader,
-        clock: Clock,
+        runtime: Runtime,
     ) -> None:
         self._config = config
         self._manager = manager
         self._loader = loader
-        self._clock = clock
+        self._runtime = runtime
         self._refused_clients: set[tuple[str, str]] = set()
 
     def note_refused_client(self, client_id: str, host: str) -> None:
@@ -256,7 +257,9 @@ class TransactionVerification:
                 tuple(verified.guards),
                 producer.operation,
             )
-            verified.errors.update(await self._manager.add_or_verify_transaction(data))
+            verified.errors.update(
+                await awaiting(partial(self._manager.add_or_verify_transaction, data))
+            )
         return verified
 
     async def verify_with_retries(
@@ -270,14 +273,14 @@ class TransactionVerification:
         timeout_ms = min(
             settings.add_partitions_retry_backoff_ms_max, self._config.network.request_timeout_ms
         )
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        deadline_ms = self._runtime.monotonic_ms() + timeout_ms
         verified = await self.verify(producer, sequences)
         while (
             producer.operation.supports_epoch_bump
             and ErrorCode.CONCURRENT_TRANSACTIONS in verified.errors.values()
-            and self._clock.monotonic_ms() < deadline_ms
+            and self._runtime.monotonic_ms() < deadline_ms
         ):
-            await asyncio.sleep(settings.add_partitions_retry_backoff_ms / _MS_PER_S)
+            await sleep(self._runtime, settings.add_partitions_retry_backoff_ms)
             verified = await self.verify(producer, sequences)
         return verified
 
@@ -294,7 +297,7 @@ class TransactionVerification:
                 sequence=sequence,
                 epoch=producer.producer_epoch,
                 supports_epoch_bump=producer.operation.supports_epoch_bump,
-                wall_ms=self._clock.wall_ms(),
+                wall_ms=self._runtime.wall_ms(),
             )
         except (LeaderRefusesError, ProducerError) as error:
             verified.errors[partition.topic_partition] = error.code

@@ -15,7 +15,7 @@ from kvorum.metadata.api import RequestError
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.errors import NotControllerError
-from kvorum.node.tasks import cancel_and_wait
+from kvorum.node.tasks import cancel_and_wait, run
 
 FAILURE_PAUSE_SECONDS = 300.0
 """The pause before a failed task runs again, as in Kafka."""
@@ -58,20 +58,20 @@ def controller_tasks(
     """Return the tasks that are enabled in `config`."""
 
     async def write_no_op() -> None:
-        await controller.run_task(lambda _image, _context: no_op())
+        await run(controller.run_task(lambda _image, _context: no_op()))
 
     tasks = [
         PeriodicTask(
             "fence stale brokers",
             config.broker.session_timeout_ms / 1000 / FENCING_CHECKS_PER_SESSION,
-            lambda: controller.run_task(maybe_fence_stale_broker),
+            lambda: run(controller.run_task(maybe_fence_stale_broker)),
             # A process that was busy received no heartbeats: the brokers are not to blame.
             needs_to_be_on_time=True,
         ),
         PeriodicTask(
             "elect unclean leaders",
             config.topics.unclean_election_interval_ms / 1000,
-            lambda: controller.run_task(maybe_elect_unclean_leaders),
+            lambda: run(controller.run_task(maybe_elect_unclean_leaders)),
         ),
     ]
     if config.security.tokens.secret_key is not None:
@@ -84,7 +84,7 @@ def controller_tasks(
             PeriodicTask(
                 "elect preferred leaders",
                 float(config.topics.leader_imbalance_check_interval_seconds),
-                lambda: controller.run_task(maybe_balance_partition_leaders),
+                lambda: run(controller.run_task(maybe_balance_partition_leaders)),
             )
         )
     return PeriodicTaskControlManager(tuple(tasks))
@@ -97,7 +97,7 @@ def _expiry_task(controller: QuorumController, config: NodeConfig) -> PeriodicTa
     return PeriodicTask(
         "expire delegation tokens",
         config.security.tokens.expiry_check_interval_ms / 1000,
-        lambda: controller.run_task(expire_tokens),
+        lambda: run(controller.run_task(expire_tokens)),
     )
 
 

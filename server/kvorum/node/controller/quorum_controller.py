@@ -14,7 +14,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from random import Random
 from typing import TypeAlias, TypeVar
 
@@ -29,15 +28,15 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.bootstrap import BootstrapMetadata
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import RecordAndVersion, encode_record
+from kvorum.node.coroutines import Lock, Promise, other_work
 from kvorum.node.deferred_event_queue import DeferredEventQueue
 from kvorum.node.errors import NotControllerError
-from kvorum.node.event_loop import Clock
+from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.metrics.sensors import LatestValues, WindowedSensor
 from kvorum.node.raft import ProposalTooLargeError, RaftNode, RaftStoppedError
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.node.tasks import settle
 from kvorum.raft import NotLeaderError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -117,7 +116,7 @@ class QuorumController:
         *,
         raft: RaftNode,
         loader: MetadataLoader,
-        clock: Clock,
+        runtime: Runtime,
         random: Random,
         mutation_quotas: MutationQuotas | None = None,
     ) -> None:
@@ -126,13 +125,13 @@ class QuorumController:
         self._bootstrap = bootstrap
         self._raft = raft
         self._loader = loader
-        self._clock = clock
-        self.measures = QuorumControllerMetrics(clock.monotonic_ms())
+        self._runtime = runtime
+        self.measures = QuorumControllerMetrics(runtime.monotonic_ms())
         self._random = random
         self._claim: _Claim | None = None
         self._is_claimed = asyncio.Event()
         self._deferred = DeferredEventQueue[NotControllerError]()
-        self._turn = asyncio.Lock()
+        self._turn = Lock(runtime)
 
     @property
     def is_active(self) -> bool:
@@ -168,7 +167,7 @@ class QuorumController:
             self.measures.late_count += 1
             raise
         if isinstance(body, BrokerHeartbeatRequest):
-            claim.sessions.contact(body.broker_id, body.broker_epoch, self._clock.monotonic_ms())
+            claim.sessions.contact(body.broker_id, body.broker_epoch, self._runtime.monotonic_ms())
         quota = self._mutation_quota(request, api)
         response = await self._run(
             claim,
@@ -178,7 +177,7 @@ class QuorumController:
             request=request,
         )
         if api.mutation_quota is not None and quota is not None:
-            throttle_time_ms = quota.throttle_time_ms(int(self._clock.monotonic_ms()))
+            throttle_time_ms = quota.throttle_time_ms(int(self._runtime.monotonic_ms()))
             api.mutation_quota.throttle(response, throttle_time_ms)
         return response
 
@@ -193,7 +192,7 @@ class QuorumController:
             user=request.principal.name,
             client_id=request.header.client_id or "",
             is_strict=request.version >= api.mutation_quota.strict_since,
-            now_ms=int(self._clock.monotonic_ms()),
+            now_ms=int(self._runtime.monotonic_ms()),
         )
 
     def read(self, request: IncomingRequest[Message]) -> Message:
@@ -210,7 +209,7 @@ class QuorumController:
     def lead(self, epoch: int) -> None:
         """Become the active controller: everything before this epoch is in the loader's image."""
         sessions = BrokerHeartbeatManager(self.settings.session_timeout_ms)
-        sessions.start(self._loader.image.cluster, self._clock.monotonic_ms())
+        sessions.start(self._loader.image.cluster, self._runtime.monotonic_ms())
         claim = _Claim(epoch=epoch, pending=self._loader.image, sessions=sessions)
         self._claim = claim
         self._is_claimed.set()
@@ -253,20 +252,20 @@ class QuorumController:
         *,
         request: IncomingRequest[Message] | None = None,
     ) -> Response:
-        came_ms = self._clock.monotonic_ms()
+        came_ms = self._runtime.monotonic_ms()
         async with self._turn:
             self._demand_leadership(claim)
-            started_ms = self._clock.monotonic_ms()
+            started_ms = self._runtime.monotonic_ms()
             self.measures.waited(started_ms - came_ms)
             try:
                 result = await self._decide(claim, task, request)
             finally:
-                ended_ms = self._clock.monotonic_ms()
+                ended_ms = self._runtime.monotonic_ms()
                 self.measures.processed(started_ms=started_ms, ended_ms=ended_ms)
         if claim.pending.last_offset > self._loader.published.last_offset:
-            committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._deferred.add(claim.pending.last_offset, partial(settle, committed))
-            await committed
+            committed = Promise[None](self._runtime)
+            self._deferred.add(claim.pending.last_offset, committed.settle)
+            await committed.result()
         return result.response
 
     async def _decide(
@@ -301,7 +300,7 @@ class QuorumController:
             except StopIteration as done:
                 result: Response = done.value
                 return result
-            await asyncio.sleep(0)
+            await other_work(self._runtime)
             self._demand_leadership(claim)
 
     def _append(self, claim: _Claim, result: ControllerResult[Response]) -> Pieces[None]:
@@ -318,7 +317,7 @@ class QuorumController:
                     f"records meant for {batch.base_offset} ended at {last_offset}"
                 )
             claim.pending = batch.image
-            self.measures.last_append_ms = self._clock.wall_ms()
+            self.measures.last_append_ms = self._runtime.wall_ms()
 
     def _batch(self, claim: _Claim, records: Sequence[RecordAndVersion]) -> Pieces[_Batch]:
         """Return `records` as a batch for the log, with the pending image that they lead to."""
@@ -340,13 +339,13 @@ class QuorumController:
             settings=self.settings,
             sessions=sessions,
             random=self._random,
-            now_ms=self._clock.monotonic_ms(),
+            now_ms=self._runtime.monotonic_ms(),
             next_offset=self._raft.log_end_offset,
             kraft_version=self._raft.kraft_version,
             leader_id=-1 if leader_id is None else leader_id,
             describe_quorum=self._describe_quorum,
             kraft_upgrade_problem=self._raft.kraft_upgrade_problem,
-            wall_clock_ms=self._clock.wall_ms(),
+            wall_clock_ms=self._runtime.wall_ms(),
         )
         if request is None:
             return context

@@ -36,6 +36,7 @@ from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
+from kvorum.node.tasks import run
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 
@@ -136,7 +137,9 @@ class QuorumReassignment:
             case HandOver():
                 self._raft.resign(self._raft.epoch)
             case Reached():
-                await self._controller.run_task(lambda image, context: _clear(image, context, text))
+                await run(
+                    self._controller.run_task(lambda image, context: _clear(image, context, text))
+                )
             case Blocked():
                 return step
         return None

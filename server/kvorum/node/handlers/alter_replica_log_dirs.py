@@ -6,7 +6,6 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.node.tasks import run
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
@@ -25,7 +24,7 @@ async def answer(
         for topic in directory.topics
         for index in topic.partitions
     }
-    codes = await run(broker.replicas.alter_replica_log_dirs(directories))
+    codes = await broker.replicas.alter_replica_log_dirs(directories)
     results: dict[str, AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult] = {}
     for (name, index), code in codes.items():
         result = results.setdefault(

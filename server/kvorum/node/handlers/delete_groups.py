@@ -20,7 +20,7 @@ async def answer(request: IncomingRequest[DeleteGroupsRequest], broker: BrokerSe
         is_allowed = request.access.allows_on_group(AclOperation.DELETE, group_id)
         (allowed if is_allowed else refused).append(group_id)
     try:
-        results = await asked(broker.groups.delete_groups, allowed)
+        results = await asked(broker.runtime, broker.groups.delete_groups, allowed)
     except RequestError as error:
         results = _refusals(allowed, error.code)
     return DeleteGroupsResponse(

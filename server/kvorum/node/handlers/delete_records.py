@@ -133,7 +133,7 @@ def _delete(
     if offset < 0:
         raise RequestError.with_default_message(ErrorCode.OFFSET_OUT_OF_RANGE)
     try:
-        partition.delete_records(offset, now_ms=broker.clock.wall_ms())
+        partition.delete_records(offset, now_ms=broker.runtime.wall_ms())
     except OffsetOutOfRangeError as error:
         raise RequestError.with_default_message(ErrorCode.OFFSET_OUT_OF_RANGE) from error
     except StorageError as error:

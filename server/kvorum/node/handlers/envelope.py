@@ -90,7 +90,7 @@ def _dispatcher(controller: ControllerServices) -> RequestHandler[ControllerServ
         controller_apis(),
         controller,
         controller.give_access,
-        clock=controller.clock,
+        clock=controller.runtime,
         metrics=controller.request_metrics,
     )
 

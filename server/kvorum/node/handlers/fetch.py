@@ -76,7 +76,7 @@ def throttle(
     replica: FetchingReplica, broker: BrokerServices
 ) -> Callable[[ReadablePartition], bool]:
     """Return what says of a partition whether its records are held back from a follower."""
-    quota, clock = broker.replication_quotas.leader, broker.clock
+    quota, clock = broker.replication_quotas.leader, broker.runtime
     return lambda partition: (
         isinstance(partition, Partition)
         and quota.should_leader_throttle(partition, replica.broker_id, clock.monotonic_ms())
@@ -108,7 +108,7 @@ def record_throttled(response: FetchResponse, version: int, broker: BrokerServic
             )
     if throttled:
         rest = FetchResponse(responses=throttled).encode(version)
-        quota.record(SIZE_BYTES + len(rest) + records_size, broker.clock.monotonic_ms())
+        quota.record(SIZE_BYTES + len(rest) + records_size, broker.runtime.monotonic_ms())
 
 
 def _without_records(data: FetchResponse.PartitionData) -> FetchResponse.PartitionData:
@@ -124,7 +124,7 @@ def preferred_read_replica(
     selector = broker.replica_selector
     if selector is None:
         return None
-    cluster, now_ms = broker.loader.published.cluster, broker.clock.monotonic_ms()
+    cluster, now_ms = broker.loader.published.cluster, broker.runtime.monotonic_ms()
 
     def rack_of(broker_id: int) -> str | None:
         found = cluster.brokers.get(broker_id)
@@ -165,14 +165,14 @@ async def answer(request: IncomingRequest[FetchRequest], broker: BrokerServices)
         return None if topic is None else topic.name
 
     context = broker.fetch_sessions.new_context(
-        body, version=request.version, names=name_of, now_ms=broker.clock.monotonic_ms()
+        body, version=request.version, names=name_of, now_ms=broker.runtime.monotonic_ms()
     )
     responses = await _records(context.topics, request, broker)
     endpoints = _name_leaders(responses, request, broker)
     if _replica(body) is not None:
         # A follower's fetch counts for no client. As in Kafka, it gets no endpoints.
         request.progress.throttle_time_ms = 0
-        response = context.response(responses, now_ms=broker.clock.monotonic_ms())
+        response = context.response(responses, now_ms=broker.runtime.monotonic_ms())
         record_throttled(response, request.version, broker)
         _count_bytes_out(response, broker.topic_stats, is_follower=True)
         return response
@@ -182,7 +182,7 @@ async def answer(request: IncomingRequest[FetchRequest], broker: BrokerServices)
     if throttle_time_ms > 0:
         response = context.throttled_response(throttle_time_ms)
     else:
-        response = context.response(responses, now_ms=broker.clock.monotonic_ms())
+        response = context.response(responses, now_ms=broker.runtime.monotonic_ms())
     response.node_endpoints = endpoints
     _count_bytes_out(response, broker.topic_stats, is_follower=False)
     return response
@@ -244,7 +244,7 @@ async def _records(
         isolation=IsolationLevel(body.isolation_level) if everything else _DEFAULT_ISOLATION,
         replica=replica,
         is_leader_needed=request.version < FIRST_VERSION_FROM_FOLLOWERS,
-        now_ms=broker.clock.monotonic_ms(),
+        now_ms=broker.runtime.monotonic_ms(),
         is_throttled=None if replica is None else throttle(replica, broker),
         preferred_read_replica=(
             preferred_read_replica(request, broker)

@@ -20,7 +20,6 @@ from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.node.tasks import run
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.primitives import Message
@@ -94,7 +93,7 @@ async def _find(
         # The logs of a new topic take a moment. Until then a group's requests are refused here
         # (NOT_COORDINATOR), after which some clients wait for seconds.
         while not (groups.coordinates(partition) or publisher.is_current):
-            await run(publisher.next_turn())
+            await publisher.next_turn()
     return node
 
 

@@ -1,16 +1,15 @@
 """The code that the handlers of groups share."""
 
-import asyncio
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar, TypeVarTuple, Unpack
 
 from kvorum.groups.settings import RequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.standard_authorizer import host_text
+from kvorum.node.coroutines import Promise
+from kvorum.node.event_loop import Runtime
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.node.tasks import settle
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
 
@@ -19,13 +18,14 @@ Arguments = TypeVarTuple("Arguments")
 
 
 async def asked(
+    runtime: Runtime,
     method: Callable[[Unpack[Arguments], Callable[[Response | RequestError], None]], None],
     *arguments: *Arguments,
 ) -> Response:
     """Return what a method of the group coordinator calls back with; raises a RequestError."""
-    future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-    method(*arguments, partial(settle, future))
-    return await future
+    promise = Promise[Response](runtime)
+    method(*arguments, promise.settle)
+    return await promise.result()
 
 
 def context_of(request: IncomingRequest[Message]) -> RequestContext:

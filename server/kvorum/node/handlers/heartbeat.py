@@ -15,7 +15,7 @@ async def answer(request: IncomingRequest[HeartbeatRequest], broker: BrokerServi
     """Keep the member's session, or have it join or find its coordinator again."""
     body = request.body
     require_on_group(request, AclOperation.READ, body.group_id)
-    return await asked(broker.groups.heartbeat, body)
+    return await asked(broker.runtime, broker.groups.heartbeat, body)
 
 
 API: Final = BrokerApi(

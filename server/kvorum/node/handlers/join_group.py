@@ -35,7 +35,7 @@ async def answer(request: IncomingRequest[JoinGroupRequest], broker: BrokerServi
     """Answer when all members have joined, or their time is over."""
     body = request.body
     require_on_group(request, AclOperation.READ, body.group_id)
-    return await asked(broker.groups.join_group, context_of(request), body)
+    return await asked(broker.runtime, broker.groups.join_group, context_of(request), body)
 
 
 def _refuse(_request: JoinGroupRequest, error: RequestError, version: int) -> JoinGroupResponse:

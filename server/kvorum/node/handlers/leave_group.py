@@ -24,7 +24,7 @@ async def answer(request: IncomingRequest[LeaveGroupRequest], broker: BrokerServ
             group_id=body.group_id, members=[LeaveGroupRequest.MemberIdentity(body.member_id)]
         )
     try:
-        response = await asked(broker.groups.leave_group, body)
+        response = await asked(broker.runtime, broker.groups.leave_group, body)
     except RequestError as error:
         if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
             raise

@@ -44,7 +44,9 @@ async def answer(request: IncomingRequest[OffsetCommitRequest], broker: BrokerSe
         ],
     )
     try:
-        response = await asked(broker.groups.commit_offsets, context_of(request), accepted)
+        response = await asked(
+            broker.runtime, broker.groups.commit_offsets, context_of(request), accepted
+        )
     except RequestError as error:
         response = _refuse(accepted, error, request.version)
     if not found.is_refused:

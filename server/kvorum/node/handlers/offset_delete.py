@@ -38,7 +38,7 @@ async def answer(request: IncomingRequest[OffsetDeleteRequest], broker: BrokerSe
         if known:
             accepted.append(OffsetDeleteRequestTopic(topic.name, known))
     wanted = OffsetDeleteRequest(body.group_id, accepted)
-    response = await asked(broker.groups.delete_offsets, wanted)
+    response = await asked(broker.runtime, broker.groups.delete_offsets, wanted)
     if response.error_code == ErrorCode.NONE and refused:
         response.topics = _merged(refused, response.topics)
     return response

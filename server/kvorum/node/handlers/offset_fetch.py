@@ -124,7 +124,7 @@ async def _offsets(
     broker: BrokerServices,
 ) -> OffsetFetchResponseGroup:
     if request.body.require_stable:
-        return await asked(broker.groups.fetch_stable_offsets, group)
+        return await asked(broker.runtime, broker.groups.fetch_stable_offsets, group)
     return broker.groups.fetch_offsets(group)
 
 

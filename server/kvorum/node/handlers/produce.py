@@ -24,7 +24,6 @@ version     brings
 ==========  ======================================================================================
 """
 
-import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -40,6 +39,7 @@ from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.delayed_fetch import DelayedOperationPurgatory
 from kvorum.node.broker.transaction_verification import TransactionalProducer, VerifiedPartitions
+from kvorum.node.coroutines import other_work
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.merged_topics import last_requested
@@ -272,7 +272,7 @@ class _Appender:
         self._request = request
         self._broker = broker
         self._verified = verified
-        self._turn_end_ms = broker.clock.monotonic_ms() + TURN_MS
+        self._turn_end_ms = broker.runtime.monotonic_ms() + TURN_MS
         self._record_errors_left = RECORD_ERRORS_MAX
 
     async def append(self, topic: _Topic) -> list[_Appended]:
@@ -291,10 +291,10 @@ class _Appender:
         return appended
 
     async def _let_others_be_served(self) -> None:
-        now_ms = self._broker.clock.monotonic_ms()
+        now_ms = self._broker.runtime.monotonic_ms()
         if now_ms >= self._turn_end_ms:
-            await asyncio.sleep(0)
-            self._turn_end_ms = self._broker.clock.monotonic_ms() + TURN_MS
+            await other_work(self._broker.runtime)
+            self._turn_end_ms = self._broker.runtime.monotonic_ms() + TURN_MS
 
     async def _append(
         self, produced: _Produced
@@ -330,7 +330,7 @@ class _Appender:
         return _Appended(partition, info, response)
 
     async def _append_to(self, partition: Partition, produced: _Produced) -> LogAppendInfo:
-        clock, acks, verified = self._broker.clock, self._request.body.acks, self._verified
+        clock, acks, verified = self._broker.runtime, self._request.body.acks, self._verified
         wall_ms = clock.wall_ms()
         # Meanwhile the partition may get another leader: that is looked at again by the append.
         inspected = await self._broker.inspector.inspect(

@@ -21,7 +21,7 @@ async def answer(request: IncomingRequest[SyncGroupRequest], broker: BrokerServi
     if are_names_mandatory and None in {body.protocol_type, body.protocol_name}:
         raise RequestError.with_default_message(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     require_on_group(request, AclOperation.READ, body.group_id)
-    return await asked(broker.groups.sync_group, body)
+    return await asked(broker.runtime, broker.groups.sync_group, body)
 
 
 API: Final = BrokerApi(

@@ -62,7 +62,11 @@ async def answer(
     try:
         transaction = await verified_transaction(wanted, request.version, broker)
         response = await asked(
-            broker.groups.commit_transactional_offsets, context_of(request), wanted, transaction
+            broker.runtime,
+            broker.groups.commit_transactional_offsets,
+            context_of(request),
+            wanted,
+            transaction,
         )
     except RequestError as error:
         response = _refuse(wanted, error, request.version)

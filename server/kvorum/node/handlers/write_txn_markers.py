@@ -1,9 +1,8 @@
 """WriteTxnMarkers (27): a coordinator of transactions has their ends written to the partitions."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Iterator
-from typing import Final
+from collections.abc import Coroutine, Iterator
+from typing import Any, Final
 
 from kvorum.broker.partition import ALL_IN_SYNC, Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
@@ -11,6 +10,7 @@ from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import BY_HANDLER, RequestError
+from kvorum.node.coroutines import Wait, all_of
 from kvorum.node.handlers.group_requests import asked
 from kvorum.node.services import BrokerApi, BrokerServices, TopicChoice
 from kvorum.node.serving.request import IncomingRequest
@@ -44,14 +44,16 @@ async def answer(
         access.require_on_cluster(AclOperation.CLUSTER_ACTION, request=body.NAME)
     request.progress.throttle_time_ms = 0  # as in Kafka, no quota counts between brokers
     places: list[tuple[int, TopicPartition]] = []
-    writes: list[Awaitable[ErrorCode]] = []
+    writes: list[Coroutine[Wait[Any], Any, ErrorCode]] = []
     for wanted in body.markers:
         marker = TransactionMarker.of(wanted)
         for where in _partitions(wanted):
             places.append((marker.producer_id, where))
             writes.append(_write(where, marker, broker))
     codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
-    for (producer_id, where), code in zip(places, await asyncio.gather(*writes), strict=True):
+    for (producer_id, where), code in zip(
+        places, await all_of(broker.runtime, writes), strict=True
+    ):
         codes.setdefault(producer_id, {})[where] = code
     return _response(codes)
 
@@ -83,7 +85,7 @@ async def _complete_offsets(
 ) -> ErrorCode:
     """Have the group coordinator write the marker, and end the transaction's offsets."""
     try:
-        await asked(broker.groups.complete_transaction, partition, marker)
+        await asked(broker.runtime, broker.groups.complete_transaction, partition, marker)
     except RequestError as error:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in _NOT_READY else error.code
     return ErrorCode.NONE
@@ -92,13 +94,13 @@ async def _complete_offsets(
 async def _append(
     partition: Partition, marker: TransactionMarker, broker: BrokerServices
 ) -> ErrorCode:
-    wall_ms = broker.clock.wall_ms()
+    wall_ms = broker.runtime.wall_ms()
     try:
         info = partition.append_records_to_leader(
             marker.batch(wall_ms),
             required_acks=ALL_IN_SYNC,
             wall_ms=wall_ms,
-            now_ms=broker.clock.monotonic_ms(),
+            now_ms=broker.runtime.monotonic_ms(),
             origin=AppendOrigin.COORDINATOR,
             transaction=marker.append,
         )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
 
+from kvorum.node.coroutines import Promise
 from kvorum.node.event_loop import AsyncioRuntime, Clock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import Outgoing
@@ -150,14 +151,14 @@ class RaftNode(RaftClient):
 
         `version` and `listener_name` are those of the request. Raises RaftStoppedError.
         """
-        response: asyncio.Future[Message] = self._loop.create_future()
+        response = Promise[Message](self._threads)
         token = self.receive(
-            request, version=version, listener_name=listener_name, respond=partial(settle, response)
+            request, version=version, listener_name=listener_name, respond=response.settle
         )
         try:
-            return await response
+            return await response.result()
         finally:
-            if token is not None and (not response.done() or response.cancelled()):
+            if token is not None and not response.is_settled:
                 self.forget(token)
 
     async def create_snapshot(

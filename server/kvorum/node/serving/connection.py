@@ -1,13 +1,18 @@
-"""One client's connection: reads frames, answers them one at a time, and sends the responses."""
+"""One client's connection: reads frames, answers them one at a time, and sends the responses.
+
+A request is answered by a coroutine on a `Runtime`, in the turn of the loop in which its last byte
+came, and as far as it need not wait. Those that came together are answered in one turn each.
+"""
 
 import asyncio
 import logging
 import struct
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple, cast
 
+from kvorum.node.coroutines import Task, Wait, sleep
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.event_loop import Clock
+from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.serving.connection_quotas import AT_ONCE, ConnectionQuotas
 from kvorum.node.serving.frame_writer import FramePart, FrameWriter
@@ -53,9 +58,9 @@ class ConnectionRules(NamedTuple):
 
     listener: str
     frame_bytes_max: int
-    answer: Callable[[bytes, Peer], Awaitable[ResponseFrame]]
+    answer: Callable[[bytes, Peer], Coroutine[Wait[Any], Any, ResponseFrame]]
     limits: ConnectionQuotas
-    clock: Clock
+    runtime: Runtime
 
 
 class OpenConnections(set["ServerConnection"]):
@@ -76,14 +81,15 @@ class ServerConnection(asyncio.Protocol):
     """
 
     def __init__(self, rules: ConnectionRules, others: OpenConnections) -> None:
-        self.last_active_ms = rules.clock.monotonic_ms()
+        self.last_active_ms = rules.runtime.monotonic_ms()
         self._rules = rules
         self._others = others
         self._peer = Peer("?", 0, rules.listener)
         self._transport: asyncio.Transport | None = None
         self._writer: FrameWriter | None = None
         self._buffer = bytearray()
-        self._answering: asyncio.Task[None] | None = None
+        self._answering: Task[None] | None = None
+        self._is_answering = False
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._is_reading = True
@@ -97,7 +103,7 @@ class ServerConnection(asyncio.Protocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request is being answered, or the connection is held back by a rate limit."""
-        return self._answering is not None or self._is_held
+        return self._is_answering or self._is_held
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the connection; close it if there are too many or the server stops."""
@@ -124,11 +130,11 @@ class ServerConnection(asyncio.Protocol):
 
     def _end_hold(self) -> None:
         self._is_held = False
-        self.last_active_ms = self._rules.clock.monotonic_ms()
+        self.last_active_ms = self._rules.runtime.monotonic_ms()
         self._begin_next()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Remove the connection and cancel its response."""
+        """Remove the connection and give up its response."""
         if self._transport is not None:
             self._end.shut_down(self._transport)
             self._transport = None
@@ -139,7 +145,9 @@ class ServerConnection(asyncio.Protocol):
         self._buffer.clear()
         self._can_write.set()
         if self._answering is not None:
-            self._answering.cancel()
+            self._answering.close()
+            self._answering = None
+            self._is_answering = False
         if self._is_admitted:
             self._is_admitted = False
             self._rules.limits.release(self._peer.host)
@@ -147,7 +155,7 @@ class ServerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Buffer bytes, and begin with the next request if none is being answered."""
-        self.last_active_ms = self._rules.clock.monotonic_ms()
+        self.last_active_ms = self._rules.runtime.monotonic_ms()
         self._buffer += data
         if not self.is_busy:
             self._begin_next()
@@ -164,7 +172,7 @@ class ServerConnection(asyncio.Protocol):
 
     def close(self, reason: str) -> None:
         """Close because of `reason`, which is logged unless such a line was logged a moment ago."""
-        suppressed_count = self._others.closings.happened(self._rules.clock.monotonic_ms())
+        suppressed_count = self._others.closings.happened(self._rules.runtime.monotonic_ms())
         if suppressed_count is not None:
             _log.info(
                 LogEvent(
@@ -186,7 +194,7 @@ class ServerConnection(asyncio.Protocol):
         is_sending = writer is not None and writer.is_sending
         if writer is not None and is_sending and writer.taken_bytes != self._seen_taken_bytes:
             self._seen_taken_bytes = writer.taken_bytes
-            self.last_active_ms = self._rules.clock.monotonic_ms()
+            self.last_active_ms = self._rules.runtime.monotonic_ms()
         elif self.last_active_ms < oldest_ms and (is_sending or not self.is_busy):
             # Not logged: clients that are done often leave an idle connection.
             self.abort()
@@ -212,7 +220,10 @@ class ServerConnection(asyncio.Protocol):
         if frame is None:
             self._set_reading(wanted=True)
             return
-        self._answering = asyncio.get_running_loop().create_task(self._answer(frame))
+        self._is_answering = True
+        answering = Task(self._answer(frame), self._answered)
+        if self._is_answering:
+            self._answering = answering
 
     def _take_frame(self) -> bytes | None:
         """Return the next whole frame out of the buffer, None while it is incomplete."""
@@ -232,18 +243,20 @@ class ServerConnection(asyncio.Protocol):
         return frame
 
     async def _answer(self, frame: bytes) -> None:
-        """Answer one frame, wait until its response can be sent, then begin with the next one."""
+        """Answer one frame, and wait until its response is sent."""
         try:
             response = await self._rules.answer(frame, self._peer)
             if response.parts is not None and self._writer is not None:
-                await self._writer.send(response.parts)
+                sending = self._writer.send(response.parts)
+                if sending is not None:
+                    await sending
             if response.on_sent is not None:
                 response.on_sent()
             if self._is_finishing:
                 self.finish()
                 return
             if response.pause_ms > 0:
-                await asyncio.sleep(response.pause_ms / 1000)
+                await sleep(self._rules.runtime, response.pause_ms)
         except CloseConnectionError as error:
             self.close(str(error))
         except ConnectionError:
@@ -252,9 +265,19 @@ class ServerConnection(asyncio.Protocol):
         except Exception:  # noqa: BLE001 - any error ends only this connection
             _log.exception("A request of %s broke its connection", self._peer)
             self.abort()
-        finally:
-            self._answering = None
-        self.last_active_ms = self._rules.clock.monotonic_ms()
+
+    def _answered(self, _: Exception | None) -> None:
+        """Begin with the next request, in a turn of its own: others are served in between."""
+        self._answering = None
+        self.last_active_ms = self._rules.runtime.monotonic_ms()
+        if self._buffer and not self._is_finishing:
+            self._rules.runtime.call_soon(self._go_on)
+            return
+        self._is_answering = False
+        self._set_reading(wanted=True)
+
+    def _go_on(self) -> None:
+        self._is_answering = False
         if self._transport is not None:
             self._begin_next()
 

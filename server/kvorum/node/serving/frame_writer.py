@@ -14,9 +14,12 @@ import struct
 import termios
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias, cast
 
+from kvorum.node.coroutines import Wait
 from kvorum.node.errors import CloseConnectionError
+from kvorum.node.tasks import awaiting
 from kvorum.storage.files import Descriptor
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
 
@@ -63,13 +66,41 @@ class FrameWriter:
             left_bytes += _INT.unpack(fcntl.ioctl(own.fileno(), termios.TIOCOUTQ, bytes(4)))[0]
         return self._handed_on_bytes - left_bytes
 
-    async def send(self, frame: Sequence[FramePart]) -> None:
-        """Send a frame, its size first, and return when the system has taken it.
+    def send(self, frame: Sequence[FramePart]) -> Wait[None] | None:
+        """Send a frame, its size first; return the wait until the system has taken it.
 
-        Memory is used for what `frame` has there, and for little more. Raises CloseConnectionError
-        if records are not in their file any more, and OSError.
+        Return None if the system took it at once. Memory is used for what `frame` has there, and
+        for little more. Raises CloseConnectionError if records are not in their file any more, and
+        OSError; so does the wait.
         """
+        size = _SIZE.pack(sum(map(len, frame)))
+        if FileRecords not in map(type, frame):
+            return self._send_at_once([size, *cast("Sequence[bytes | memoryview]", frame)])
+        if sum(len(part) for part in frame if isinstance(part, FileRecords)) >= SENDFILE_BYTES_MIN:
+            self.is_sending = True
+            return awaiting(partial(self._send, frame))
+        try:
+            return self._send_at_once([size, *map(_in_memory, frame)])
+        except TruncatedRecordsError as error:
+            raise CloseConnectionError(str(error)) from error
+
+    def _send_at_once(self, parts: Sequence[bytes | memoryview]) -> Wait[None] | None:
+        data = b"".join(parts)
+        self._handed_on_bytes += len(data)
+        self._transport.write(data)
+        if self._can_write.is_set():
+            return None
         self.is_sending = True
+        return awaiting(self._finish)
+
+    async def _finish(self) -> None:
+        """Wait until the system has taken all of a frame."""
+        try:
+            await self._can_write.wait()
+        finally:
+            self.is_sending = False
+
+    async def _send(self, frame: Sequence[FramePart]) -> None:
         try:
             self._put(_SIZE.pack(sum(map(len, frame))))
             for part in frame:
@@ -171,6 +202,10 @@ class FrameWriter:
             # A connection that was lost meanwhile has removed it, and its number may be another's.
             if target.fileno() >= 0:
                 loop.remove_writer(target)
+
+
+def _in_memory(part: FramePart) -> bytes | memoryview:
+    return part.read(0, len(part)) if isinstance(part, FileRecords) else part
 
 
 def _is_in_memory(descriptor: Descriptor, position: int, size: int) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Coroutine, Generator
 from dataclasses import dataclass
 from types import coroutine
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Access, Principal
 from kvorum.node.event_loop import Clock
@@ -64,21 +64,21 @@ class RequestProgress:
     @coroutine
     def measured(self, work: Coroutine[Any, Any, Result]) -> Generator[Any, Any, Result]:
         """Do `work`, and count the time of its steps."""
+        result: Any = None
         thrown: BaseException | None = None
         while True:
             if self._resumed_ms is None:
                 self._resumed_ms = self._clock.monotonic_ms()
             try:
-                awaited = work.send(None) if thrown is None else work.throw(thrown)
+                awaited = work.send(result) if thrown is None else work.throw(thrown)
             except StopIteration as end:
-                result: Result = end.value
-                return result
+                return cast("Result", end.value)
             finally:
                 # A frame that keeps the error that passes through it lives on with it.
-                thrown = None
+                result = thrown = None
                 self._pause()
             try:
-                yield awaited
+                result = yield awaited
             except BaseException as error:  # noqa: BLE001 - the work's own affair
                 thrown = error
             finally:

@@ -6,14 +6,15 @@ dispatcher has no other knowledge of an API.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import Api, RequestError
 from kvorum.metadata.standard_authorizer import ANONYMOUS, Access, Principal
+from kvorum.node.coroutines import Wait
 from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.event_loop import Clock
 from kvorum.node.serving.connection import Peer, ResponseFrame
@@ -62,7 +63,9 @@ class ListenerApi(Api[Request], Generic[Services, Request]):
       long, because not every client obeys the throttle time.
     """
 
-    answer: Callable[[IncomingRequest[Request], Services], Awaitable[HandlerResponse]]
+    answer: Callable[
+        [IncomingRequest[Request], Services], Coroutine[Wait[Any], Any, HandlerResponse]
+    ]
     refuse: Callable[[Request, RequestError, int], Message]
     form_problem: Callable[[Request], str | None] | None = None
     throttle_time_ms: Callable[[Message], int] | None = None

@@ -71,7 +71,7 @@ class SocketServer:
         interval = self._idle_ms_max / 1000 / SWEEPS_PER_IDLE_TIME
         while True:
             await asyncio.sleep(min(interval, SWEEP_INTERVAL_SECONDS_MAX))
-            oldest_ms = self._rules.clock.monotonic_ms() - self._idle_ms_max
+            oldest_ms = self._rules.runtime.monotonic_ms() - self._idle_ms_max
             for connection in tuple(self._connections):
                 connection.close_if_idle(oldest_ms)
 

@@ -230,7 +230,8 @@ class BrokerSession:
         if not self.is_serving:
             reply(None)
             return
-        handler = RequestHandler(self.replicas, self._groups, self._around, self._process)
+        runtime = self._broker.runtime
+        handler = RequestHandler(self.replicas, self._groups, self._around, self._process, runtime)
         handler.handle(request, reply, version)
 
     # --- the controller ---------------------------------------------------------------------

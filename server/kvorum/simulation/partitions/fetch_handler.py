@@ -15,6 +15,7 @@ from kvorum.node.broker.delayed_fetch import (
     fetch_messages,
 )
 from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.event_loop import Runtime
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.network import Reply
@@ -41,11 +42,13 @@ class FetchHandler:
         replicas: ReplicaManager,
         around: Surroundings,
         guard: Callable[[Callable[[], None]], Callable[[], None]],
+        runtime: Runtime,
     ) -> None:
         self._replicas = replicas
         self._around = around
         self._guard = guard
-        self._purgatory, self._stats = DelayedOperationPurgatory(), BrokerTopicStats()
+        self._purgatory = DelayedOperationPurgatory(runtime)
+        self._stats = BrokerTopicStats()
 
     def handle(self, request: FetchRequest, reply: Reply, version: int) -> None:
         """Answer a fetch: that of a follower after a while, as if it had waited for records."""

@@ -11,6 +11,7 @@ from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.event_loop import Runtime
 from kvorum.simulation.partitions.fetch_handler import FetchHandler
 from kvorum.simulation.partitions.group_handler import GroupHandler
 from kvorum.simulation.partitions.network import Reply
@@ -158,10 +159,11 @@ class RequestHandler:
         groups: GroupCoordinatorService,
         around: Surroundings,
         process: Process,
+        runtime: Runtime,
     ) -> None:
         self._replicas = replicas
         self._around = around
-        self._fetches = FetchHandler(replicas, around, process.guard)
+        self._fetches = FetchHandler(replicas, around, process.guard, runtime)
         self._groups = GroupHandler(groups, replicas, around, process)
         self._writes = ProduceHandler(replicas, around, process.guard)
 
