@@ -1,9 +1,8 @@
 """A request in the form that handlers receive, and how far it is."""
 
 from collections.abc import Coroutine, Generator
-from dataclasses import dataclass
 from types import coroutine
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Access, Principal
 from kvorum.node.event_loop import Clock
@@ -89,8 +88,7 @@ class RequestProgress:
         self._worked_ms, self._resumed_ms = self.local_time_ms, None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IncomingRequest(Generic[Request_co]):
+class IncomingRequest(NamedTuple, Generic[Request_co]):
     """A request with its header, its client and its listener.
 
     `frame` has the original header and body, to be forwarded. `client_host` is the address of the
