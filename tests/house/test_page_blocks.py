@@ -19,6 +19,19 @@ NOT_RUN: Final = {
     ("docs/releasing.md", "make dist"): "tests/house/release builds the same archives",
 }
 """The commands that no test pastes, and the reason for each."""
+PAGE: Final = """
+```python
+print(1)
+```
+
+```console
+$ kvorum --version
+```
+
+   ```sh
+   kvorum dev
+   ```
+"""
 
 
 def kind_errors(blocks: Iterable[Block]) -> list[str]:
@@ -88,19 +101,6 @@ def test_a_command_that_is_not_run_is_in_its_page() -> None:
     assert NOT_RUN.keys() <= shown
 
 
-PAGE: Final = """
-```python
-print(1)
-```
-
-```console
-$ kvorum --version
-```
-
-   ```sh
-   kvorum dev
-   ```
-"""
 PYTHON, CONSOLE, SH = map(str, blocks_in(PAGE, "a.md"))
 
 

@@ -218,7 +218,8 @@ async def test_a_client_that_waits_for_its_response_is_not_idle(near: socket.soc
 async def test_requests_that_came_together_are_answered_in_turns(near: socket.socket) -> None:
     held = Held(near)
     held.may_answer.set()
-    connection, asked = held.connection, held.asked
+    connection = held.connection
+    asked = held.asked
     connection.data_received(b"".join(struct.pack(">i", 1) + one for one in (b"a", b"b", b"c")))
     assert asked == [b"a"], "it is answered in the turn in which it came"
     assert connection.is_busy

@@ -48,7 +48,9 @@ async def some_turns() -> None:
 
 @in_pausable_loop
 async def test_a_closed_gate_holds_what_began_behind_it_and_nothing_else() -> None:
-    loop, gate, done = running_loop(), Gate(), list[str]()
+    loop = running_loop()
+    gate = Gate()
+    done = list[str]()
 
     async def work(name: str) -> None:
         for step in range(3):
@@ -68,7 +70,9 @@ async def test_a_closed_gate_holds_what_began_behind_it_and_nothing_else() -> No
 
 @in_pausable_loop
 async def test_callbacks_that_are_overdue_come_in_their_order_and_cancelled_ones_never() -> None:
-    loop, gate, done = running_loop(), Gate(), list[str]()
+    loop = running_loop()
+    gate = Gate()
+    done = list[str]()
     now = loop.time()
     with behind(gate):
         loop.call_at(now + 0.002, done.append, "second")
@@ -86,7 +90,8 @@ async def test_callbacks_that_are_overdue_come_in_their_order_and_cancelled_ones
 
 @in_pausable_loop
 async def test_a_task_that_is_cancelled_behind_a_closed_gate_ends_once_that_is_open() -> None:
-    loop, gate = running_loop(), Gate()
+    loop = running_loop()
+    gate = Gate()
     with behind(gate):
         task = asyncio.ensure_future(asyncio.sleep(3600))
     await some_turns()
@@ -101,7 +106,10 @@ async def test_a_task_that_is_cancelled_behind_a_closed_gate_ends_once_that_is_o
 
 @in_pausable_loop
 async def test_results_of_threads_wait_too() -> None:
-    loop, gate, ready, done = running_loop(), Gate(), threading.Event(), list[str]()
+    loop = running_loop()
+    gate = Gate()
+    ready = threading.Event()
+    done = list[str]()
     with behind(gate):
         runtime = AsyncioRuntime(SystemClock(), thread_name="blocking")
 

@@ -21,6 +21,9 @@ from tests.support.page_blocks import page_block
 from kvorum.spark.functions import transaction_state_record
 from kvorum.spark.session import build_session
 
+BROKER = "localhost:9092"
+SHOWN = ".show()\n"
+
 
 def run_spark_program(program: Callable[..., None], *arguments: str | Path) -> str:
     """Run a program of this module to its end, in a process; return what it prints."""
@@ -119,10 +122,6 @@ def write(servers: str, jars: str, checkpoints: str, first: str, second: str, co
         copier.write(first, begin, int(count))
         copier.copy(first, second)
     session.stop()
-
-
-BROKER = "localhost:9092"
-SHOWN = ".show()\n"
 
 
 def committed_offsets(session: SparkSession, servers: str) -> dict[str, Any]:

@@ -107,7 +107,8 @@ def test_a_promise_is_kept_once_whether_it_is_waited_for_or_not(world: World) ->
     async def says(promise: Promise[str]) -> None:
         world.said.append(await promise.result())
 
-    early, late = Promise[str](world.runtime), Promise[str](world.runtime)
+    early = Promise[str](world.runtime)
+    late = Promise[str](world.runtime)
     early.settle("early")
     Task(says(early), world.said.append)
     task = Task(says(late), world.said.append)

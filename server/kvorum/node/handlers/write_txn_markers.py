@@ -51,9 +51,8 @@ async def answer(
             places.append((marker.producer_id, where))
             writes.append(_write(where, marker, broker))
     codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
-    for (producer_id, where), code in zip(
-        places, await all_of(broker.runtime, writes), strict=True
-    ):
+    written = await all_of(broker.runtime, writes)
+    for (producer_id, where), code in zip(places, written, strict=True):
         codes.setdefault(producer_id, {})[where] = code
     return _response(codes)
 
