@@ -33,7 +33,7 @@ TABLE: Final = ROOT / TABLE_NAME
 QUICK_DIVISOR: Final = 100
 NICENESS: Final = 10
 PATIENCE: Final = "3"
-"""How many times as long the tests of a run wait as others do: everything else comes before it."""
+"""The factor by which tests of a run wait longer than others: everything else comes before it."""
 SEEDS: Final = 2_000
 DAMAGES_OF_A_NODE: Final = 400
 KILL_ROUNDS: Final = 500

@@ -147,7 +147,7 @@ async def echo() -> AsyncIterator[tuple[Gate, tuple[str, int]]]:
 
 
 @in_pausable_loop
-async def test_sockets_behind_a_closed_gate_keep_what_arrives() -> None:
+async def test_sockets_of_a_closed_gate_keep_what_arrives() -> None:
     loop = running_loop()
     async with echo() as (gate, address):
         known, its_end = await asyncio.open_connection(*address)
