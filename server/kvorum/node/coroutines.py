@@ -176,22 +176,25 @@ class Pulse:
         """Return the wait for the next beat: True, or False when the time is over."""
 
         def begin(take: Take[bool]) -> GiveUp:
-            self._waiting[take] = None
-            give_up = partial(self._waiting.pop, take, None)
             if timeout_ms is None:
-                return give_up
+                self._waiting[take] = None
+                return partial(self._waiting.pop, take, None)
+
+            def on_beat(result: bool | Exception) -> None:
+                timer.cancel()
+                take(result)
 
             def late() -> None:
-                give_up()
+                self._waiting.pop(on_beat, None)
                 take(False)
 
-            timer = self._runtime.call_at(self._runtime.monotonic_ms() + timeout_ms, late)
-
-            def end() -> None:
+            def give_up() -> None:
                 timer.cancel()
-                give_up()
+                self._waiting.pop(on_beat, None)
 
-            return end
+            self._waiting[on_beat] = None
+            timer = self._runtime.call_at(self._runtime.monotonic_ms() + timeout_ms, late)
+            return give_up
 
         return Wait(begin)
 

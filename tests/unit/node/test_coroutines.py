@@ -221,6 +221,20 @@ def test_a_pulse_wakes_the_tasks_that_wait_for_it_and_no_later_one(world: World)
     assert world.run() == [("early", True), ("late", False)]
 
 
+def test_a_wait_that_ends_in_time_leaves_no_timer(world: World) -> None:
+    """Each request that waits for its replicas would leave one for half a minute."""
+    pulse = Pulse(world.runtime)
+
+    async def waits() -> bool:
+        return await pulse.next(timeout_ms=30_000)
+
+    Task(waits(), world.said.append)
+    Task(waits(), world.said.append).close()
+    pulse.beat()
+    assert world.run(until_ms=1) == [True]
+    assert world.events.take_next(until_ms=1e9) is None
+
+
 def test_pieces_of_work_are_done_one_after_the_other_in_thread_and_loop(world: World) -> None:
     thread = OneAtATime(world.runtime)
 
