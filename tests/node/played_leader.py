@@ -17,7 +17,8 @@ from kvorum.metadata.record_frame import encode_record
 from kvorum.metadata.voters import VoterKey
 from kvorum.node.controller.quorum_controller import QuorumController, QuorumControllerMetrics
 from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy
-from kvorum.node.event_loop import SystemClock
+from kvorum.node.coroutines import Signal
+from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import CommittedBatch, RaftNode, RaftSettings
@@ -143,9 +144,10 @@ class PlayedLeader:
 
     def proxy(self, node_id: int, replica: PlayedReplica | None = None) -> QuorumReassignmentProxy:
         """Return the proxy of another node, whose controller is not active."""
+        runtime = AsyncioRuntime(SystemClock(), thread_name="proxy")
         controller = SimpleNamespace(
             is_active=False,
-            wait_until_active=asyncio.Event().wait,
+            wait_until_active=Signal(runtime).wait,
             measures=QuorumControllerMetrics(0),
         )
         return QuorumReassignmentProxy(

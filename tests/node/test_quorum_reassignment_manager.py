@@ -20,8 +20,9 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.node.controller.quorum_controller import QuorumController, QuorumControllerMetrics
 from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
+from kvorum.node.coroutines import Signal
 from kvorum.node.errors import NotControllerError
-from kvorum.node.event_loop import SystemClock
+from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
 from kvorum.testing import Cluster
@@ -86,17 +87,18 @@ class PlayedController:
 
     def __init__(self, *, is_active: bool) -> None:
         self.measures = QuorumControllerMetrics(0)
-        self._active, self.is_awaited = asyncio.Event(), asyncio.Event()
+        self._active = Signal(AsyncioRuntime(SystemClock(), thread_name="controller"))
+        self.is_awaited = asyncio.Event()
         if is_active:
             self._active.set()
 
     @property
     def is_active(self) -> bool:
-        return self._active.is_set()
+        return self._active.is_set
 
-    async def wait_until_active(self) -> None:
+    async def wait_until_active(self, timeout_ms: float) -> bool:
         self.is_awaited.set()
-        await self._active.wait()
+        return await self._active.wait(timeout_ms)
 
     def activate(self) -> None:
         self._active.set()

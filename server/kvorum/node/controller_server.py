@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from types import MappingProxyType
 
 from kvorum.controller.controller_mutation_quota import MutationQuotas
@@ -19,10 +18,11 @@ from kvorum.node.metadata_events import MetadataEvents
 from kvorum.node.services import ControllerServices
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.shared_server import SharedServer
+from kvorum.node.tasks import run
 from kvorum.wire.uuid_text import random_uuid
 
 REGISTRATION_TIMEOUT_MS = 5_000
-ACTIVATION_SECONDS_MAX = 1.0
+ACTIVATION_MS_MAX = 1_000
 
 
 class ControllerServer:
@@ -105,9 +105,7 @@ class ControllerServer:
 
             self._warming = asyncio.create_task(warm_up())
         if self._shared.raft.is_leader:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(ACTIVATION_SECONDS_MAX):
-                    await self.controller.wait_until_active()
+            await run(self.controller.wait_until_active(ACTIVATION_MS_MAX))
         self._registrar.start()
 
     async def begin_stop(self) -> None:

@@ -29,6 +29,7 @@ from kvorum.node.serving.socket_server import bind
 from kvorum.node.shared_server import ServerEnvironment, SharedServer, open_shared_server
 from kvorum.node.sockets import close_listening
 from kvorum.node.started_roles import StartedRoles
+from kvorum.node.tasks import run
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.errors import StorageError
 from kvorum.storage.files import FileSystem, RealFileSystem
@@ -299,7 +300,7 @@ class KafkaRaftServer:
         controller = self._controller
         if controller is None:
             raise RuntimeError("the node is not a controller, or is not started")
-        await controller.wait_until_active()
+        await run(controller.wait_until_active())
 
     @property
     def _controller(self) -> QuorumController | None:

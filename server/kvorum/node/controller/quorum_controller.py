@@ -10,7 +10,6 @@ heartbeats, fetches and reads. Other writes wait until the last piece is done, s
 writes is the same as without the pieces.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.bootstrap import BootstrapMetadata
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import RecordAndVersion, encode_record
-from kvorum.node.coroutines import Lock, Promise, other_work
+from kvorum.node.coroutines import Lock, Promise, Signal, other_work
 from kvorum.node.deferred_event_queue import DeferredEventQueue
 from kvorum.node.errors import NotControllerError
 from kvorum.node.event_loop import Runtime
@@ -129,7 +128,7 @@ class QuorumController:
         self.measures = QuorumControllerMetrics(runtime.monotonic_ms())
         self._random = random
         self._claim: _Claim | None = None
-        self._is_claimed = asyncio.Event()
+        self._is_claimed = Signal(runtime)
         self._deferred = DeferredEventQueue[NotControllerError]()
         self._turn = Lock(runtime)
 
@@ -148,9 +147,9 @@ class QuorumController:
         """Return the time of each broker's (id and epoch) last heartbeat; None if not active."""
         return None if self._claim is None else self._claim.sessions.last_contacts_ms()
 
-    async def wait_until_active(self) -> None:
-        """Wait until this node is the active controller."""
-        await self._is_claimed.wait()
+    async def wait_until_active(self, timeout_ms: float | None = None) -> bool:
+        """Wait until this node is the active controller; return whether it is in time."""
+        return await self._is_claimed.wait(timeout_ms)
 
     async def write(
         self, request: IncomingRequest[Message], api: ControllerApi[Message, Message]

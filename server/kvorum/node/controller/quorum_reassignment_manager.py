@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from kvorum.metadata.api import RequestError
@@ -20,7 +19,7 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
-from kvorum.node.tasks import cancel_and_wait
+from kvorum.node.tasks import cancel_and_wait, run
 
 if TYPE_CHECKING:
     from kvorum.controller.quorum_reassignment.plan import ReassignmentDescription
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 FAILURE_PAUSE_SECONDS: Final = 10.0
 """The pause after an unexpected error, so that a lasting one does not fill the log."""
-PAUSE_SECONDS: Final = 0.05
+PAUSE_MS: Final = 50
 """Between the end of a leadership and the next look at who leads: neither knows of it at once."""
 _log = logging.getLogger(__name__)
 
@@ -106,7 +105,7 @@ class QuorumReassignmentManager:
             except Exception:  # noqa: BLE001 - target voters must not take the node down, see below
                 await self._after_failure()
             # The replica knows first that it leads no longer, the controller a moment later.
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(PAUSE_MS / 1000)
 
     async def _take_steps(self) -> None:
         """Take steps until the leadership changes, or there are no target voters any more."""
@@ -128,9 +127,7 @@ class QuorumReassignmentManager:
             self._proxy = None
 
     async def _take_steps_as_leader(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PAUSE_SECONDS):
-                await self._controller.wait_until_active()
+        await run(self._controller.wait_until_active(PAUSE_MS))
         self._current = self._begin()
         try:
             await self._current.take_steps()

@@ -60,6 +60,7 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError, Outgoing
 from kvorum.node.raft import RaftNode
+from kvorum.node.tasks import run
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -173,14 +174,12 @@ class QuorumReassignmentProxy:
 
     async def _pause(self) -> None:
         """Wait until the leader is asked again, or until this is the active controller."""
-        seconds = self._raft.settings.raft.election_timeout_ms / 1000 / LOOKS_PER_ELECTION_TIMEOUT
+        pause_ms = self._raft.settings.raft.election_timeout_ms / LOOKS_PER_ELECTION_TIMEOUT
         if self._controller.is_active:
             # The controller of a replica that leads no longer learns of that in a moment.
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(pause_ms / 1000)
             return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._controller.wait_until_active()
+        await run(self._controller.wait_until_active(pause_ms))
 
     async def _look(self) -> None:
         """Ask the leader, and take the next step if there is one."""
