@@ -42,7 +42,7 @@ class ControllerServer:
         )
         shared.log_listener.register(self.controller)
         MetadataEvents(shared.loader, shared.raft)
-        self._tasks = controller_tasks(self.controller, shared.config)
+        self._tasks = controller_tasks(self.controller, shared.config, shared.runtime)
         self.reassignment = QuorumReassignmentManager(
             self.controller,
             raft=shared.raft,
@@ -114,7 +114,7 @@ class ControllerServer:
             self._warming.cancel()
         await self._registrar.close()
         await self.reassignment.close()
-        await self._tasks.close()
+        self._tasks.close()
 
     async def stop(self) -> None:
         """Refuse the requests that wait and close every connection."""

@@ -20,6 +20,7 @@ from kvorum.node.coroutines import (
     sleep,
     whenever_due,
 )
+from kvorum.node.tasks import ClosableTasks
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 
@@ -308,3 +309,25 @@ def test_something_is_done_whenever_it_is_due_and_not_before(world: World) -> No
     world.events.after(50, lambda: plan(60))
     assert world.run(until_ms=100) == [(5, 10), (20, 20), (60, 60)]
     task.close()
+
+
+def test_an_error_of_one_of_several_tasks_is_raised_when_all_are_closed(world: World) -> None:
+    """The others run on meanwhile."""
+    tasks = ClosableTasks()
+
+    async def fail() -> None:
+        await sleep(world.runtime, 10)
+        raise ValueError("a bug")
+
+    async def repeat() -> None:
+        while True:
+            await sleep(world.runtime, 20)
+            world.said.append("again")
+
+    tasks.start(fail())
+    tasks.start(repeat())
+    assert world.run(until_ms=50) == ["again", "again"]
+    with pytest.raises(ValueError, match="a bug"):
+        tasks.close()
+    assert world.run(until_ms=100) == ["again", "again"]
+    tasks.close()

@@ -1,9 +1,8 @@
 """Kafka's PeriodicTaskControlManager: the periodic tasks of the active controller."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
 
 from kvorum.controller.periodic_tasks import (
     maybe_balance_partition_leaders,
@@ -14,80 +13,83 @@ from kvorum.controller.periodic_tasks import (
 from kvorum.metadata.api import RequestError
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
+from kvorum.node.coroutines import Wait, sleep
 from kvorum.node.errors import NotControllerError
-from kvorum.node.tasks import cancel_and_wait, run
+from kvorum.node.event_loop import Runtime
+from kvorum.node.tasks import ClosableTasks
 
-FAILURE_PAUSE_SECONDS = 300.0
+FAILURE_PAUSE_MS = 300_000
 """The pause before a failed task runs again, as in Kafka."""
 FENCING_CHECKS_PER_SESSION = 8
 _log = logging.getLogger(__name__)
 
 
 class PeriodicTask(NamedTuple):
-    """A task that runs every `interval_seconds`; it returns whether to run again at once.
+    """A task that runs every `interval_ms`; it returns whether to run again at once.
 
     A task that `needs_to_be_on_time` is skipped if it is more than an interval late.
     """
 
     name: str
-    interval_seconds: float
-    run: Callable[[], Awaitable[bool | None]]
+    interval_ms: float
+    run: Callable[[], Coroutine[Wait[Any], Any, bool | None]]
     needs_to_be_on_time: bool = False
 
 
 class PeriodicTaskControlManager:
     """Runs each periodic task in a loop of its own until it is closed."""
 
-    def __init__(self, tasks: tuple[PeriodicTask, ...]) -> None:
+    def __init__(self, tasks: tuple[PeriodicTask, ...], runtime: Runtime) -> None:
         self._tasks = tasks
-        self._loops: list[asyncio.Task[None]] = []
+        self._runtime = runtime
+        self._loops = ClosableTasks()
 
     def start(self) -> None:
         """Start the tasks; each one waits for its interval first."""
-        self._loops = [asyncio.create_task(_repeat(task), name=task.name) for task in self._tasks]
+        for task in self._tasks:
+            self._loops.start(_repeat(task, self._runtime))
 
-    async def close(self) -> None:
-        """End all tasks."""
-        await cancel_and_wait(*self._loops)
-        self._loops = []
+    def close(self) -> None:
+        """End all tasks; raise the first unexpected error that one has ended with."""
+        self._loops.close()
 
 
 def controller_tasks(
-    controller: QuorumController, config: NodeConfig
+    controller: QuorumController, config: NodeConfig, runtime: Runtime
 ) -> PeriodicTaskControlManager:
     """Return the tasks that are enabled in `config`."""
 
     async def write_no_op() -> None:
-        await run(controller.run_task(lambda _image, _context: no_op()))
+        await controller.run_task(lambda _image, _context: no_op())
 
     tasks = [
         PeriodicTask(
             "fence stale brokers",
-            config.broker.session_timeout_ms / 1000 / FENCING_CHECKS_PER_SESSION,
-            lambda: run(controller.run_task(maybe_fence_stale_broker)),
+            config.broker.session_timeout_ms / FENCING_CHECKS_PER_SESSION,
+            lambda: controller.run_task(maybe_fence_stale_broker),
             # A process that was busy received no heartbeats: the brokers are not to blame.
             needs_to_be_on_time=True,
         ),
         PeriodicTask(
             "elect unclean leaders",
-            config.topics.unclean_election_interval_ms / 1000,
-            lambda: run(controller.run_task(maybe_elect_unclean_leaders)),
+            config.topics.unclean_election_interval_ms,
+            lambda: controller.run_task(maybe_elect_unclean_leaders),
         ),
     ]
     if config.security.tokens.secret_key is not None:
         tasks.append(_expiry_task(controller, config))
     if config.metadata_log.idle_interval_ms > 0:
-        interval = config.metadata_log.idle_interval_ms / 1000
-        tasks.append(PeriodicTask("write a no-op record", interval, write_no_op))
+        interval_ms = config.metadata_log.idle_interval_ms
+        tasks.append(PeriodicTask("write a no-op record", interval_ms, write_no_op))
     if config.topics.is_leader_rebalance_enabled:
         tasks.append(
             PeriodicTask(
                 "elect preferred leaders",
-                float(config.topics.leader_imbalance_check_interval_seconds),
-                lambda: run(controller.run_task(maybe_balance_partition_leaders)),
+                config.topics.leader_imbalance_check_interval_seconds * 1000,
+                lambda: controller.run_task(maybe_balance_partition_leaders),
             )
         )
-    return PeriodicTaskControlManager(tuple(tasks))
+    return PeriodicTaskControlManager(tuple(tasks), runtime)
 
 
 def _expiry_task(controller: QuorumController, config: NodeConfig) -> PeriodicTask:
@@ -96,19 +98,18 @@ def _expiry_task(controller: QuorumController, config: NodeConfig) -> PeriodicTa
 
     return PeriodicTask(
         "expire delegation tokens",
-        config.security.tokens.expiry_check_interval_ms / 1000,
-        lambda: run(controller.run_task(expire_tokens)),
+        config.security.tokens.expiry_check_interval_ms,
+        lambda: controller.run_task(expire_tokens),
     )
 
 
-async def _repeat(task: PeriodicTask) -> None:
-    loop = asyncio.get_running_loop()
-    pause = task.interval_seconds
+async def _repeat(task: PeriodicTask, runtime: Runtime) -> None:
+    pause_ms = task.interval_ms
     while True:
-        due = loop.time() + pause
-        await asyncio.sleep(pause)
-        pause = task.interval_seconds
-        if task.needs_to_be_on_time and loop.time() - due > task.interval_seconds:
+        due_ms = runtime.monotonic_ms() + pause_ms
+        await sleep(runtime, pause_ms)
+        pause_ms = task.interval_ms
+        if task.needs_to_be_on_time and runtime.monotonic_ms() - due_ms > task.interval_ms:
             continue
         try:
             while await task.run():
@@ -117,4 +118,4 @@ async def _repeat(task: PeriodicTask) -> None:
             continue
         except RequestError:
             _log.exception("The periodic task '%s' failed", task.name)
-            pause = FAILURE_PAUSE_SECONDS
+            pause_ms = FAILURE_PAUSE_MS
