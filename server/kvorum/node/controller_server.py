@@ -81,7 +81,8 @@ class ControllerServer:
             listeners=shared.controller_endpoints,
             supported_features=shared.supported_features,
             channel=shared.channel("registration", timeout_ms=REGISTRATION_TIMEOUT_MS),
-            loader=shared.loader,
+            images=shared.images,
+            runtime=shared.runtime,
         )
         self._warming: asyncio.Task[None] | None = None
 

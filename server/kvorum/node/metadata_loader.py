@@ -15,7 +15,8 @@ from kvorum.metadata.image_records import image_records
 from kvorum.metadata.partition import RECOVERING
 from kvorum.metadata.record_frame import decode_record, encode_record
 from kvorum.node.config import NodeConfig
-from kvorum.node.event_loop import Clock, SystemClock
+from kvorum.node.coroutines import Pulse
+from kvorum.node.event_loop import Clock, Runtime, SystemClock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metrics.sensors import LatestValues, WindowedSensor
 from kvorum.node.raft import CommittedBatch, LoadedSnapshot, RaftNode
@@ -206,6 +207,31 @@ class MetadataLoader:
         for changed in waiting:
             if not changed.done():
                 changed.set_result(None)
+
+
+class PublishedImages:
+    """The images that a loader publishes, for coroutines on a runtime that wait for one of them."""
+
+    def __init__(self, loader: MetadataLoader, runtime: Runtime) -> None:
+        self._loader = loader
+        self._runtime = runtime
+        self._published = Pulse(runtime)
+        loader.subscribe(self._tell)
+
+    async def wait_for(
+        self, condition: Callable[[MetadataImage], bool], timeout_ms: float | None = None
+    ) -> bool:
+        """Wait until the published image fulfils `condition`; return whether it does in time."""
+        deadline_ms = None if timeout_ms is None else self._runtime.monotonic_ms() + timeout_ms
+        while not condition(self._loader.published):
+            left_ms = None if deadline_ms is None else deadline_ms - self._runtime.monotonic_ms()
+            if not await self._published.next(left_ms):
+                return False
+        return True
+
+    def _tell(self, image: MetadataImage) -> None:
+        del image
+        self._published.beat()
 
 
 def _decoded(

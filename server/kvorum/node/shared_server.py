@@ -13,7 +13,7 @@ from kvorum.node.directories import NodeDirectories
 from kvorum.node.endpoints import Sockets, advertised_endpoints
 from kvorum.node.event_loop import AsyncioRuntime, Clock, Runtime
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kvorum.node.raft import RaftNode, RaftSettings
@@ -137,6 +137,7 @@ class SharedServer:
     sockets: Sockets
     controller_endpoints: tuple[Endpoint, ...]
     loader: MetadataLoader
+    images: PublishedImages
     log_listener: MetadataLogListener
     raft: RaftNode
     outgoing: Outgoing
@@ -206,17 +207,19 @@ async def open_shared_server(
         random=SystemRandom(),
         outgoing=environment.outgoing,
     )
+    runtime = AsyncioRuntime(clock, thread_name="kvorum-requests")
     return SharedServer(
         config=config,
         directories=directories,
         files=files,
         open_files=environment.open_files,
         clock=clock,
-        runtime=AsyncioRuntime(clock, thread_name="kvorum-requests"),
+        runtime=runtime,
         random=SystemRandom(),
         sockets=sockets,
         controller_endpoints=endpoints,
         loader=loader,
+        images=PublishedImages(loader, runtime),
         log_listener=log_listener,
         raft=raft,
         outgoing=environment.outgoing,

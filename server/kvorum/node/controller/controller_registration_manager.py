@@ -1,28 +1,29 @@
 """Kafka's ControllerRegistrationManager: a controller's registration (KIP-919)."""
 
-import asyncio
 import logging
 from collections.abc import Mapping
 
 from kvorum.metadata.cluster_image import Endpoint, write_endpoints, write_features
 from kvorum.metadata.features import VersionRange
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.coroutines import sleep
+from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.metadata_loader import PublishedImages
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
     NodeToControllerChannelManager,
 )
-from kvorum.node.tasks import cancel_and_wait
+from kvorum.node.tasks import ClosableTasks
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
 
-FIRST_PAUSE_SECONDS = 0.1
-PAUSE_SECONDS_MAX = 120.0
+FIRST_PAUSE_MS = 100
+PAUSE_MS_MAX = 120_000
 _log = logging.getLogger(__name__)
 
 
@@ -37,39 +38,39 @@ class ControllerRegistrationManager:
         listeners: tuple[Endpoint, ...],
         supported_features: Mapping[str, VersionRange],
         channel: NodeToControllerChannelManager,
-        loader: MetadataLoader,
+        images: PublishedImages,
+        runtime: Runtime,
     ) -> None:
         self._node_id = node_id
         self._incarnation_id = incarnation_id
         self._listeners = listeners
         self._supported_features = supported_features
         self._channel = channel
-        self._loader = loader
-        self._task: asyncio.Task[None] | None = None
+        self._images = images
+        self._runtime = runtime
+        self._tasks = ClosableTasks()
 
     def start(self) -> None:
         """Register as soon as the metadata.version supports registrations of controllers."""
-        self._task = asyncio.create_task(self._run())
+        self._tasks.start(self._run())
 
     async def close(self) -> None:
         """Stop the attempts to register."""
-        if self._task is not None:
-            await cancel_and_wait(self._task)
-            self._task = None
+        self._tasks.close()
         await self._channel.close()
 
     async def _run(self) -> None:
         while True:
-            await self._loader.wait_for(self._is_wanted)
-            pause = FIRST_PAUSE_SECONDS
+            await self._images.wait_for(self._is_wanted)
+            pause_ms = FIRST_PAUSE_MS
             while not await self._try_once():
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, PAUSE_SECONDS_MAX)
-            await self._loader.wait_for(self._is_registered)
+                await sleep(self._runtime, pause_ms)
+                pause_ms = min(2 * pause_ms, PAUSE_MS_MAX)
+            await self._images.wait_for(self._is_registered)
 
     async def _try_once(self) -> bool:
         try:
-            response = await self._channel.request(self._request(), ControllerRegistrationResponse)
+            response = await self._channel.send(self._request(), ControllerRegistrationResponse)
         except (ControllerUnreachableError, NoCommonVersionError) as error:
             _log.warning(
                 LogEvent(
