@@ -19,7 +19,7 @@ from kvorum.node.controller.quorum_controller import QuorumController, QuorumCon
 from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy
 from kvorum.node.coroutines import Signal
 from kvorum.node.event_loop import AsyncioRuntime, SystemClock
-from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import CommittedBatch, RaftNode, RaftSettings
 from kvorum.raft.config import RaftConfig
@@ -154,7 +154,8 @@ class PlayedLeader:
             cast("QuorumController", controller),
             raft=cast("RaftNode", replica or self.replica(node_id)),
             loader=self.loader,
-            clock=SystemClock(),
+            images=PublishedImages(self.loader, runtime),
+            runtime=runtime,
             outgoing=Outgoing(),
         )
 

@@ -25,6 +25,7 @@ from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection
 from kvorum.node.event_loop import SystemClock
 from kvorum.node.outbound.client_connection import ClientConnectionError, Outgoing
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
+from kvorum.node.tasks import run
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
@@ -53,8 +54,8 @@ def connection() -> LeaderConnection:
 
 async def ask(leader: LeaderConnection, node: FakeNode, *, epoch: int) -> None:
     """Ask the leader of an epoch, as a node that knows its address."""
-    await leader.open(Address(HOST, node.port), epoch=epoch)
-    await leader.request(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse)
+    await run(leader.open(Address(HOST, node.port), epoch=epoch))
+    await run(leader.request(DescribeClusterRequest(endpoint_type=2), DescribeClusterResponse))
 
 
 async def test_requests_in_one_epoch_share_a_connection() -> None:
@@ -151,7 +152,7 @@ async def test_after_a_failure_there_is_a_new_connection() -> None:
 
 async def test_without_a_connection_nothing_is_sent() -> None:
     with pytest.raises(ClientConnectionError, match="no connection"):
-        await connection().request(DescribeClusterRequest(), DescribeClusterResponse)
+        await run(connection().request(DescribeClusterRequest(), DescribeClusterResponse))
 
 
 def registered(broker_id: int, port: int, *, is_fenced: bool = False) -> BrokerRegistration:

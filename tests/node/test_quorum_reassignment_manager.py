@@ -19,10 +19,11 @@ from kvorum.controller.quorum_reassignment.pursuit import quorum_described_by
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.node.controller.quorum_controller import QuorumController, QuorumControllerMetrics
-from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
-from kvorum.node.coroutines import Signal
+from kvorum.node.controller.quorum_reassignment_manager import PAUSE_MS, QuorumReassignmentManager
+from kvorum.node.coroutines import Signal, other_work
 from kvorum.node.errors import NotControllerError
 from kvorum.node.event_loop import AsyncioRuntime, SystemClock
+from kvorum.node.metadata_loader import PublishedImages
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
 from kvorum.testing import Cluster
@@ -60,6 +61,7 @@ class RefusingReplica(PlayedReplica):
 
     def __init__(self, leader: PlayedLeader) -> None:
         super().__init__(leader, leader.replica(leader.leader_id).settings, is_leader=True)
+        self.runtime = AsyncioRuntime(SystemClock(), thread_name="replica")
         self.refusal_count, self.has_refused_thrice = 0, asyncio.Event()
 
     def describe_quorum(self) -> QuorumDescription:
@@ -76,6 +78,7 @@ class RefusingReplica(PlayedReplica):
     ) -> AddRaftVoterResponse:
         del version, listener_name
         assert isinstance(request, AddRaftVoterRequest)
+        await other_work(self.runtime)
         self.refusal_count += 1
         if self.refusal_count == REFUSALS:
             self.has_refused_thrice.set()
@@ -109,15 +112,17 @@ def managed(
     replica: PlayedReplica,
     controller: PlayedController,
     *,
-    failure_pause_seconds: float = 0,
+    failure_pause_ms: float = 0,
 ) -> QuorumReassignmentManager:
+    runtime = AsyncioRuntime(SystemClock(), thread_name="manager")
     return QuorumReassignmentManager(
         cast("QuorumController", controller),
         raft=cast("RaftNode", replica),
         loader=leader.loader,
-        clock=SystemClock(),
+        images=PublishedImages(leader.loader, runtime),
+        runtime=runtime,
         outgoing=Outgoing(),
-        failure_pause_seconds=failure_pause_seconds,
+        failure_pause_ms=failure_pause_ms,
     )
 
 
@@ -133,7 +138,7 @@ async def running(
         async with asyncio.timeout(PATIENCE_S):
             yield manager
     finally:
-        await manager.close()
+        manager.close()
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -156,12 +161,12 @@ async def test_an_unexpected_error_is_reported_and_the_steps_go_on(
 async def test_an_unexpected_error_is_followed_by_a_pause() -> None:
     replica = LeadingReplica(PlayedLeader(), *[KeyError("a bug")] * 9)
     controller = PlayedController(is_active=True)
-    manager = managed(replica.leader, replica, controller, failure_pause_seconds=3600)
+    manager = managed(replica.leader, replica, controller, failure_pause_ms=3_600_000)
     replica.leader.want("1,2,3,4")
     manager.start()
     await replica.failed.wait()
     await let_others_run()
-    await manager.close()
+    manager.close()
     assert (len(replica.failures), controller.measures.failure_count) == (8, 1)
 
 
@@ -186,8 +191,8 @@ async def test_nothing_is_tried_with_a_replica_that_has_stopped(
 ) -> None:
     replica = LeadingReplica(PlayedLeader(), RaftStoppedError("it has failed"), KeyError("a bug"))
     async with running(replica, PlayedController(is_active=True)):
-        (task,) = (one for one in asyncio.all_tasks() if one.get_name() == "reassign the quorum")
-        await asyncio.wait([task])
+        # Twice the pause between two tries.
+        await asyncio.sleep(2 * PAUSE_MS / 1000)
     assert lines(caplog) == []
     assert len(replica.failures) == 1
 
@@ -238,7 +243,7 @@ async def test_without_target_voters_no_node_is_asked() -> None:
         leader.want(None)
         await let_others_run()
         assert (manager.describe(), manager.describe_as_proxy()) == (None, None)
-        await manager.close()
+        manager.close()
         assert leader.node.asked == []
 
 

@@ -10,6 +10,7 @@ from tests.node.played_leader import PlayedLeader
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy
+from kvorum.node.tasks import run
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest
 from kvorum.wire.messages.describe_quorum import DescribeQuorumResponse
@@ -22,7 +23,7 @@ LOOKS = 5
 @asynccontextmanager
 async def working(*proxies: QuorumReassignmentProxy) -> AsyncGenerator[list[asyncio.Task[None]]]:
     """Let proxies take steps; they end with the context, and must not have failed."""
-    tasks = [asyncio.create_task(one.take_steps()) for one in proxies]
+    tasks = [asyncio.create_task(run(one.take_steps())) for one in proxies]
     try:
         yield tasks
     finally:
@@ -45,7 +46,7 @@ async def test_the_leader_is_asked_for_each_step_and_goes_last() -> None:
     async with PlayedLeader() as leader:
         leader.want("4,5,6")
         async with asyncio.timeout(PATIENCE_S):
-            await leader.proxy(1).take_steps()
+            await run(leader.proxy(1).take_steps())
     # Of two removals the one with the higher id comes first; the leader, 2, is left to the end.
     assert leader.steps == [
         "add 4", "remove 3", "add 5", "remove 1", "add 6", "remove 2", "clear",
@@ -102,7 +103,7 @@ async def test_who_has_taken_a_step_takes_the_next_one_with_the_next_answer() ->
     async with PlayedLeader() as leader:
         leader.want("2")
         async with asyncio.timeout(PATIENCE_S):
-            await leader.proxy(1).take_steps()
+            await run(leader.proxy(1).take_steps())
     asked = [request.NAME.removesuffix("Request") for request in leader.node.asked]
     assert asked[asked.index("RemoveRaftVoter") :] == [
         "RemoveRaftVoter", "DescribeQuorum", "RemoveRaftVoter", "DescribeQuorum",

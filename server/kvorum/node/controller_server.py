@@ -47,7 +47,8 @@ class ControllerServer:
             self.controller,
             raft=shared.raft,
             loader=shared.loader,
-            clock=shared.clock,
+            images=shared.images,
+            runtime=shared.runtime,
             outgoing=shared.outgoing,
         )
         apis = controller_apis()
@@ -114,7 +115,7 @@ class ControllerServer:
         if self._warming is not None:
             self._warming.cancel()
         await self._registrar.close()
-        await self.reassignment.close()
+        self.reassignment.close()
         self._tasks.close()
 
     async def stop(self) -> None:

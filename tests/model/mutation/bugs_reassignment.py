@@ -224,9 +224,9 @@ MUTANTS = (
         id="proxy decides on an image that is behind",
         cause="a step was taken towards target voters that the leader knew to be replaced",
         breaks="P31",
-        within="QuorumReassignmentProxy._has_image_of",
-        old="return False",
-        new="return True",
+        within="QuorumReassignmentProxy._look",
+        old="await self._has_image_of(answer.high_watermark)",
+        new="await self._has_image_of(answer.high_watermark) or True",
     ),
     safety_bug(
         id="proxy lacks the last committed record",

@@ -5,7 +5,6 @@ could do: AddRaftVoter, RemoveRaftVoter, and a resignation. Nothing of a reassig
 the next active controller reads the target voters from the metadata and goes on.
 """
 
-import asyncio
 import logging
 
 from kvorum.controller.api import ControllerResult
@@ -32,11 +31,11 @@ from kvorum.controller.quorum_reassignment.requests import (
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.controller.quorum_controller import QuorumController
-from kvorum.node.event_loop import Clock
+from kvorum.node.coroutines import sleep
+from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
-from kvorum.node.tasks import run
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 
@@ -76,18 +75,18 @@ class QuorumReassignment:
     """Takes one step after the other from the present voters to the target voters."""
 
     def __init__(
-        self, controller: QuorumController, *, raft: RaftNode, loader: MetadataLoader, clock: Clock
+        self,
+        controller: QuorumController,
+        *,
+        raft: RaftNode,
+        loader: MetadataLoader,
+        runtime: Runtime,
     ) -> None:
         self._controller = controller
         self._raft = raft
         self._loader = loader
-        self._clock = clock
+        self._runtime = runtime
         self._status = ReassignmentStatus()
-
-    @property
-    def pause_seconds(self) -> float:
-        """The time to wait before the quorum is looked at again."""
-        return pause_ms(self._raft.settings.raft.election_timeout_ms) / 1000
 
     def describe(self, text: str) -> ReassignmentDescription:
         """Return how far the quorum is from the target voters that `text` lists."""
@@ -95,7 +94,7 @@ class QuorumReassignment:
             text,
             self._raft.describe_quorum(),
             self._status.blocked_for(text),
-            now_ms=self._clock.wall_ms(),
+            now_ms=self._runtime.wall_ms(),
         )
 
     async def take_steps(self) -> None:
@@ -107,7 +106,7 @@ class QuorumReassignment:
         refused: tuple[str, Step] | None = None
         while self._controller.is_active and self._raft.is_leader:
             decision = pursuit.decide(
-                self._loader.published, self._raft.describe_quorum(), self._clock.monotonic_ms()
+                self._loader.published, self._raft.describe_quorum(), self._runtime.monotonic_ms()
             )
             if decision is None:
                 _log.info(LogEvent("No reassignment of the quorum is wanted any more"))
@@ -124,7 +123,7 @@ class QuorumReassignment:
                 step = refusal or step
             if isinstance(step, Blocked):
                 self._status.wait(text, step)
-                await asyncio.sleep(self.pause_seconds)
+                await sleep(self._runtime, pause_ms(config.election_timeout_ms))
             else:
                 self._status.advance(text)
 
@@ -137,9 +136,7 @@ class QuorumReassignment:
             case HandOver():
                 self._raft.resign(self._raft.epoch)
             case Reached():
-                await run(
-                    self._controller.run_task(lambda image, context: _clear(image, context, text))
-                )
+                await self._controller.run_task(lambda image, context: _clear(image, context, text))
             case Blocked():
                 return step
         return None

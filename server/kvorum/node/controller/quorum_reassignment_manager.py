@@ -6,27 +6,27 @@ the steps; while another node leads, a `QuorumReassignmentProxy` watches whether
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.voters import recorded_target_voters
 from kvorum.node.controller.quorum_controller import QuorumController
+from kvorum.node.coroutines import sleep
 from kvorum.node.errors import NotControllerError
-from kvorum.node.event_loop import Clock
+from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
-from kvorum.node.tasks import cancel_and_wait, run
+from kvorum.node.tasks import ClosableTasks
 
 if TYPE_CHECKING:
     from kvorum.controller.quorum_reassignment.plan import ReassignmentDescription
     from kvorum.node.controller.quorum_reassignment import QuorumReassignment
     from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy
 
-FAILURE_PAUSE_SECONDS: Final = 10.0
+FAILURE_PAUSE_MS: Final = 10_000
 """The pause after an unexpected error, so that a lasting one does not fill the log."""
 PAUSE_MS: Final = 50
 """Between the end of a leadership and the next look at who leads: neither knows of it at once."""
@@ -42,29 +42,29 @@ class QuorumReassignmentManager:
         *,
         raft: RaftNode,
         loader: MetadataLoader,
-        clock: Clock,
+        images: PublishedImages,
+        runtime: Runtime,
         outgoing: Outgoing,
-        failure_pause_seconds: float = FAILURE_PAUSE_SECONDS,
+        failure_pause_ms: float = FAILURE_PAUSE_MS,
     ) -> None:
         self._controller = controller
         self._raft = raft
         self._loader = loader
-        self._clock = clock
+        self._images = images
+        self._runtime = runtime
         self._outgoing = outgoing
-        self._failure_pause_seconds = failure_pause_seconds
-        self._running: asyncio.Task[None] | None = None
+        self._failure_pause_ms = failure_pause_ms
+        self._tasks = ClosableTasks()
         self._current: QuorumReassignment | None = None
         self._proxy: QuorumReassignmentProxy | None = None
 
     def start(self) -> None:
         """Begin to look for target voters; the replica must have been opened."""
-        self._running = asyncio.create_task(self._run(), name="reassign the quorum")
+        self._tasks.start(self._run())
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Take no further step."""
-        if self._running is not None:
-            await cancel_and_wait(self._running)
-            self._running = None
+        self._tasks.close()
 
     def describe(self) -> ReassignmentDescription | None:
         """Return how far the reassignment is; None without target voters or an active leader.
@@ -88,12 +88,12 @@ class QuorumReassignmentManager:
         from kvorum.node.controller.quorum_reassignment import QuorumReassignment  # noqa: PLC0415 - see above
 
         return QuorumReassignment(
-            self._controller, raft=self._raft, loader=self._loader, clock=self._clock
+            self._controller, raft=self._raft, loader=self._loader, runtime=self._runtime
         )
 
     async def _run(self) -> None:
         while True:
-            await self._loader.wait_for(lambda image: recorded_target_voters(image) is not None)
+            await self._images.wait_for(lambda image: recorded_target_voters(image) is not None)
             try:
                 await self._take_steps()
             except RaftStoppedError:
@@ -105,7 +105,7 @@ class QuorumReassignmentManager:
             except Exception:  # noqa: BLE001 - target voters must not take the node down, see below
                 await self._after_failure()
             # The replica knows first that it leads no longer, the controller a moment later.
-            await asyncio.sleep(PAUSE_MS / 1000)
+            await sleep(self._runtime, PAUSE_MS)
 
     async def _take_steps(self) -> None:
         """Take steps until the leadership changes, or there are no target voters any more."""
@@ -118,7 +118,8 @@ class QuorumReassignmentManager:
             self._controller,
             raft=self._raft,
             loader=self._loader,
-            clock=self._clock,
+            images=self._images,
+            runtime=self._runtime,
             outgoing=self._outgoing,
         )
         try:
@@ -127,7 +128,7 @@ class QuorumReassignmentManager:
             self._proxy = None
 
     async def _take_steps_as_leader(self) -> None:
-        await run(self._controller.wait_until_active(PAUSE_MS))
+        await self._controller.wait_until_active(PAUSE_MS)
         self._current = self._begin()
         try:
             await self._current.take_steps()
@@ -148,4 +149,4 @@ class QuorumReassignmentManager:
                 target_voters=recorded_target_voters(self._loader.published),
             )
         )
-        await asyncio.sleep(self._failure_pause_seconds)
+        await sleep(self._runtime, self._failure_pause_ms)

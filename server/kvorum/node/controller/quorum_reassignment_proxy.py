@@ -18,9 +18,8 @@ replace others just then may be followed by one step towards the others; and if 
 reached just then, the new ones are cleared with them.
 """
 
-import asyncio
 import logging
-from contextlib import suppress
+from functools import partial
 from typing import Final, TypeVar
 
 from kvorum.controller.quorum_description import QuorumDescription
@@ -55,12 +54,13 @@ from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_META
 from kvorum.metadata.voters import VoterKey, recorded_target_voters
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment import ReassignmentStatus
-from kvorum.node.event_loop import Clock
+from kvorum.node.coroutines import sleep
+from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
 from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError, Outgoing
 from kvorum.node.raft import RaftNode
-from kvorum.node.tasks import run
+from kvorum.node.tasks import awaiting
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -102,21 +102,28 @@ class LeaderConnection:
             return
         self.close()
         self._epoch = epoch
-        self._connection = await self._outgoing.open(
-            address, client_id=self._client_id, timeout_ms=self._timeout_ms
-        )
+        await awaiting(partial(self._connect, address))
 
     async def request(self, message: Message, kind: type[Response]) -> Response:
         """Return the leader's response. Raises ClientConnectionError."""
         if self._connection is None:
             raise ClientConnectionError("there is no connection to the leader")
-        return await self._connection.request(message, kind, timeout_ms=self._timeout_ms)
+        response: Response = await awaiting(
+            partial(self._connection.request, message, kind, timeout_ms=self._timeout_ms)
+        )
+        return response
 
     def close(self) -> None:
         """End the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.abort()
+
+    async def _connect(self, address: Address) -> None:
+        """Open the connection and keep it in one step of asyncio, so that `close` finds it."""
+        self._connection = await self._outgoing.open(
+            address, client_id=self._client_id, timeout_ms=self._timeout_ms
+        )
 
 
 class QuorumReassignmentProxy:
@@ -128,7 +135,8 @@ class QuorumReassignmentProxy:
         *,
         raft: RaftNode,
         loader: MetadataLoader,
-        clock: Clock,
+        images: PublishedImages,
+        runtime: Runtime,
         outgoing: Outgoing,
     ) -> None:
         settings = raft.settings
@@ -136,7 +144,8 @@ class QuorumReassignmentProxy:
         self._controller = controller
         self._raft = raft
         self._loader = loader
-        self._clock = clock
+        self._images = images
+        self._runtime = runtime
         self._status = ReassignmentStatus()
         self._pursuit = Pursuit(
             election_timeout_ms=config.election_timeout_ms, fetch_timeout_ms=config.fetch_timeout_ms
@@ -158,7 +167,7 @@ class QuorumReassignmentProxy:
         if self._quorum is None:
             return None
         return describe_reassignment(
-            text, self._quorum, self._status.blocked_for(text), now_ms=self._clock.wall_ms()
+            text, self._quorum, self._status.blocked_for(text), now_ms=self._runtime.wall_ms()
         )
 
     async def take_steps(self) -> None:
@@ -177,9 +186,9 @@ class QuorumReassignmentProxy:
         pause_ms = self._raft.settings.raft.election_timeout_ms / LOOKS_PER_ELECTION_TIMEOUT
         if self._controller.is_active:
             # The controller of a replica that leads no longer learns of that in a moment.
-            await asyncio.sleep(pause_ms / 1000)
+            await sleep(self._runtime, pause_ms)
             return
-        await run(self._controller.wait_until_active(pause_ms))
+        await self._controller.wait_until_active(pause_ms)
 
     async def _look(self) -> None:
         """Ask the leader, and take the next step if there is one."""
@@ -230,18 +239,14 @@ class QuorumReassignmentProxy:
 
     async def _has_image_of(self, high_watermark: int) -> bool:
         """Wait until everything that the leader had committed is in the image, if it soon is."""
-        timeout_ms = self._raft.settings.raft.election_timeout_ms
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_ms / 1000):
-                await self._loader.wait_for(
-                    lambda _: self._loader.last_offset >= high_watermark - 1
-                )
-                return True
-        return False
+        return await self._images.wait_for(
+            lambda _: self._loader.last_offset >= high_watermark - 1,
+            timeout_ms=self._raft.settings.raft.election_timeout_ms,
+        )
 
     async def _decide(self, answer: DescribeQuorumResponse.PartitionData) -> None:
         """Take the next step if there is one, and if it is this controller's turn."""
-        image, now_ms = self._loader.published, self._clock.monotonic_ms()
+        image, now_ms = self._loader.published, self._runtime.monotonic_ms()
         fetch_timeout_ms = self._raft.settings.raft.fetch_timeout_ms
         quorum = quorum_described_by(
             answer,
