@@ -134,11 +134,11 @@ class _ServerStart:
         if controller is not None:
             closing.push_async_callback(controller.stop)
         snapshots = SnapshotGenerator(
-            config, raft=shared.raft, loader=shared.loader, clock=shared.clock
+            config, raft=shared.raft, loader=shared.loader, runtime=shared.runtime
         )
         started = self._started = StartedRoles(shared=shared, snapshots=snapshots)
         self._closing.add_log(shared.raft)
-        closing.push_async_callback(snapshots.close)
+        closing.push_async_callback(lambda: run(snapshots.close()))
         if controller is not None:
             closing.push_async_callback(controller.begin_stop)
         await shared.raft.start()

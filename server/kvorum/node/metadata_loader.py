@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 
 from kvorum.metadata.image import MetadataImage
@@ -15,12 +16,11 @@ from kvorum.metadata.image_records import image_records
 from kvorum.metadata.partition import RECOVERING
 from kvorum.metadata.record_frame import decode_record, encode_record
 from kvorum.node.config import NodeConfig
-from kvorum.node.coroutines import Pulse
+from kvorum.node.coroutines import Promise, Pulse, Task, other_work
 from kvorum.node.event_loop import Clock, Runtime, SystemClock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metrics.sensors import LatestValues, WindowedSensor
 from kvorum.node.raft import CommittedBatch, LoadedSnapshot, RaftNode
-from kvorum.node.tasks import wait_for_end
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.primitives import Message
 
@@ -123,7 +123,7 @@ class MetadataLoader:
         self._subscribers.append(subscriber)
 
     async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
-        """Wait until the published image fulfils `condition`."""
+        """Wait in asyncio until the published image fulfils `condition`; see `PublishedImages`."""
         while not condition(self.published):
             changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.add(changed)
@@ -247,48 +247,49 @@ class SnapshotGenerator:
     """A subscriber of the loader that has the replica write a snapshot when one is due."""
 
     def __init__(
-        self, config: NodeConfig, *, raft: RaftNode, loader: MetadataLoader, clock: Clock
+        self, config: NodeConfig, *, raft: RaftNode, loader: MetadataLoader, runtime: Runtime
     ) -> None:
         self._after_bytes = config.metadata_log.snapshot_after_bytes
         self._after_ms = config.metadata_log.snapshot_after_ms
         self._raft = raft
         self._loader = loader
-        self._clock = clock
-        self._last_ms = clock.monotonic_ms()
+        self._runtime = runtime
+        self._last_ms = runtime.monotonic_ms()
         self.written_at_ms = self._last_ms
         """When this process finished its latest snapshot; before the first one, when it started."""
-        self._task: asyncio.Task[None] | None = None
+        self._end: Promise[None] | None = None
+        """The end of the snapshot that is being written, if any."""
         loader.subscribe(self._consider)
 
     async def close(self) -> None:
-        """Wait for the snapshot that is being written, if any."""
-        if self._task is not None:
-            await wait_for_end([self._task])
+        """Wait for the snapshot that is being written, if any; raises the error if it fails."""
+        if self._end is not None:
+            await self._end.result()
 
     def _consider(self, image: MetadataImage) -> None:
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._runtime.monotonic_ms()
         is_full = self._loader.bytes_since_snapshot >= self._after_bytes
         is_old = self._after_ms > 0 and now_ms - self._last_ms >= self._after_ms
-        if self._task is not None or not (is_full or is_old):
+        if self._end is not None or not (is_full or is_old):
             return
         if image.features.metadata_version is None:
             return
         self._loader.bytes_since_snapshot = 0
         self._last_ms = now_ms
-        loop = asyncio.get_running_loop()
-        self._task = loop.create_task(
-            self._write(
-                image,
-                end_offset=self._loader.last_offset + 1,
-                epoch=self._loader.last_epoch,
-                timestamp_ms=self._loader.last_timestamp_ms,
-            )
+        self._end = Promise(self._runtime)
+        writing = self._write(
+            image,
+            end_offset=self._loader.last_offset + 1,
+            epoch=self._loader.last_epoch,
+            timestamp_ms=self._loader.last_timestamp_ms,
         )
-        self._task.add_done_callback(self._finished)
+        Task(writing, partial(self._finished, self._end))
 
     async def _write(
         self, image: MetadataImage, *, end_offset: int, epoch: int, timestamp_ms: int
     ) -> None:
+        # The replica counts what is published as applied only after this turn.
+        await other_work(self._runtime)
         is_new = await self._raft.create_snapshot(
             end_offset=end_offset,
             epoch=epoch,
@@ -296,14 +297,15 @@ class SnapshotGenerator:
             values=_batches(image),
         )
         if is_new:
-            self.written_at_ms = self._clock.monotonic_ms()
+            self.written_at_ms = self._runtime.monotonic_ms()
             size = self._raft.snapshot_bytes
             _log.info(LogEvent("Wrote a snapshot", end_offset=end_offset, epoch=epoch, bytes=size))
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._task = None
-        if not task.cancelled() and task.exception() is not None:
-            _log.error(LogEvent("Writing a snapshot failed", error=str(task.exception())))
+    def _finished(self, end: Promise[None], result: Exception | None) -> None:
+        self._end = None
+        end.settle(result)
+        if result is not None:
+            _log.error(LogEvent("Writing a snapshot failed", error=str(result)))
 
 
 def _batches(image: MetadataImage) -> Iterator[list[bytes]]:

@@ -217,11 +217,13 @@ class Replica:
 
     async def snapshot(self, end_offset: int, *values: list[bytes]) -> bool:
         """Have a snapshot written; return whether it is new."""
-        return await self.node.create_snapshot(
-            end_offset=end_offset,
-            epoch=self.node.epoch,
-            last_contained_log_timestamp_ms=1_700_000_000_000,
-            values=values,
+        return await run(
+            self.node.create_snapshot(
+                end_offset=end_offset,
+                epoch=self.node.epoch,
+                last_contained_log_timestamp_ms=1_700_000_000_000,
+                values=values,
+            )
         )
 
 

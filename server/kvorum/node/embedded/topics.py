@@ -8,6 +8,7 @@ from typing import Final
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.embedded.node import EmbeddedNode
 from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
+from kvorum.node.tasks import run
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
@@ -61,9 +62,9 @@ async def create_topic(
         async with asyncio.timeout(timeout_s):
             is_new = await _create(brokers[0], topic, may_exist=may_exist, timeout_ms=timeout_ms)
             for broker in brokers:
-                loader = broker.node.shared_server.loader
+                images = broker.node.shared_server.images
                 if is_new:
-                    await loader.wait_for(lambda image: _is_led(image, name, partitions))
+                    await run(images.wait_for(lambda image: _is_led(image, name, partitions)))
     except TimeoutError:
         raise TopicTimeoutError(f"topic {name} has no leaders after {timeout_s:g} s") from None
     except ClientConnectionError as error:

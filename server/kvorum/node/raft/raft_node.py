@@ -174,15 +174,15 @@ class RaftNode(RaftClient):
         Returns False if it exists already, or the log starts after it. `epoch` is that of its last
         record. `values` is consumed in another thread. Raises StorageError.
         """
-        written, when_written = self._awaited()
+        written = Promise[None](self._threads)
         is_new = self.write_snapshot(
             OffsetAndEpoch(end_offset, epoch),
             last_contained_log_timestamp_ms=last_contained_log_timestamp_ms,
             values=values,
-            then=when_written,
+            then=written.settle,
         )
         if is_new:
-            await written
+            await written.result()
         return is_new
 
     def _awaited(self) -> tuple[asyncio.Future[None], WhenDone]:
