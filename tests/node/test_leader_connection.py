@@ -22,7 +22,7 @@ from kvorum.metadata.partition import PartitionRegistration, Partitions
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.node.broker.transaction_verification import AddPartitionsToTxnManager
 from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection
-from kvorum.node.event_loop import SystemClock
+from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.outbound.client_connection import ClientConnectionError, Outgoing
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kvorum.node.tasks import run
@@ -217,7 +217,12 @@ async def asking(
     current: MetadataImage, *, timeout_ms: int = REQUEST_TIMEOUT_MS
 ) -> AsyncGenerator[AddPartitionsToTxnManager]:
     manager = AddPartitionsToTxnManager(
-        ME, LISTENER, request_timeout_ms=timeout_ms, image=lambda: current, outgoing=Outgoing()
+        ME,
+        LISTENER,
+        request_timeout_ms=timeout_ms,
+        image=lambda: current,
+        outgoing=Outgoing(),
+        runtime=AsyncioRuntime(SystemClock(), thread_name="transactions"),
     )
     try:
         yield manager
@@ -232,8 +237,8 @@ def refused(code: ErrorCode) -> PartitionErrors:
 async def test_the_coordinator_is_the_leader_of_the_partition_that_the_id_hashes_to() -> None:
     async with FakeNode(AddPartitionsToTxn=answered(ErrorCode.INVALID_TXN_STATE)) as node:
         async with asking(image(node.port, COORDINATOR, ME)) as manager:
-            first = await manager.add_or_verify_transaction(data(FIRST_PARTITIONS))
-            second = await manager.add_or_verify_transaction(data(SECOND_PARTITIONS))
+            first = await run(manager.add_or_verify_transaction(data(FIRST_PARTITIONS)))
+            second = await run(manager.add_or_verify_transaction(data(SECOND_PARTITIONS)))
         assert first == refused(ErrorCode.INVALID_TXN_STATE)
         assert second == refused(ErrorCode.NOT_COORDINATOR), "this broker coordinates nothing"
         assert node.times_asked("AddPartitionsToTxn") == 1
@@ -244,12 +249,12 @@ async def test_no_broker_coordinates_without_the_topic_or_its_leader() -> None:
     for current in (MetadataImage(), image(1, -1), image(1, COORDINATOR, is_fenced=True)):
         assert transaction_coordinator(current, FIRST_PARTITIONS, LISTENER) is None
         async with asking(current) as manager:
-            assert await manager.add_or_verify_transaction(data()) == unavailable
+            assert await run(manager.add_or_verify_transaction(data())) == unavailable
 
 
 async def test_a_broker_that_offers_no_transactions_is_not_a_coordinator() -> None:
     async with FakeNode() as node, asking(image(node.port, COORDINATOR)) as manager:
-        errors = await manager.add_or_verify_transaction(data())
+        errors = await run(manager.add_or_verify_transaction(data()))
     assert errors == refused(ErrorCode.NOT_COORDINATOR)
 
 
@@ -264,7 +269,7 @@ class OldNode(FakeNode):
 
 async def test_a_coordinator_that_is_too_old_is_not_asked() -> None:
     async with OldNode() as node, asking(image(node.port, COORDINATOR)) as manager:
-        assert await manager.add_or_verify_transaction(data()) == {}
+        assert await run(manager.add_or_verify_transaction(data())) == {}
 
 
 @pytest.mark.parametrize("answer", [None, SILENCE], ids=["hangs up", "keeps silent"])
@@ -275,18 +280,24 @@ async def test_a_coordinator_that_does_not_answer_may_be_asked_again(
         FakeNode(AddPartitionsToTxn=lambda _: answer) as node,
         asking(image(node.port, COORDINATOR), timeout_ms=1000) as manager,
     ):
-        errors = await manager.add_or_verify_transaction(data())
+        errors = await run(manager.add_or_verify_transaction(data()))
         assert errors == refused(ErrorCode.NETWORK_EXCEPTION)
         node.answer("AddPartitionsToTxn", answered(ErrorCode.NONE))
-        assert await manager.add_or_verify_transaction(data()) == {}
+        assert await run(manager.add_or_verify_transaction(data())) == {}
 
 
 async def test_a_coordinator_that_is_down_is_a_broken_network() -> None:
     async with FakeNode() as node:
         port = node.port
     async with asking(image(port, COORDINATOR)) as manager:
-        errors = await manager.add_or_verify_transaction(data())
+        errors = await run(manager.add_or_verify_transaction(data()))
     assert errors == refused(ErrorCode.NETWORK_EXCEPTION)
+
+
+def asked_together(node: FakeNode) -> list[list[str]]:
+    """Return the transactions of each request that a coordinator has got."""
+    requests = [one for one in node.asked if isinstance(one, AddPartitionsToTxnRequest)]
+    return [[one.transactional_id for one in request.transactions] for request in requests]
 
 
 async def test_what_comes_while_one_is_asked_is_asked_together_afterwards() -> None:
@@ -295,20 +306,28 @@ async def test_what_comes_while_one_is_asked_is_asked_together_afterwards() -> N
         asking(image(node.port, COORDINATOR)) as manager,
     ):
         names = ("one", "two", "three")
-        first = asyncio.create_task(manager.add_or_verify_transaction(data("zero")))
+        first = asyncio.create_task(run(manager.add_or_verify_transaction(data("zero"))))
         await wait_for_async(lambda: bool(node.asked), "the first request has come")
-        later = [manager.add_or_verify_transaction(data(name)) for name in names]
+        later = [run(manager.add_or_verify_transaction(data(name))) for name in names]
         assert await asyncio.gather(first, *later) == [{}, {}, {}, {}]
-    requests = [one for one in node.asked if isinstance(one, AddPartitionsToTxnRequest)]
-    asked = [[one.transactional_id for one in request.transactions] for request in requests]
-    assert asked == [["zero"], ["one", "two", "three"]]
+    assert asked_together(node) == [["zero"], ["one", "two", "three"]]
+
+
+async def test_what_comes_in_one_turn_is_asked_together() -> None:
+    async with (
+        FakeNode(AddPartitionsToTxn=answered(ErrorCode.NONE)) as node,
+        asking(image(node.port, COORDINATOR)) as manager,
+    ):
+        asking_both = [run(manager.add_or_verify_transaction(data(name))) for name in ("a", "b")]
+        assert await asyncio.gather(*asking_both) == [{}, {}]
+    assert asked_together(node) == [["a", "b"]]
 
 
 async def test_a_broker_that_ends_answers_all_who_wait() -> None:
     async with FakeNode(AddPartitionsToTxn=lambda _: SILENCE) as node:
         async with asking(image(node.port, COORDINATOR)) as manager:
             waiting = [
-                asyncio.create_task(manager.add_or_verify_transaction(data(name)))
+                asyncio.create_task(run(manager.add_or_verify_transaction(data(name))))
                 for name in ("one", "two")
             ]
             await asyncio.sleep(0)

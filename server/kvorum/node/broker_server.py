@@ -236,6 +236,7 @@ def _add_partitions_to_txn_manager(shared: SharedServer) -> AddPartitionsToTxnMa
         request_timeout_ms=config.network.request_timeout_ms,
         image=lambda: shared.loader.published,
         outgoing=shared.outgoing,
+        runtime=shared.runtime,
     )
 
 

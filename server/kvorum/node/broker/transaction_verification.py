@@ -5,7 +5,6 @@ AddPartitionsToTxnManager. One request is under way to each coordinator; what co
 asked together afterwards.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.views.config_layers import config_layers
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import NodeConfig
-from kvorum.node.coroutines import sleep
+from kvorum.node.coroutines import Promise, Task, other_work, sleep
 from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
@@ -37,7 +36,7 @@ from kvorum.node.outbound.client_connection import (
     Outgoing,
     address_of_broker,
 )
-from kvorum.node.tasks import awaiting, cancel_and_wait
+from kvorum.node.tasks import awaiting
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.log.verification_state import TransactionAppend, VerificationGuard
 from kvorum.storage.topic_partition import TopicPartition
@@ -67,14 +66,16 @@ class AddPartitionsToTxnManager:
         request_timeout_ms: int,
         image: Callable[[], MetadataImage],
         outgoing: Outgoing,
+        runtime: Runtime,
     ) -> None:
         self._broker_id = broker_id
         self._listener = listener
         self._request_timeout_ms = request_timeout_ms
         self._image = image
         self._outgoing = outgoing
+        self._runtime = runtime
         self._queues: dict[int, TransactionQueue] = {}
-        self._senders: dict[int, asyncio.Task[None]] = {}
+        self._senders: dict[int, Task[None]] = {}
         self._connections: dict[int, ClientConnection] = {}
 
     async def add_or_verify_transaction(self, data: TransactionData) -> PartitionErrors:
@@ -88,23 +89,18 @@ class AddPartitionsToTxnManager:
             return data.errors(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if coordinator.node_id == self._broker_id:
             return data.errors(ErrorCode.NOT_COORDINATOR)
-        answered: asyncio.Future[PartitionErrors] = asyncio.get_running_loop().create_future()
-
-        def complete(errors: PartitionErrors) -> None:
-            # A client that has gone waits no more.
-            if not answered.done():
-                answered.set_result(errors)
-
         node_id = coordinator.node_id
-        self._queues.setdefault(node_id, TransactionQueue()).add(data, complete)
-        sender = self._senders.get(node_id)
-        if sender is None or sender.done():
-            self._senders[node_id] = asyncio.create_task(self._send(node_id))
-        return await answered
+        answered = Promise[PartitionErrors](self._runtime)
+        self._queues.setdefault(node_id, TransactionQueue()).add(data, answered.settle)
+        if node_id not in self._senders:
+            self._senders[node_id] = Task(self._send(node_id), partial(self._sent, node_id))
+        return await answered.result()
 
     async def close(self) -> None:
         """Ask no coordinator any more; what waits is answered NETWORK_EXCEPTION."""
-        await cancel_and_wait(*self._senders.values())
+        for sender in self._senders.values():
+            sender.close()
+        self._senders.clear()
         for queue in self._queues.values():
             batch = queue.take()
             if batch is not None:
@@ -112,8 +108,14 @@ class AddPartitionsToTxnManager:
         for connection in self._connections.values():
             await connection.close()
 
+    def _sent(self, node_id: int, _: Exception | None) -> None:
+        """Remove the sender of a coordinator for which nothing waits."""
+        del self._senders[node_id]
+
     async def _send(self, node_id: int) -> None:
         """Ask a coordinator until nothing waits for it."""
+        # Transactions that come in the same turn are asked about together.
+        await other_work(self._runtime)
         while (batch := self._queues[node_id].take()) is not None:
             try:
                 await self._ask(node_id, batch)
@@ -133,7 +135,7 @@ class AddPartitionsToTxnManager:
                 batch.fail(ErrorCode.NETWORK_EXCEPTION)
 
     async def _ask(self, node_id: int, batch: TransactionBatch) -> None:
-        connection = await self._connect(node_id)
+        connection = await awaiting(partial(self._connect, node_id))
         offered = connection.peer_versions.get(ApiKey.ADD_PARTITIONS_TO_TXN)
         if offered is None:
             batch.fail(ErrorCode.NOT_COORDINATOR)
@@ -144,14 +146,14 @@ class AddPartitionsToTxnManager:
             )
             batch.skip()
             return
-        batch.on_response(
-            await connection.request(
-                batch.request,
-                AddPartitionsToTxnResponse,
-                timeout_ms=self._request_timeout_ms,
-                version=connection.version_for(AddPartitionsToTxnRequest),
-            )
+        request = partial(
+            connection.request,
+            batch.request,
+            AddPartitionsToTxnResponse,
+            timeout_ms=self._request_timeout_ms,
+            version=connection.version_for(AddPartitionsToTxnRequest),
         )
+        batch.on_response(await awaiting(request))
 
     async def _connect(self, node_id: int) -> ClientConnection:
         """Return the connection to a coordinator, opened if need be, at its latest address."""
@@ -257,9 +259,7 @@ class TransactionVerification:
                 tuple(verified.guards),
                 producer.operation,
             )
-            verified.errors.update(
-                await awaiting(partial(self._manager.add_or_verify_transaction, data))
-            )
+            verified.errors.update(await self._manager.add_or_verify_transaction(data))
         return verified
 
     async def verify_with_retries(
