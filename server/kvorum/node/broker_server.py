@@ -12,7 +12,7 @@ from kvorum.broker.quota.client_quota_manager import QuotaManagers
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
-from kvorum.node.broker.batch_inspector import BatchInspector
+from kvorum.node.broker.batch_inspector import THREAD_COUNT, BatchInspector
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager
 from kvorum.node.broker.delayed_fetch import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
@@ -78,7 +78,10 @@ class BrokerServer:
             on_directory_offline=self.lifecycle_manager.propagate_directory_failure,
             on_failure=on_failure,
         )
-        self._inspector = BatchInspector()
+        self._batch_threads = AsyncioRuntime(
+            shared.clock, thread_name="kvorum-batches", thread_count=THREAD_COUNT
+        )
+        self._inspector = BatchInspector(self._batch_threads)
         self._add_partitions_to_txn = _add_partitions_to_txn_manager(shared)
         self._transactions = TransactionVerification(
             config, self._add_partitions_to_txn, shared.loader, shared.runtime
@@ -140,6 +143,8 @@ class BrokerServer:
         await self.lifecycle_manager.abort()
         for server in self._servers.values():
             await server.stop()
+        # Work that is under way ends at its next size check.
+        self._batch_threads.when_idle(self._batch_threads.close)
         await self._forwarder.channel.close()
         await self._add_partitions_to_txn.close()
         await self._producer_ids.close()

@@ -3,13 +3,20 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from typing import Any, cast
 
 import pytest
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.broker.partition import Partition
-from kvorum.node.broker.batch_inspector import GIANT_BYTES_MIN, GIANT_RECORDS_MIN, BatchInspector
+from kvorum.node.broker.batch_inspector import (
+    GIANT_BYTES_MIN,
+    GIANT_RECORDS_MIN,
+    THREAD_COUNT,
+    BatchInspector,
+)
+from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.tasks import cancel_and_wait, run
 from kvorum.storage.topic_log.log_validator import InspectedBatch
 from kvorum.wire.records import BatchOptions, Compression, RecordBatch, RecordData, build_batch
@@ -43,10 +50,15 @@ def batch() -> RecordBatch:
 
 
 @pytest.fixture
-async def inspector() -> AsyncIterator[BatchInspector]:
-    inspector = BatchInspector()
-    yield inspector
-    inspector.close()
+async def threads() -> AsyncIterator[AsyncioRuntime]:
+    runtime = AsyncioRuntime(SystemClock(), thread_name="batches", thread_count=THREAD_COUNT)
+    with closing(runtime):
+        yield runtime
+
+
+@pytest.fixture
+def inspector(threads: AsyncioRuntime) -> BatchInspector:
+    return BatchInspector(threads)
 
 
 async def inspected(
@@ -76,8 +88,9 @@ async def test_a_giant_is_not_waited_for_by_others(
     assert await looking == TAKEN
 
 
-async def test_a_giant_that_is_looked_at_does_not_keep_the_node_from_ending() -> None:
-    inspector = BatchInspector()
+async def test_a_giant_that_is_looked_at_does_not_keep_the_node_from_ending(
+    inspector: BatchInspector,
+) -> None:
     is_begun = threading.Event()
     is_over = threading.Event()
 
@@ -95,3 +108,35 @@ async def test_a_giant_that_is_looked_at_does_not_keep_the_node_from_ending() ->
     inspector.close()
     assert await asyncio.to_thread(is_over.wait, PATIENCE_S)
     await cancel_and_wait(looking)
+
+
+async def test_at_the_end_what_is_looked_at_is_not_answered_and_nothing_else_is_begun(
+    inspector: BatchInspector, threads: AsyncioRuntime
+) -> None:
+    is_begun = threading.Event()
+    may_end = threading.Event()
+    is_idle = asyncio.Event()
+    begun: list[str] = []
+
+    def look_without_a_check(_: SizeCheck) -> None:
+        is_begun.set()
+        assert may_end.wait(PATIENCE_S)
+
+    def refuse(_: SizeCheck) -> None:
+        begun.append("another")
+        raise ValueError("a batch that is not valid")
+
+    requests = [
+        asyncio.create_task(inspected(inspector, look, batch()))
+        for look in (look_without_a_check, refuse)
+    ]
+    assert await asyncio.to_thread(is_begun.wait, PATIENCE_S)
+    inspector.close()
+    requests.append(asyncio.create_task(inspected(inspector, refuse, batch())))
+    may_end.set()
+    threads.when_idle(is_idle.set)
+    await is_idle.wait()
+    await asyncio.sleep(0)
+    assert not any(request.done() for request in requests)
+    assert begun == []
+    await cancel_and_wait(*requests)

@@ -7,14 +7,12 @@ other giants wait for them. As in Kafka, a giant is taken however long that take
 never in memory together, and its producer has one such batch in flight for each connection.
 """
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Final, TypeVar
 
 from kvorum.broker.partition import Partition
-from kvorum.node.tasks import awaiting
+from kvorum.node.coroutines import GiveUp, OneAtATime, Take, Wait
+from kvorum.node.event_loop import Runtime
 from kvorum.storage.topic_log.log_validator import InspectedBatch, small_content
 from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset, first_record_since
 from kvorum.storage.topic_log.unified_log import UnifiedLog
@@ -30,8 +28,14 @@ UNPACKED_BYTES_ON_LOOP_MAX: Final = 128 * 1024
 GIANT_RECORDS_MIN: Final = 1_000_000
 GIANT_BYTES_MIN: Final = 16 * 1024 * 1024
 """The unpacked size of a giant: less than that, or than so many records, takes about a second."""
+THREAD_COUNT: Final = 2
+"""The number of threads that the runtime has: one for giants, one for all others."""
 
 _T = TypeVar("_T")
+
+
+class _ClosedError(Exception):
+    """The inspector was closed before the work on the batch had ended."""
 
 
 class _GiantError(Exception):
@@ -39,11 +43,15 @@ class _GiantError(Exception):
 
 
 class BatchInspector:
-    """Looks at one large batch after the other, and at one giant beside them."""
+    """Looks at one large batch after the other, and at one giant beside them.
 
-    def __init__(self) -> None:
-        self._thread = _one_thread("kvorum-batches")
-        self._giants_thread = _one_thread("kvorum-giant-batches")
+    The runtime has `THREAD_COUNT` threads, which do nothing else. After `close` no wait for them
+    ends: the request goes on no more, and appends nothing.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._batches = OneAtATime(runtime)
+        self._giants = OneAtATime(runtime)
         self._is_closed = False
 
     async def inspect(
@@ -65,10 +73,7 @@ class BatchInspector:
         )
         if content is not None:
             return work(any_size)
-        inspected: InspectedBatch = await awaiting(
-            partial(self._in_thread, work, batch.record_count)
-        )
-        return inspected
+        return await self._in_thread(work, batch.record_count)
 
     async def first_record_since(
         self, log: UnifiedLog, timestamp: int, *, end_offset: int
@@ -83,25 +88,47 @@ class BatchInspector:
                 found = search(any_size)
             else:
                 record_count = 0 if isinstance(batch, LegacyMessage) else batch.record_count
-                found = await awaiting(partial(self._in_thread, search, record_count))
+                found = await self._in_thread(search, record_count)
             if found is not None:
                 return found
         return None
 
     async def _in_thread(self, work: Callable[[SizeCheck], _T], record_count: int) -> _T:
         """Do work on a batch, which passes on the size that the records have so far."""
-        loop = asyncio.get_running_loop()
+        result: _T
         if record_count < GIANT_RECORDS_MIN:
             try:
-                return await loop.run_in_executor(self._thread, work, self._check_not_giant)
+                result = await self._look(self._batches, work, self._check_not_giant)
+                return result
             except _GiantError:
                 # It begins again: what was done is at most as much as for other batches.
                 pass
-        return await loop.run_in_executor(self._giants_thread, work, self._check_open)
+        result = await self._look(self._giants, work, self._check_open)
+        return result
+
+    def _look(
+        self, thread: OneAtATime, work: Callable[[SizeCheck], _T], check_size: SizeCheck
+    ) -> Wait[_T]:
+        """Return the wait for work in a thread; after `close` it has no end, and begins nothing."""
+
+        def look() -> _T:
+            self._check_open(0)
+            return work(check_size)
+
+        def begin(take: Take[_T]) -> GiveUp:
+            def take_if_open(result: _T | Exception) -> None:
+                if not self._is_closed:
+                    take(result)
+
+            if self._is_closed:
+                return _give_up_nothing
+            return thread.in_thread(look).begin(take_if_open)
+
+        return Wait(begin)
 
     def _check_open(self, _: int) -> None:
         if self._is_closed:
-            raise asyncio.CancelledError
+            raise _ClosedError
 
     def _check_not_giant(self, size: int) -> None:
         self._check_open(size)
@@ -111,12 +138,10 @@ class BatchInspector:
     def close(self) -> None:
         """Begin with no other batch, and end the work on those that are being looked at."""
         self._is_closed = True
-        self._thread.shutdown(wait=False, cancel_futures=True)
-        self._giants_thread.shutdown(wait=False, cancel_futures=True)
 
 
-def _one_thread(name: str) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+def _give_up_nothing() -> None:
+    pass
 
 
 def _search_in(
