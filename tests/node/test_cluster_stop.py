@@ -15,6 +15,7 @@ from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager
 from kvorum.node.embedded import cluster as embedded_cluster
 from kvorum.node.embedded.cluster import ClusterStoppedError, EmbeddedCluster
 from kvorum.node.errors import NodeStartError
+from kvorum.node.tasks import awaiting
 from kvorum.storage.files import OpenFile, RealFileSystem
 from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
@@ -175,7 +176,7 @@ class HeldStart:
 
         async def start(*_: object) -> None:
             self.has_begun.set()
-            await asyncio.Event().wait()
+            await awaiting(asyncio.Event().wait)
 
         monkeypatch.setattr(BrokerLifecycleManager, "start", start)
 

@@ -33,6 +33,7 @@ from kvorum.node.replication import Replication
 from kvorum.node.services import BrokerServices, VersionRanges
 from kvorum.node.serving.request_handler import RequestHandler, ServedApis
 from kvorum.node.shared_server import SharedServer
+from kvorum.node.tasks import run
 from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
 from kvorum.wire.uuid_text import random_uuid
 
@@ -67,7 +68,7 @@ class BrokerServer:
             config.broker,
             channel=shared.channel("heartbeat", timeout_ms=config.broker.heartbeat_interval_ms),
             loader=shared.loader,
-            clock=shared.clock,
+            runtime=shared.runtime,
             on_failure=on_failure,
             cordoned_directories=self._cordoned_directories(),
             enable_unstable_features=config.enable_unstable_feature_versions,
@@ -115,7 +116,7 @@ class BrokerServer:
 
     async def start(self) -> None:
         """Register, open the logs, wait until the broker is unfenced, and accept requests."""
-        await self.lifecycle_manager.start(lambda: self._replication.start(self._shutdowns))
+        await run(self.lifecycle_manager.start(lambda: self._replication.start(self._shutdowns)))
         await self._forwarder.channel.connect()
         for name, server in self._servers.items():
             await server.start(self._shared.sockets[name])
@@ -123,7 +124,7 @@ class BrokerServer:
     async def stop(self) -> None:
         """Do a controlled shutdown, close every connection, then the logs."""
         if self._shared.config.broker.is_controlled_shutdown_enabled:
-            await self.lifecycle_manager.stop()
+            await run(self.lifecycle_manager.stop())
         await self._close_connections()
         await self._replication.stop(self.lifecycle_manager.epoch)
 

@@ -130,9 +130,9 @@ class Replication:
             directories, shutdowns, shared.files, self._failures.channel, shared.open_files
         )
         is_one_missing = len(online) < len(directories.log_directories)
-        await run(self._logs.startup(online, has_offline_log_dirs=is_one_missing))
+        await self._logs.startup(online, has_offline_log_dirs=is_one_missing)
         shared.loader.subscribe(self.publisher.on_metadata_update)
-        await run(self.publisher.startup())
+        await self.publisher.startup()
         self.replicas.startup()
         self._failures.startup()
 

@@ -1,17 +1,17 @@
 """Kafka's BrokerLifecycleManager: registration, heartbeats and the controlled shutdown."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from typing import Final
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
 from kvorum.metadata.features import registered_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import BrokerSettings
+from kvorum.node.coroutines import Pulse, Task, Wait, sleep
 from kvorum.node.errors import NodeFailedError, NodeStartError
-from kvorum.node.event_loop import Clock
+from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.client_connection import NoCommonVersionError
@@ -19,7 +19,6 @@ from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
     NodeToControllerChannelManager,
 )
-from kvorum.node.tasks import cancel_and_wait
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import (
@@ -30,14 +29,18 @@ from kvorum.wire.uuid_text import uuid_to_text
 
 CONTROLLED_SHUTDOWN_TIMEOUT_MS: Final = 300_000
 """As in Kafka: the controllers may come back, and a partition may need another leader first."""
-QUIET_SECONDS: Final = 1.0
+QUIET_MS: Final = 1000
 """A controlled shutdown that takes less is not worth a line."""
-TOLD_INTERVAL_SECONDS: Final = 10.0
+TOLD_INTERVAL_MS: Final = 10_000
 _log = logging.getLogger(__name__)
 
 
 class BrokerLifecycleManager:
-    """Drives a `BrokerLifecycle` over the heartbeat channel."""
+    """Drives a `BrokerLifecycle` over the heartbeat channel.
+
+    `start` and `stop` are coroutines on the runtime; `abort`, which closes the channel, is one of
+    asyncio and comes last.
+    """
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class BrokerLifecycleManager:
         *,
         channel: NodeToControllerChannelManager,
         loader: MetadataLoader,
-        clock: Clock,
+        runtime: Runtime,
         on_failure: Callable[[Exception], None],
         cordoned_directories: tuple[bytes, ...] = (),
         enable_unstable_features: bool = False,
@@ -54,22 +57,24 @@ class BrokerLifecycleManager:
         self._settings = settings
         self._channel = channel
         self._loader = loader
-        self._clock = clock
+        self._runtime = runtime
         self._on_failure = on_failure
         self._cordoned_directories = cordoned_directories
         self._enable_unstable_features = enable_unstable_features
         self._lifecycle = BrokerLifecycle(
             identity,
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
-            now_ms=clock.monotonic_ms(),
+            now_ms=runtime.monotonic_ms(),
         )
-        self._changed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._changes = Pulse(runtime)
+        self._images = Pulse(runtime)
+        self._task: Task[None] | None = None
+        self._failure: Exception | None = None
         self._complaint: tuple[str, str] | None = None
         self._is_ready_to_unfence = False
         self._may_wait = True
-        self._failure_timers: list[asyncio.TimerHandle] = []
-        loader.subscribe(self._check_registration)
+        self._failure_timers: list[Timer] = []
+        loader.subscribe(self._on_image)
 
     @property
     def state(self) -> BrokerState:
@@ -84,21 +89,20 @@ class BrokerLifecycleManager:
     @property
     def is_unfenced(self) -> bool:
         """Whether this incarnation is unfenced in the metadata that this node knows."""
-        return self._is_unfenced(self._loader.published)
+        broker = self._loader.published.cluster.brokers.get(self._lifecycle.identity.node_id)
+        return broker is not None and broker.epoch == self.epoch and not broker.is_fenced
 
-    async def start(self, recover: Callable[[], Awaitable[None]]) -> None:
+    async def start(self, recover: Callable[[], Coroutine[Wait[Any], Any, None]]) -> None:
         """Register; return once the broker runs and is unfenced in its own metadata.
 
         `recover` is awaited before the broker asks to be unfenced, when it has the metadata: it
         opens the logs. Raises NodeStartError if the broker cannot register in time.
         """
-        self._task = asyncio.create_task(self._run())
-        self._task.add_done_callback(lambda _: self._changed.set())
-        try:
-            async with asyncio.timeout(self._settings.registration_timeout_ms / 1000):
-                await self._wait_until(lambda: self._lifecycle.is_registered)
-        except TimeoutError:
-            await self.abort()
+        self._task = Task(self._run(), self._note_end)
+        if not await self._wait_until(
+            lambda: self._lifecycle.is_registered, self._settings.registration_timeout_ms
+        ):
+            self._end()
             known = self._channel.failure if self._complaint is None else self._complaint[1]
             cause = f": {known}" if known else ""
             raise NodeStartError(
@@ -106,28 +110,27 @@ class BrokerLifecycleManager:
                 f"{self._settings.registration_timeout_ms} ms "
                 "(initial.broker.registration.timeout.ms). "
                 f"Check that the controllers of the quorum run and can be reached{cause}"
-            ) from None
+            )
         await self._wait_until(lambda: self._lifecycle.state >= BrokerState.RECOVERY)
         if self._lifecycle.state is BrokerState.RECOVERY:
             await recover()
             self._is_ready_to_unfence = True
-            self._lifecycle.hurry(self._clock.monotonic_ms())
-            self._changed.set()
+            self._lifecycle.hurry(self._runtime.monotonic_ms())
+            self._changes.beat()
         await self._wait_until(lambda: self._lifecycle.state >= BrokerState.RUNNING)
-        await self._loader.wait_for(self._is_unfenced)
+        await self._reach(self._images, lambda: self.is_unfenced)
 
     def propagate_directory_failure(self, directory_id: bytes) -> None:
         """Report to the controller that a log directory is offline (KIP-858).
 
         A broker ends that cannot report it in time: it would go on as the leader of what it lost.
         """
-        self._lifecycle.propagate_directory_failure(directory_id, self._clock.monotonic_ms())
-        self._changed.set()
-        self._failure_timers.append(
-            asyncio.get_running_loop().call_later(
-                self._settings.log_dir_failure_timeout_ms / 1000, self._demand_known, directory_id
-            )
-        )
+        now_ms = self._runtime.monotonic_ms()
+        self._lifecycle.propagate_directory_failure(directory_id, now_ms)
+        self._changes.beat()
+        deadline_ms = now_ms + self._settings.log_dir_failure_timeout_ms
+        demand = partial(self._demand_known, directory_id)
+        self._failure_timers.append(self._runtime.call_at(deadline_ms, demand))
 
     def _demand_known(self, directory_id: bytes) -> None:
         if not self._lifecycle.is_failure_known(directory_id):
@@ -141,30 +144,30 @@ class BrokerLifecycleManager:
 
         The log says what is waited for. `end_waits`, now or earlier, ends the wait.
         """
-        self._lifecycle.begin_shutdown(self._clock.monotonic_ms())
-        self._changed.set()
-        telling = asyncio.create_task(self._tell_what_is_waited_for())
+        self._lifecycle.begin_shutdown(self._runtime.monotonic_ms())
+        self._changes.beat()
+        telling = Task(self._tell_what_is_waited_for(), _ignore)
         try:
-            async with asyncio.timeout(CONTROLLED_SHUTDOWN_TIMEOUT_MS / 1000):
-                await self._wait_until(
-                    lambda: self.state is BrokerState.SHUTTING_DOWN or not self._may_wait
-                )
-        except TimeoutError:
-            _log.warning(LogEvent("The broker stops: the controller did not let it leave in time"))
+            is_over = await self._wait_until(
+                lambda: self.state is BrokerState.SHUTTING_DOWN or not self._may_wait,
+                CONTROLLED_SHUTDOWN_TIMEOUT_MS,
+            )
         finally:
-            await cancel_and_wait(telling)
-        await self.abort()
+            telling.close()
+        if not is_over:
+            _log.warning(LogEvent("The broker stops: the controller did not let it leave in time"))
+        self._end()
 
     def end_waits(self) -> None:
         """Have `stop` end without the controller's leave: one under way, or a later one."""
         self._may_wait = False
-        self._changed.set()
+        self._changes.beat()
 
     async def _tell_what_is_waited_for(self) -> None:
-        begin_ms = self._clock.monotonic_ms()
-        await asyncio.sleep(QUIET_SECONDS)
+        begin_ms = self._runtime.monotonic_ms()
+        await sleep(self._runtime, QUIET_MS)
         while True:
-            waited_ms = self._clock.monotonic_ms() - begin_ms
+            waited_ms = self._runtime.monotonic_ms() - begin_ms
             error = None if self._complaint is None else self._complaint[1]
             _log.warning(
                 LogEvent(
@@ -175,32 +178,42 @@ class BrokerLifecycleManager:
                     error=error,
                 )
             )
-            await asyncio.sleep(TOLD_INTERVAL_SECONDS)
+            await sleep(self._runtime, TOLD_INTERVAL_MS)
 
     async def abort(self) -> None:
-        """End without asking the controller."""
+        """End without asking the controller, and close the channel."""
+        self._end()
+        await self._channel.close()
+
+    def _end(self) -> None:
+        """Send nothing more; raises what the requests have failed with."""
         self._lifecycle.end()
+        self._changes.beat()
         for timer in self._failure_timers:
             timer.cancel()
         if self._task is not None:
-            await cancel_and_wait(self._task)
-            self._task = None
-        await self._channel.close()
+            self._task.close()
+        self._check_not_failed()
+
+    def _note_end(self, result: Exception | None) -> None:
+        self._failure = result
+        self._changes.beat()
+
+    def _check_not_failed(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
     async def _run(self) -> None:
         await self._wait_for_features()
         while self._lifecycle.state is not BrokerState.SHUTTING_DOWN:
             due_ms = self._lifecycle.next_due_ms
             assert due_ms is not None
-            wait_ms = due_ms - self._clock.monotonic_ms()
+            wait_ms = due_ms - self._runtime.monotonic_ms()
             if wait_ms > 0:
-                self._changed.clear()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(wait_ms / 1000):
-                        await self._changed.wait()
+                await self._changes.next(wait_ms)
                 continue
             await self._communicate()
-            self._changed.set()
+            self._changes.beat()
 
     async def _wait_for_features(self) -> None:
         """Wait for the cluster's features, by which the broker registers, for one interval at most.
@@ -209,11 +222,11 @@ class BrokerLifecycleManager:
         """
         settings = self._settings
         patience_ms = min(settings.heartbeat_interval_ms, settings.registration_timeout_ms / 3)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(patience_ms / 1000):
-                await self._loader.wait_for(
-                    lambda image: image.features.metadata_version is not None
-                )
+        await self._reach(
+            self._images,
+            lambda: self._loader.published.features.metadata_version is not None,
+            patience_ms,
+        )
 
     async def _communicate(self) -> None:
         """Send the request that is due and apply its response."""
@@ -226,15 +239,15 @@ class BrokerLifecycleManager:
                 await self._beat(request)
         except (ControllerUnreachableError, NoCommonVersionError) as error:
             self._complain("The controller cannot be reached", str(error))
-            self._lifecycle.on_failure(self._clock.monotonic_ms())
+            self._lifecycle.on_failure(self._runtime.monotonic_ms())
         if self._lifecycle.state is not before:
             _log.info(
                 LogEvent("The broker has changed its state", state=self._lifecycle.state.name)
             )
 
     async def _register(self, request: BrokerRegistrationRequest) -> None:
-        response = await self._channel.request(request, BrokerRegistrationResponse)
-        self._lifecycle.on_registration(response, self._clock.monotonic_ms())
+        response = await self._channel.send(request, BrokerRegistrationResponse)
+        self._lifecycle.on_registration(response, self._runtime.monotonic_ms())
         if response.error_code == ErrorCode.NONE:
             self._complaint = None
             _log.info(
@@ -253,8 +266,8 @@ class BrokerLifecycleManager:
         return f"{name}: the broker at {places} has the same node.id {other.id}"
 
     async def _beat(self, request: BrokerHeartbeatRequest) -> None:
-        response = await self._channel.request(request, BrokerHeartbeatResponse)
-        self._lifecycle.on_heartbeat(response, self._clock.monotonic_ms())
+        response = await self._channel.send(request, BrokerHeartbeatResponse)
+        self._lifecycle.on_heartbeat(response, self._runtime.monotonic_ms())
         if response.error_code == ErrorCode.NONE:
             if self._complaint is not None:
                 _log.info(LogEvent("Heartbeats are answered again", broker=request.broker_id))
@@ -281,9 +294,9 @@ class BrokerLifecycleManager:
             is_ready_to_unfence=self._is_ready_to_unfence,
         )
 
-    def _is_unfenced(self, image: MetadataImage) -> bool:
-        broker = image.cluster.brokers.get(self._lifecycle.identity.node_id)
-        return broker is not None and broker.epoch == self.epoch and not broker.is_fenced
+    def _on_image(self, image: MetadataImage) -> None:
+        self._images.beat()
+        self._check_registration(image)
 
     def _check_registration(self, image: MetadataImage) -> None:
         """Register again if the log has this incarnation without its directories."""
@@ -297,16 +310,39 @@ class BrokerLifecycleManager:
             and not broker.directories
             and self._lifecycle.is_registered
         ):
-            self._lifecycle.register_again(self._clock.monotonic_ms())
-            self._changed.set()
+            self._lifecycle.register_again(self._runtime.monotonic_ms())
+            self._changes.beat()
 
-    async def _wait_until(self, condition: Callable[[], bool]) -> None:
+    async def _wait_until(
+        self, condition: Callable[[], bool], timeout_ms: float | None = None
+    ) -> bool:
+        """Return whether a condition holds before the time is over.
+
+        Raises what the requests have failed with.
+        """
+
+        def is_over() -> bool:
+            return condition() or self._failure is not None
+
+        await self._reach(self._changes, is_over, timeout_ms)
+        if condition():
+            return True
+        self._check_not_failed()
+        return False
+
+    async def _reach(
+        self, changes: Pulse, condition: Callable[[], bool], timeout_ms: float | None = None
+    ) -> None:
+        """Wait until a condition holds, which is looked at upon every change, or time is over."""
+        deadline_ms = None if timeout_ms is None else self._runtime.monotonic_ms() + timeout_ms
         while not condition():
-            task = self._task
-            if task is not None and task.done():
-                task.result()
-            self._changed.clear()
-            await self._changed.wait()
+            left_ms = None if deadline_ms is None else deadline_ms - self._runtime.monotonic_ms()
+            if not await changes.next(left_ms):
+                return
+
+
+def _ignore(_: Exception | None) -> None:
+    pass
 
 
 def _error_name(code: int) -> str:
