@@ -4,7 +4,6 @@ The one makes images of committed batches, the other snapshots of them after eno
 enough time.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -116,21 +115,10 @@ class MetadataLoader:
         self.published_offset = -1
         self.features_offset = -1
         self._subscribers: list[Subscriber] = []
-        self._waiting: set[asyncio.Future[None]] = set()
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Call `subscriber` with every image published from now on."""
         self._subscribers.append(subscriber)
-
-    async def wait_for(self, condition: Callable[[MetadataImage], bool]) -> None:
-        """Wait in asyncio until the published image fulfils `condition`; see `PublishedImages`."""
-        while not condition(self.published):
-            changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.add(changed)
-            try:
-                await changed
-            finally:
-                self._waiting.discard(changed)
 
     def load_snapshot(self, snapshot: LoadedSnapshot) -> None:
         """Replace the image by that of a snapshot; raises `MetadataError`."""
@@ -203,10 +191,6 @@ class MetadataLoader:
         self.published_offset = self.last_offset
         for subscriber in self._subscribers:
             subscriber(self.image)
-        waiting, self._waiting = self._waiting, set()
-        for changed in waiting:
-            if not changed.done():
-                changed.set_result(None)
 
 
 class PublishedImages:
