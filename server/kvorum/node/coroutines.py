@@ -198,6 +198,18 @@ class Pulse:
 
         return Wait(begin)
 
+    async def until(self, condition: Callable[[], bool], timeout_ms: float | None = None) -> bool:
+        """Wait until a condition holds, which is looked at upon each beat.
+
+        Return whether it does when it holds, or when the time is over.
+        """
+        deadline_ms = None if timeout_ms is None else self._runtime.monotonic_ms() + timeout_ms
+        while not condition():
+            left_ms = None if deadline_ms is None else deadline_ms - self._runtime.monotonic_ms()
+            if not await self.next(left_ms):
+                return condition()
+        return True
+
 
 class Signal:
     """A flag that is up or down, and for which tasks may wait."""

@@ -198,7 +198,6 @@ class PublishedImages:
 
     def __init__(self, loader: MetadataLoader, runtime: Runtime) -> None:
         self._loader = loader
-        self._runtime = runtime
         self._published = Pulse(runtime)
         loader.subscribe(self._tell)
 
@@ -206,12 +205,7 @@ class PublishedImages:
         self, condition: Callable[[MetadataImage], bool], timeout_ms: float | None = None
     ) -> bool:
         """Wait until the published image fulfils `condition`; return whether it does in time."""
-        deadline_ms = None if timeout_ms is None else self._runtime.monotonic_ms() + timeout_ms
-        while not condition(self._loader.published):
-            left_ms = None if deadline_ms is None else deadline_ms - self._runtime.monotonic_ms()
-            if not await self._published.next(left_ms):
-                return False
-        return True
+        return await self._published.until(lambda: condition(self._loader.published), timeout_ms)
 
     def _tell(self, image: MetadataImage) -> None:
         del image

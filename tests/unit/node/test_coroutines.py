@@ -236,6 +236,26 @@ def test_a_wait_that_ends_in_time_leaves_no_timer(world: World) -> None:
     assert world.events.take_next(until_ms=1e9) is None
 
 
+def test_a_condition_is_looked_at_upon_each_beat_and_when_the_time_is_over(world: World) -> None:
+    pulse = Pulse(world.runtime)
+    arrived: list[str] = []
+
+    async def wait_for(wanted: int, timeout_ms: float | None) -> None:
+        is_there = await pulse.until(lambda: len(arrived) >= wanted, timeout_ms)
+        world.said.append((wanted, is_there, round(world.events.now_ms)))
+
+    for wanted, timeout_ms in ((0, None), (2, None), (1, 25), (3, 25), (4, 30)):
+        Task(wait_for(wanted, timeout_ms), world.said.append)
+    for at_ms in (10, 20):
+        world.run(until_ms=at_ms)
+        arrived.append("with a beat")
+        pulse.beat()
+    world.run(until_ms=28)
+    arrived += ["without a beat"] * 2
+    said = [one for one in world.run() if one is not None]
+    assert said == [(0, True, 0), (1, True, 10), (2, True, 20), (3, False, 25), (4, True, 30)]
+
+
 def test_pieces_of_work_are_done_one_after_the_other_in_thread_and_loop(world: World) -> None:
     thread = OneAtATime(world.runtime)
 

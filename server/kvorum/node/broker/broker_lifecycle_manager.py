@@ -118,7 +118,7 @@ class BrokerLifecycleManager:
             self._lifecycle.hurry(self._runtime.monotonic_ms())
             self._changes.beat()
         await self._wait_until(lambda: self._lifecycle.state >= BrokerState.RUNNING)
-        await self._reach(self._images, lambda: self.is_unfenced)
+        await self._images.until(lambda: self.is_unfenced)
 
     def propagate_directory_failure(self, directory_id: bytes) -> None:
         """Report to the controller that a log directory is offline (KIP-858).
@@ -222,10 +222,8 @@ class BrokerLifecycleManager:
         """
         settings = self._settings
         patience_ms = min(settings.heartbeat_interval_ms, settings.registration_timeout_ms / 3)
-        await self._reach(
-            self._images,
-            lambda: self._loader.published.features.metadata_version is not None,
-            patience_ms,
+        await self._images.until(
+            lambda: self._loader.published.features.metadata_version is not None, patience_ms
         )
 
     async def _communicate(self) -> None:
@@ -324,21 +322,11 @@ class BrokerLifecycleManager:
         def is_over() -> bool:
             return condition() or self._failure is not None
 
-        await self._reach(self._changes, is_over, timeout_ms)
+        await self._changes.until(is_over, timeout_ms)
         if condition():
             return True
         self._check_not_failed()
         return False
-
-    async def _reach(
-        self, changes: Pulse, condition: Callable[[], bool], timeout_ms: float | None = None
-    ) -> None:
-        """Wait until a condition holds, which is looked at upon every change, or time is over."""
-        deadline_ms = None if timeout_ms is None else self._runtime.monotonic_ms() + timeout_ms
-        while not condition():
-            left_ms = None if deadline_ms is None else deadline_ms - self._runtime.monotonic_ms()
-            if not await changes.next(left_ms):
-                return
 
 
 def _ignore(_: Exception | None) -> None:

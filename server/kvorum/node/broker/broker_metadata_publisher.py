@@ -37,18 +37,11 @@ class BrokerMetadataPublisher:
         """Call `follower` with two images when the partitions are as the second has them."""
         self._followers.append(follower)
 
-    async def next_turn(self) -> None:
-        """Wait until some partitions more are hosted, or all are, or the broker stops."""
-        await self._replicas.turns.next()
-
-    async def wait_until(self, are_there: Callable[[], bool], *, timeout_ms: float) -> None:
+    async def wait_until(
+        self, are_there: Callable[[], bool], *, timeout_ms: float | None = None
+    ) -> None:
         """Wait until some partitions are there, or all that the image has, or the time is up."""
-        runtime = self._broker.runtime
-        deadline_ms = runtime.monotonic_ms() + timeout_ms
-        while not (self.is_current or are_there()):
-            left_ms = deadline_ms - runtime.monotonic_ms()
-            if left_ms <= 0 or not await self._replicas.turns.next(left_ms):
-                return
+        await self._replicas.turns.until(lambda: self.is_current or are_there(), timeout_ms)
 
     async def startup(self) -> None:
         """Follow the published image, and return once the partitions are as it has them."""

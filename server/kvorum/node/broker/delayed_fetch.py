@@ -19,7 +19,7 @@ from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo, Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
-from kvorum.node.coroutines import Signal
+from kvorum.node.coroutines import Pulse
 from kvorum.node.event_loop import Runtime
 from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
@@ -44,7 +44,7 @@ class DelayedOperationPurgatory:
         self.delayed_count = 0
         self.watched_count = 0
         # In the order in which they were called, by the partitions or by one of them.
-        self._to_be_woken: dict[Signal, None] = {}
+        self._to_be_woken: dict[Pulse, None] = {}
         self._is_waking = False
 
     async def wait_until(
@@ -62,27 +62,22 @@ class DelayedOperationPurgatory:
             return True
         if timeout_ms <= 0:
             return False
-        deadline_ms = self._runtime.monotonic_ms() + timeout_ms
-        changed = Signal(self._runtime)
+        changed = Pulse(self._runtime)
         wake = partial(self._wake, changed)
         for partition in partitions:
             partition.watch(wake)
         self.delayed_count += 1
         self.watched_count += len(partitions)
         try:
-            while not is_complete():
-                changed.clear()
-                if not await changed.wait(deadline_ms - self._runtime.monotonic_ms()):
-                    return is_complete()
+            return await changed.until(is_complete, timeout_ms)
         finally:
             self.delayed_count -= 1
             self.watched_count -= len(partitions)
             for partition in partitions:
                 partition.unwatch(wake)
             self._to_be_woken.pop(changed, None)
-        return True
 
-    def _wake(self, changed: Signal) -> None:
+    def _wake(self, changed: Pulse) -> None:
         """Have one that waits look again; the first one at once."""
         self._to_be_woken[changed] = None
         if not self._is_waking:
@@ -92,7 +87,7 @@ class DelayedOperationPurgatory:
         some = list(islice(self._to_be_woken, WOKEN_AT_ONCE))
         for changed in some:
             del self._to_be_woken[changed]
-            changed.set()
+            changed.beat()
         self._is_waking = bool(some)
         if some:
             self._runtime.call_soon(self._wake_some)

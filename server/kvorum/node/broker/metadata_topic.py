@@ -127,21 +127,12 @@ class MetadataTopic:
         epoch = self._raft.epoch
         # A leader that is cut off gives up after one and a half fetch timeouts.
         patience_ms = 2 * self._raft.settings.raft.fetch_timeout_ms
-        if await self._reach(offset, patience_ms):
+        if await self._changes.until(lambda: self.high_watermark >= offset, patience_ms):
             return
         is_known = self._raft.is_in_touch and self._raft.epoch == epoch
         raise RequestError.with_default_message(
             ErrorCode.OFFSET_OUT_OF_RANGE if is_known else ErrorCode.OFFSET_NOT_AVAILABLE
         )
-
-    async def _reach(self, offset: int, patience_ms: float) -> bool:
-        """Return whether the high watermark is at an offset before patience ends."""
-        deadline_ms = self._runtime.monotonic_ms() + patience_ms
-        while self.high_watermark < offset:
-            left_ms = deadline_ms - self._runtime.monotonic_ms()
-            if left_ms <= 0 or not await self._changes.next(left_ms):
-                return False
-        return True
 
     def fetch_records(self, offset: int, max_bytes: int, **_: object) -> LogReadInfo:
         """Read for a consumer; see `read`. Nothing depends on its epochs or its isolation."""

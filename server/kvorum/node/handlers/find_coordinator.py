@@ -92,8 +92,7 @@ async def _find(
     if node.node_id == broker.config.node_id:
         # The logs of a new topic take a moment. Until then a group's requests are refused here
         # (NOT_COORDINATOR), after which some clients wait for seconds.
-        while not (groups.coordinates(partition) or publisher.is_current):
-            await publisher.next_turn()
+        await publisher.wait_until(lambda: groups.coordinates(partition))
     return node
 
 
