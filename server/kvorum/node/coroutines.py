@@ -73,6 +73,30 @@ class Task(Generic[Result]):
         self._go_on(partial(resume, result))
 
 
+class ClosableTasks:
+    """Coroutines beside each other that run until they end, or until `close`."""
+
+    def __init__(self) -> None:
+        self._tasks: list[Task[None]] = []
+        self._errors: list[Exception] = []
+
+    def start(self, coroutine: Coroutine[Wait[Any], Any, None]) -> None:
+        """Run a coroutine beside the others."""
+        self._tasks.append(Task(coroutine, self._end))
+
+    def close(self) -> None:
+        """End all coroutines; raise the first error that one has failed with."""
+        for task in self._tasks:
+            task.close()
+        self._tasks.clear()
+        if self._errors:
+            raise self._errors.pop(0)
+
+    def _end(self, result: Exception | None) -> None:
+        if result is not None:
+            self._errors.append(result)
+
+
 def sleep(runtime: Runtime, delay_ms: float) -> Wait[None]:
     """Return the wait for `delay_ms` to pass."""
     deadline_ms = runtime.monotonic_ms() + delay_ms

@@ -81,7 +81,7 @@ def say_nothing(_: Message) -> None:
 
 
 class PretendedChannel:
-    """A channel to a controller that answers as it is told."""
+    """A channel whose requests a test answers."""
 
     failure = "nobody leads"
 

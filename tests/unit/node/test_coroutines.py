@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from kvorum.node.coroutines import (
+    ClosableTasks,
     GiveUp,
     Lock,
     OneAtATime,
@@ -20,7 +21,6 @@ from kvorum.node.coroutines import (
     sleep,
     whenever_due,
 )
-from kvorum.node.tasks import ClosableTasks
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 

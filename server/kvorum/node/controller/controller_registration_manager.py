@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from kvorum.metadata.cluster_image import Endpoint, write_endpoints, write_features
 from kvorum.metadata.features import VersionRange
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.coroutines import sleep
+from kvorum.node.coroutines import ClosableTasks, sleep
 from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import PublishedImages
@@ -15,7 +15,6 @@ from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
     NodeToControllerChannelManager,
 )
-from kvorum.node.tasks import ClosableTasks
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Final
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.voters import recorded_target_voters
 from kvorum.node.controller.quorum_controller import QuorumController
-from kvorum.node.coroutines import sleep
+from kvorum.node.coroutines import ClosableTasks, sleep
 from kvorum.node.errors import NotControllerError
 from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
-from kvorum.node.tasks import ClosableTasks
 
 if TYPE_CHECKING:
     from kvorum.controller.quorum_reassignment.plan import ReassignmentDescription

@@ -246,7 +246,8 @@ class QuorumReassignmentProxy:
 
     async def _decide(self, answer: DescribeQuorumResponse.PartitionData) -> None:
         """Take the next step if there is one, and if it is this controller's turn."""
-        image, now_ms = self._loader.published, self._runtime.monotonic_ms()
+        image = self._loader.published
+        now_ms = self._runtime.monotonic_ms()
         fetch_timeout_ms = self._raft.settings.raft.fetch_timeout_ms
         quorum = quorum_described_by(
             answer,

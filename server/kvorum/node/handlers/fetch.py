@@ -76,7 +76,8 @@ def throttle(
     replica: FetchingReplica, broker: BrokerServices
 ) -> Callable[[ReadablePartition], bool]:
     """Return what says of a partition whether its records are held back from a follower."""
-    quota, clock = broker.replication_quotas.leader, broker.runtime
+    quota = broker.replication_quotas.leader
+    clock = broker.runtime
     return lambda partition: (
         isinstance(partition, Partition)
         and quota.should_leader_throttle(partition, replica.broker_id, clock.monotonic_ms())
@@ -124,7 +125,8 @@ def preferred_read_replica(
     selector = broker.replica_selector
     if selector is None:
         return None
-    cluster, now_ms = broker.loader.published.cluster, broker.runtime.monotonic_ms()
+    cluster = broker.loader.published.cluster
+    now_ms = broker.runtime.monotonic_ms()
 
     def rack_of(broker_id: int) -> str | None:
         found = cluster.brokers.get(broker_id)

@@ -330,7 +330,9 @@ class _Appender:
         return _Appended(partition, info, response)
 
     async def _append_to(self, partition: Partition, produced: _Produced) -> LogAppendInfo:
-        clock, acks, verified = self._broker.runtime, self._request.body.acks, self._verified
+        clock = self._broker.runtime
+        acks = self._request.body.acks
+        verified = self._verified
         wall_ms = clock.wall_ms()
         # Meanwhile the partition may get another leader: that is looked at again by the append.
         inspected = await self._broker.inspector.inspect(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from random import Random
 
 from kvorum.node.coroutines import Promise
@@ -19,9 +18,9 @@ from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.opened_directory import OpenedDirectory, open_directory
 from kvorum.node.raft.peer_exchange import PeerResult
-from kvorum.node.raft.raft_client import RaftClient, WhenDone
+from kvorum.node.raft.raft_client import RaftClient
 from kvorum.node.raft.settings import RaftSettings
-from kvorum.node.tasks import settle
+from kvorum.node.tasks import run
 from kvorum.raft import OffsetAndEpoch
 from kvorum.storage.files import FileSystem
 from kvorum.wire.primitives import Message
@@ -56,7 +55,6 @@ class RaftNode(RaftClient):
         """Use an open directory; callers use `open`, which opens it first."""
         self._clock = clock
         self._outgoing = outgoing
-        self._loop = asyncio.get_running_loop()
         self._threads = AsyncioRuntime(
             clock, thread_name=f"raft-{settings.node_id}", thread_count=THREAD_COUNT
         )
@@ -126,10 +124,10 @@ class RaftNode(RaftClient):
             return
         self._is_closed = True
         self._stalls.stop()
-        closed, when_closed = self._awaited()
+        closed = Promise[None](self._threads)
         try:
-            self.shut_down(when_closed, hands_over=hands_over)
-            await closed
+            self.shut_down(closed.settle, hands_over=hands_over)
+            await run(closed.result())
         finally:
             await self._links.close()
             self._threads.close()
@@ -184,11 +182,6 @@ class RaftNode(RaftClient):
         if is_new:
             await written.result()
         return is_new
-
-    def _awaited(self) -> tuple[asyncio.Future[None], WhenDone]:
-        """Return a future, and the callback that ends it."""
-        future: asyncio.Future[None] = self._loop.create_future()
-        return future, partial(settle, future)
 
 
 class StallWatch:

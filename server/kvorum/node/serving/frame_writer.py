@@ -78,7 +78,7 @@ class FrameWriter:
             return self._send_at_once([size, *cast("Sequence[bytes | memoryview]", frame)])
         if sum(len(part) for part in frame if isinstance(part, FileRecords)) >= SENDFILE_BYTES_MIN:
             self.is_sending = True
-            return awaiting(partial(self._send, frame))
+            return awaiting(partial(self._send, [size, *frame]))
         try:
             return self._send_at_once([size, *map(_in_memory, frame)])
         except TruncatedRecordsError as error:
@@ -102,7 +102,6 @@ class FrameWriter:
 
     async def _send(self, frame: Sequence[FramePart]) -> None:
         try:
-            self._put(_SIZE.pack(sum(map(len, frame))))
             for part in frame:
                 if not isinstance(part, FileRecords):
                     self._put(part)
