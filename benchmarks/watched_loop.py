@@ -19,6 +19,7 @@ from unittest.mock import patch
 from tests.support.troubled_disks import TroubledDisks
 
 from kvorum.cli import main
+from kvorum.node.event_loop import Runtime
 from kvorum.node.raft import raft_node
 from kvorum.node.raft.raft_node import StallWatch
 
@@ -55,8 +56,8 @@ class _WatchedLoop(StallWatch):
 
     noted: ClassVar[deque[tuple[float, float]]] = deque()
 
-    def __init__(self, on_stall: Callable[[float], None]) -> None:
-        super().__init__(on_stall)
+    def __init__(self, runtime: Runtime, on_stall: Callable[[float], None]) -> None:
+        super().__init__(runtime, on_stall)
         self._running = asyncio.get_running_loop()
         self._plan()
 

@@ -75,7 +75,7 @@ def channel(find_leader: Callable[[], Address | None]) -> NodeToControllerChanne
         find_leader,
         why_no_leader=lambda: "nobody leads",
         timeout_ms=TIMEOUT_MS,
-        clock=SystemClock(),
+        runtime=AsyncioRuntime(SystemClock(), thread_name="tests"),
         outgoing=Outgoing(),
     )
 
@@ -85,16 +85,16 @@ async def test_requests_go_to_the_new_leader_while_the_one_before_is_silent() ->
     async with FakeNode(DescribeCluster=lambda _: SILENCE) as before, FakeNode() as after:
         leaders = [Address(HOST, before.port)]
         to_leader = channel(lambda: leaders[-1])
-        first = asyncio.ensure_future(to_leader.request(request, DescribeClusterResponse))
+        first = asyncio.ensure_future(run(to_leader.send(request, DescribeClusterResponse)))
         await wait_for_async(lambda: before.asked or None, "the first has it")
         leaders.append(Address(HOST, after.port))
-        await to_leader.request(request, DescribeClusterResponse)
+        await run(to_leader.send(request, DescribeClusterResponse))
         assert (before.times_asked("DescribeCluster"), after.times_asked("DescribeCluster")) == (
             1, 1,
         )  # fmt: skip
         assert before.connection_count == 1
         assert not first.done()
-        await to_leader.close()
+        to_leader.close()
         await before.wait_until_left()
         first.cancel()
 
@@ -113,14 +113,14 @@ async def test_what_the_leader_before_has_received_gets_its_response() -> None:
         before._answer_frame = answer_late
         leaders = [Address(HOST, before.port)]
         to_leader = channel(lambda: leaders[-1])
-        first = asyncio.ensure_future(to_leader.request(request, DescribeClusterResponse))
+        first = asyncio.ensure_future(run(to_leader.send(request, DescribeClusterResponse)))
         await wait_for_async(lambda: before.asked or None, "the first has it")
         leaders.append(Address(HOST, after.port))
-        await to_leader.request(request, DescribeClusterResponse)
+        await run(to_leader.send(request, DescribeClusterResponse))
         may_answer.set()
         assert (await first).brokers[0].port == before.port
         await before.wait_until_left()
-        await to_leader.close()
+        to_leader.close()
 
 
 async def test_the_leader_of_another_epoch_gets_a_connection_and_the_one_before_loses_it() -> None:

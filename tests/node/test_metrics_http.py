@@ -11,6 +11,7 @@ from http import HTTPStatus
 import pytest
 from tests.support.waiting import PATIENCE_S, wait_for_async
 
+from kvorum.node.event_loop import SystemClock
 from kvorum.node.metrics import http_server
 from kvorum.node.metrics.http_server import (
     CONNECTIONS_MAX,
@@ -224,7 +225,7 @@ async def _get(port: int, path: str) -> tuple[int, bytes]:
 
 
 async def test_a_node_whose_log_is_not_open_yet_is_alive_and_not_ready() -> None:
-    monitoring = MetricsServer(7, lambda: None)
+    monitoring = MetricsServer(7, lambda: None, SystemClock())
     bound = socket.create_server(("127.0.0.1", 0))
     await monitoring.start(bound)
     try:

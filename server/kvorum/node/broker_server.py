@@ -117,7 +117,7 @@ class BrokerServer:
     async def start(self) -> None:
         """Register, open the logs, wait until the broker is unfenced, and accept requests."""
         await run(self.lifecycle_manager.start(lambda: self._replication.start(self._shutdowns)))
-        await self._forwarder.channel.connect()
+        await run(self._forwarder.channel.connect())
         for name, server in self._servers.items():
             await server.start(self._shared.sockets[name])
 
@@ -141,14 +141,14 @@ class BrokerServer:
         self._topic_creator.close()
         self._groups.close()
         self._inspector.close()
-        await self.lifecycle_manager.abort()
+        self.lifecycle_manager.abort()
         for server in self._servers.values():
             await server.stop()
         # Work that is under way ends at its next size check.
         self._batch_threads.when_idle(self._batch_threads.close)
-        await self._forwarder.channel.close()
+        self._forwarder.channel.close()
         await self._add_partitions_to_txn.close()
-        await self._producer_ids.close()
+        self._producer_ids.close()
 
     def _group_coordinator(self) -> GroupCoordinatorService:
         # Imported here: a broker starts sooner that has no groups yet.

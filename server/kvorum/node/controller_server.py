@@ -1,6 +1,5 @@
 """The controller role of a node, put together: Kafka's ControllerServer."""
 
-import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -13,6 +12,7 @@ from kvorum.node.controller.periodic_task_control_manager import controller_task
 from kvorum.node.controller.policies import NodePolicies, load_policies
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
+from kvorum.node.coroutines import ClosableTasks
 from kvorum.node.handlers.registry import controller_apis
 from kvorum.node.metadata_events import MetadataEvents
 from kvorum.node.services import ControllerServices
@@ -85,7 +85,7 @@ class ControllerServer:
             images=shared.images,
             runtime=shared.runtime,
         )
-        self._warming: asyncio.Task[None] | None = None
+        self._warming = ClosableTasks()
 
     def connection_counts(self) -> Mapping[str, int]:
         """Return how many connections are open, by listener."""
@@ -105,16 +105,15 @@ class ControllerServer:
             # One of several voters, which may have to take over; a lone voter leads already.
             from kvorum.node.warm_up import warm_up  # noqa: PLC0415 - not for a lone voter
 
-            self._warming = asyncio.create_task(warm_up())
+            self._warming.start(warm_up(self._shared.runtime))
         if self._shared.raft.is_leader:
             await run(self.controller.wait_until_active(ACTIVATION_MS_MAX))
         self._registrar.start()
 
-    async def begin_stop(self) -> None:
+    def begin_stop(self) -> None:
         """Stop the periodic tasks and the registration; requests are still answered."""
-        if self._warming is not None:
-            self._warming.cancel()
-        await self._registrar.close()
+        self._warming.close()
+        self._registrar.close()
         self.reassignment.close()
         self._tasks.close()
 

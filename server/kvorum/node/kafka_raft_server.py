@@ -140,7 +140,7 @@ class _ServerStart:
         self._closing.add_log(shared.raft)
         closing.push_async_callback(lambda: run(snapshots.close()))
         if controller is not None:
-            closing.push_async_callback(controller.begin_stop)
+            closing.callback(controller.begin_stop)
         await shared.raft.start()
         if controller is not None:
             await controller.start()
@@ -184,7 +184,7 @@ class _ServerStart:
 
         bound = bind(LISTENER_NAME, address.host, address.port, remedy=f"change '{LISTENER_NAME}'")
         self._closing.resources.callback(close_listening, bound)
-        monitoring = MetricsServer(config.node_id, lambda: self._started)
+        monitoring = MetricsServer(config.node_id, lambda: self._started, self._environment.clock)
         self._closing.roles.push_async_callback(monitoring.stop)
         await monitoring.start(bound)
         host, port = bound.getsockname()[:2]

@@ -141,19 +141,19 @@ class Replication:
         try:
             await run(self.replicas.shutdown(broker_epoch=broker_epoch))
         finally:
-            await self._close()
+            self._close()
 
     async def abort(self) -> None:
         """Close the files without writing; nothing happens after `stop`."""
         try:
             await run(self.replicas.abort())
         finally:
-            await self._close()
+            self._close()
 
-    async def _close(self) -> None:
+    def _close(self) -> None:
         self._failures.close()
         for channel in self._channels:
-            await channel.close()
+            channel.close()
         self._runtime.close()
 
     def _propagate_directory_failure(self, directory: Path) -> None:

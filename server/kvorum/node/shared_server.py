@@ -157,7 +157,7 @@ class SharedServer:
             self.raft.leader_endpoint,
             why_no_leader=self.raft.why_no_leader,
             timeout_ms=timeout_ms,
-            clock=self.clock,
+            runtime=self.runtime,
             outgoing=self.outgoing,
         )
 

@@ -5,11 +5,18 @@ peer of a connection waits on. One that is shut down first has ended for all pro
 process that made a connection may end it so: a child that cleans up would take it from its parent.
 """
 
-import asyncio
 import os
 import socket
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
+
+
+class Transport(Protocol):
+    """A connection of an event loop, as asyncio's transports describe one."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return a fact about the connection; "socket" is its socket."""
+        ...
 
 
 class ConnectionEnd:
@@ -20,7 +27,7 @@ class ConnectionEnd:
     def __init__(self) -> None:
         self._process_id = os.getpid()
 
-    def shut_down(self, transport: asyncio.BaseTransport) -> None:
+    def shut_down(self, transport: Transport) -> None:
         """End the connection for all processes; what the transport has not yet sent is lost."""
         own: Any = transport.get_extra_info("socket")
         if own is None or os.getpid() != self._process_id:

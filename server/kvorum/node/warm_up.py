@@ -5,28 +5,27 @@ with the first request for each. But a controller that takes over from a dead le
 begin with a twentieth of a second of imports while every client waits.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 
 from kvorum.controller.requests import controller_apis as decided_apis
+from kvorum.node.coroutines import sleep
+from kvorum.node.event_loop import Runtime
 from kvorum.node.handlers.registry import controller_apis
 from kvorum.wire.apis import METADATA_RECORDS, record_class
 
-IDLE_SECONDS_BEFORE = 0.5
+IDLE_MS_BEFORE = 500
 """The time left to the start of this node, and of others on the machine."""
-PAUSE_SECONDS = 0.005
+PAUSE_MS = 5
 """The time left to other work after each import, which takes about half as long."""
 
 
-async def warm_up(
-    *, wait_seconds: float = IDLE_SECONDS_BEFORE, pause_seconds: float = PAUSE_SECONDS
-) -> None:
+async def warm_up(runtime: Runtime) -> None:
     """Import one module after the other."""
-    await asyncio.sleep(wait_seconds)
+    await sleep(runtime, IDLE_MS_BEFORE)
     for step in warming_steps():
         step()
-        await asyncio.sleep(pause_seconds)
+        await sleep(runtime, PAUSE_MS)
 
 
 def warming_steps() -> Iterator[Callable[[], object]]:

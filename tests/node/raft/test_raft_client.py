@@ -12,6 +12,7 @@ from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, sta
 from tests.node.raft.stepped_runtime import SteppedRuntime
 from tests.support.waiting import let_others_run
 
+from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.opened_directory import open_directory
 from kvorum.node.raft.peer_exchange import PeerResult
@@ -284,7 +285,7 @@ def test_what_a_leader_of_another_epoch_is_asked_is_refused(run: Run) -> None:
 async def test_a_stall_is_reported_before_the_timers_that_ran_out_in_it() -> None:
     told: list[object] = []
     over = asyncio.Event()
-    watch = StallWatch(told.append)
+    watch = StallWatch(AsyncioRuntime(SystemClock(), thread_name="tests"), told.append)
     loop = asyncio.get_running_loop()
     loop.call_later(STALL_SECONDS / 2, told.append, "a timer")
     loop.call_later(STALL_SECONDS, over.set)
@@ -300,7 +301,7 @@ async def test_a_stall_is_reported_before_the_timers_that_ran_out_in_it() -> Non
 
 async def test_nothing_is_reported_after_the_end() -> None:
     told: list[float] = []
-    StallWatch(told.append).stop()
+    StallWatch(AsyncioRuntime(SystemClock(), thread_name="tests"), told.append).stop()
     time.sleep(STALL_SECONDS)  # noqa: ASYNC251 - as above
     await let_others_run()
     assert told == []

@@ -52,15 +52,16 @@ JUST_TOO_LONG_SECONDS = (PAUSE_MS_MAX + 1) / 1000
 SHORT_SECONDS = (PAUSE_MS_MAX - 1) / 1000
 MANY = 2**31 - 1
 PROGRAM = """
-import asyncio, sys
+import sys
 from kvorum.controller.requests import controller_apis as decided_apis
 from kvorum.metadata.api import RequestError
 from kvorum.node.handlers.registry import controller_apis
-from kvorum.node.warm_up import warm_up
+from kvorum.node.warm_up import warming_steps
 from kvorum.wire.apis import METADATA_RECORDS, record_class, request_class, response_class
 from kvorum.wire.error_codes import ErrorCode
 
-asyncio.run(warm_up(wait_seconds=0, pause_seconds=0))
+for step in warming_steps():
+    step()
 before = set(sys.modules)
 error = RequestError(ErrorCode.NOT_CONTROLLER, "")
 for key, served in controller_apis().items():

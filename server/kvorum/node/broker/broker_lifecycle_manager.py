@@ -38,8 +38,7 @@ _log = logging.getLogger(__name__)
 class BrokerLifecycleManager:
     """Drives a `BrokerLifecycle` over the heartbeat channel.
 
-    `start` and `stop` are coroutines on the runtime; `abort`, which closes the channel, is one of
-    asyncio and comes last.
+    `start` and `stop` are coroutines on the runtime; `abort`, which closes the channel, comes last.
     """
 
     def __init__(
@@ -180,10 +179,10 @@ class BrokerLifecycleManager:
             )
             await sleep(self._runtime, TOLD_INTERVAL_MS)
 
-    async def abort(self) -> None:
+    def abort(self) -> None:
         """End without asking the controller, and close the channel."""
         self._end()
-        await self._channel.close()
+        self._channel.close()
 
     def _end(self) -> None:
         """Send nothing more; raises what the requests have failed with."""

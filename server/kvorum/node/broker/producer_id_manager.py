@@ -95,8 +95,8 @@ class ProducerIdManager:
         start = response.producer_id_start
         self._next_ids = range(start, start + response.producer_id_len)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Ask for nothing any more."""
         if self._allocation is not None:
             self._allocation.close()
-        await self._channel.close()
+        self._channel.close()

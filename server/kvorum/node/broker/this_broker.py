@@ -1,6 +1,6 @@
 """A broker, as its own parts know it."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -15,8 +15,8 @@ Response = TypeVar("Response", bound=Message)
 class ControllerChannel(Protocol):
     """The way to the active controller."""
 
-    def send(self, message: Message, kind: type[Response]) -> Wait[Response]:
-        """Return the wait for the response.
+    def send(self, message: Message, kind: type[Response]) -> Awaitable[Response]:
+        """Send a request and return its response, for a coroutine on the runtime.
 
         Raises ControllerUnreachableError when its time is over, and NoCommonVersionError.
         """

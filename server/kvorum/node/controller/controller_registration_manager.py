@@ -53,10 +53,10 @@ class ControllerRegistrationManager:
         """Register as soon as the metadata.version supports registrations of controllers."""
         self._tasks.start(self._run())
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Stop the attempts to register."""
         self._tasks.close()
-        await self._channel.close()
+        self._channel.close()
 
     async def _run(self) -> None:
         while True:

@@ -1,13 +1,15 @@
 """The HTTP server of a node: /metrics, /healthz and /readyz."""
 
-import asyncio
 import json
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from http import HTTPStatus
+from typing import Any
 
+from kvorum.node.coroutines import OneAtATime, Wait
 from kvorum.node.errors import NodeStartError
+from kvorum.node.event_loop import AsyncioRuntime, Clock
 from kvorum.node.metrics import catalogue
 from kvorum.node.metrics.http_server import Answerer, HttpAnswer, HttpRequest, HttpServer
 from kvorum.node.metrics.names import Reading
@@ -26,6 +28,7 @@ from kvorum.node.monitoring.readings import (
 )
 from kvorum.node.sockets import let_port_be_reused
 from kvorum.node.started_roles import StartedRoles
+from kvorum.node.tasks import run
 
 LISTENER_NAME = "kvorum.metrics.listener"
 JSON_TYPE = "application/json"
@@ -39,14 +42,16 @@ class MetricsServer:
     slowly can be distinguished from a dead one.
     """
 
-    def __init__(self, node_id: int, roles: Callable[[], StartedRoles | None]) -> None:
+    def __init__(
+        self, node_id: int, roles: Callable[[], StartedRoles | None], clock: Clock
+    ) -> None:
         self._node_id = node_id
         self._roles = roles
         # One thread: pages are encoded one after the other, while the event loop continues.
-        self._thread = ThreadPoolExecutor(1, "metrics")
+        self._thread = AsyncioRuntime(clock, thread_name="metrics", thread_count=1)
         self._server = HttpServer(
             {
-                "/metrics": _metrics_answerer(self.readings, self._thread),
+                "/metrics": _metrics_answerer(self.readings, OneAtATime(self._thread)),
                 "/healthz": self._answer_healthz,
                 "/readyz": self._answer_readyz,
             }
@@ -64,7 +69,7 @@ class MetricsServer:
     async def stop(self) -> None:
         """Stop serving."""
         await self._server.stop()
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread.close()
 
     def readings(self) -> list[Reading]:
         """Return the current values of all metrics of this node."""
@@ -120,7 +125,7 @@ def _state_readings(*, is_alive: bool, is_ready: bool) -> Iterator[Reading]:
     yield catalogue.OWN.reading("is_ready", int(is_ready))
 
 
-def _metrics_answerer(readings: Callable[[], list[Reading]], thread: Executor) -> Answerer:
+def _metrics_answerer(readings: Callable[[], list[Reading]], pages: OneAtATime) -> Answerer:
     """Return the answerer of scrapes; raises NodeStartError without the Prometheus client."""
     try:
         # Imported only where metrics are served: it takes a third of the time of all imports.
@@ -132,10 +137,14 @@ def _metrics_answerer(readings: Callable[[], list[Reading]], thread: Executor) -
         ) from error
     exposition = Exposition()
 
-    async def answer(request: HttpRequest) -> HttpAnswer:
-        body, content_type = await asyncio.get_running_loop().run_in_executor(
-            thread, exposition.render, readings(), request.accept
+    async def page(accept: str) -> HttpAnswer:
+        rendering: Wait[tuple[bytes, str]] = pages.in_thread(
+            partial(exposition.render, readings(), accept)
         )
+        body, content_type = await rendering
         return HttpAnswer(HTTPStatus.OK, body, content_type)
+
+    def answer(request: HttpRequest) -> Coroutine[Any, Any, HttpAnswer]:
+        return run(page(request.accept))
 
     return answer

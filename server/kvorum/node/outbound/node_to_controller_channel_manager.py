@@ -1,6 +1,5 @@
 """Kafka's NodeToControllerChannelManager: requests to the active controller, with retries."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -8,8 +7,8 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from kvorum.metadata.address import Address
-from kvorum.node.coroutines import Wait
-from kvorum.node.event_loop import Clock
+from kvorum.node.coroutines import Lock, sleep
+from kvorum.node.event_loop import Runtime
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ClientConnectionError,
@@ -20,8 +19,8 @@ from kvorum.node.tasks import awaiting
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message
 
-FIRST_RETRY_SECONDS = 0.005
-RETRY_SECONDS_MAX = 0.1
+FIRST_RETRY_MS = 5
+RETRY_MS_MAX = 100
 CONNECT_TIMEOUT_MS = 10_000
 Response = TypeVar("Response", bound=Message)
 _log = logging.getLogger(__name__)
@@ -48,7 +47,7 @@ class NodeToControllerChannelManager:
         *,
         why_no_leader: Callable[[], str],
         timeout_ms: int,
-        clock: Clock,
+        runtime: Runtime,
         outgoing: Outgoing,
     ) -> None:
         self._client_id = str(node_id)
@@ -58,12 +57,12 @@ class NodeToControllerChannelManager:
         self._why_no_leader = why_no_leader
         self.failure = ""
         """Why the last try of a request got no response of the active controller, in words."""
-        self._clock = clock
+        self._runtime = runtime
         self._outgoing = outgoing
         self._connection: ClientConnection | None = None
         self._connected_to: Address | None = None
         self._abandoned: list[ClientConnection] = []
-        self._connecting = asyncio.Lock()
+        self._connecting = Lock(runtime)
 
     @property
     def controller_versions(self) -> Mapping[int, tuple[int, int]]:
@@ -73,15 +72,15 @@ class NodeToControllerChannelManager:
             return MappingProxyType({})
         return connection.peer_versions
 
-    async def request(self, message: Message, kind: type[Response]) -> Response:
+    async def send(self, message: Message, kind: type[Response]) -> Response:
         """Return the active controller's response.
 
         Raises ControllerUnreachableError when the time is over, and NoCommonVersionError.
         """
-        deadline_ms = self._clock.monotonic_ms() + self._timeout_ms
-        pause = FIRST_RETRY_SECONDS
+        deadline_ms = self._runtime.monotonic_ms() + self._timeout_ms
+        pause_ms = FIRST_RETRY_MS
         while True:
-            left_ms = deadline_ms - self._clock.monotonic_ms()
+            left_ms = deadline_ms - self._runtime.monotonic_ms()
             if left_ms <= 0:
                 raise ControllerUnreachableError(
                     f"no active controller answered {message.NAME} within {self._timeout_ms} ms: "
@@ -90,12 +89,8 @@ class NodeToControllerChannelManager:
             response = await self._try_once(message, kind, timeout_ms=max(1, int(left_ms)))
             if response is not None:
                 return response
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, RETRY_SECONDS_MAX)
-
-    def send(self, message: Message, kind: type[Response]) -> Wait[Response]:
-        """Return the wait for what `request` returns or raises."""
-        return awaiting(partial(self.request, message, kind))
+            await sleep(self._runtime, pause_ms)
+            pause_ms = min(2 * pause_ms, RETRY_MS_MAX)
 
     async def connect(self) -> None:
         """Connect if not yet connected and the leader is known; a failure is not an error."""
@@ -104,13 +99,13 @@ class NodeToControllerChannelManager:
         except ClientConnectionError as error:
             _log.debug("No connection to the controller for %s: %s", self._purpose, error)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close the connection; requests under way fail."""
         connection, self._connection = self._connection, None
         for abandoned in self._abandoned:
-            await abandoned.close()
+            abandoned.abort()
         if connection is not None:
-            await connection.close()
+            connection.abort()
 
     async def _try_once(
         self, message: Message, kind: type[Response], *, timeout_ms: int
@@ -120,7 +115,9 @@ class NodeToControllerChannelManager:
             connection = await self._connect(timeout_ms)
             if connection is None:
                 return None
-            response = await connection.request(message, kind, timeout_ms=timeout_ms)
+            response = await awaiting(
+                partial(connection.request, message, kind, timeout_ms=timeout_ms)
+            )
         except NoCommonVersionError:
             raise
         except ClientConnectionError as error:
@@ -147,8 +144,13 @@ class NodeToControllerChannelManager:
             if leader is None:
                 self.failure = self._why_no_leader()
                 return None
-            self._connection = await self._outgoing.open(
-                leader, client_id=self._client_id, timeout_ms=min(timeout_ms, CONNECT_TIMEOUT_MS)
+            self._connection = await awaiting(
+                partial(
+                    self._outgoing.open,
+                    leader,
+                    client_id=self._client_id,
+                    timeout_ms=min(timeout_ms, CONNECT_TIMEOUT_MS),
+                )
             )
             self._connected_to = leader
             return self._connection

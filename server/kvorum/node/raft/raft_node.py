@@ -5,13 +5,12 @@ The process stalls when it gets no processor time, or when one step takes too lo
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
-from kvorum.node.coroutines import Promise
-from kvorum.node.event_loop import AsyncioRuntime, Clock
+from kvorum.node.coroutines import OneAtATime, Promise
+from kvorum.node.event_loop import AsyncioRuntime, Clock, Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft.listener import RaftListener
@@ -48,37 +47,30 @@ class RaftNode(RaftClient):
         *,
         opened: OpenedDirectory,
         listener: RaftListener,
-        clock: Clock,
+        threads: AsyncioRuntime,
         random: Random,
         outgoing: Outgoing,
     ) -> None:
         """Use an open directory; callers use `open`, which opens it first."""
-        self._clock = clock
         self._outgoing = outgoing
-        self._threads = AsyncioRuntime(
-            clock, thread_name=f"raft-{settings.node_id}", thread_count=THREAD_COUNT
-        )
+        self._threads = threads
         self._is_closed = False
         self.stall_count = 0
         self.stalled_ms = 0.0
 
-        try:
-            super().__init__(
-                settings,
-                opened=opened,
-                listener=listener,
-                runtime=self._threads,
-                connect=self._connect,
-                random=random,
-            )
-        except BaseException:
-            self._threads.close()
-            raise
-        self._stalls = StallWatch(self._note_stall)
+        super().__init__(
+            settings,
+            opened=opened,
+            listener=listener,
+            runtime=threads,
+            connect=self._connect,
+            random=random,
+        )
+        self._stalls = StallWatch(threads, self._note_stall)
 
     def _connect(self, on_result: Callable[[int, PeerResult], None]) -> NetworkChannel:
         self._links = NetworkChannel(
-            self.settings, clock=self._clock, outgoing=self._outgoing, on_result=on_result
+            self.settings, clock=self._threads, outgoing=self._outgoing, on_result=on_result
         )
         return self._links
 
@@ -97,19 +89,22 @@ class RaftNode(RaftClient):
 
         Raises StorageError if the directory cannot be used. The caller closes the replica.
         """
-        opened = await asyncio.get_running_loop().run_in_executor(
-            None, lambda: open_directory(settings, files=files, now_ms=clock.wall_ms())
+        threads = AsyncioRuntime(
+            clock, thread_name=f"raft-{settings.node_id}", thread_count=THREAD_COUNT
         )
-        for line in opened.log.recovery.lines():
-            _LOG.warning("%s", line)
-        return cls(
-            settings,
-            opened=opened,
-            listener=listener,
-            clock=clock,
-            random=random,
-            outgoing=outgoing or Outgoing(),
-        )
+        try:
+            opened = await run(_open_directory(settings, files, threads))
+            return cls(
+                settings,
+                opened=opened,
+                listener=listener,
+                threads=threads,
+                random=random,
+                outgoing=outgoing or Outgoing(),
+            )
+        except BaseException:
+            threads.close()
+            raise
 
     async def start(self) -> None:
         """Pass the latest snapshot to the listener, and take part; see `begin`."""
@@ -184,14 +179,26 @@ class RaftNode(RaftClient):
         return is_new
 
 
-class StallWatch:
-    """Calls `on_stall` with the milliseconds by which the running event loop was late."""
+async def _open_directory(
+    settings: RaftSettings, files: FileSystem, threads: Runtime
+) -> OpenedDirectory:
+    """Open the directory in a thread, and log what its recovery has found."""
+    opened = await OneAtATime(threads).in_thread(
+        lambda: open_directory(settings, files=files, now_ms=threads.wall_ms())
+    )
+    for line in opened.log.recovery.lines():
+        _LOG.warning("%s", line)
+    return opened
 
-    def __init__(self, on_stall: Callable[[float], None]) -> None:
+
+class StallWatch:
+    """Calls `on_stall` with the milliseconds by which the loop of `runtime` was late."""
+
+    def __init__(self, runtime: Runtime, on_stall: Callable[[float], None]) -> None:
+        self._runtime = runtime
         self._on_stall = on_stall
-        self._loop = asyncio.get_running_loop()
-        self._due = self._loop.time() + BEAT_MS / 1000
-        self._timer = self._loop.call_at(self._due, self._beat)
+        self._due_ms = runtime.monotonic_ms() + BEAT_MS
+        self._timer = runtime.call_at(self._due_ms, self._beat)
 
     def stop(self) -> None:
         """Stop the watch."""
@@ -200,9 +207,9 @@ class StallWatch:
     def _beat(self) -> None:
         # Of timers that are due, the loop runs the older ones first: before any timeout that ran
         # out during the stall is handled, the stall is reported.
-        now = self._loop.time()
-        late_ms = (now - self._due) * 1000
-        self._due = now + BEAT_MS / 1000
-        self._timer = self._loop.call_at(self._due, self._beat)
+        now_ms = self._runtime.monotonic_ms()
+        late_ms = now_ms - self._due_ms
+        self._due_ms = now_ms + BEAT_MS
+        self._timer = self._runtime.call_at(self._due_ms, self._beat)
         if late_ms >= STALL_MS_MIN:
             self._on_stall(late_ms)
