@@ -91,7 +91,7 @@ def arguments_of_run() -> argparse.Namespace:
     add("--heap-gib", type=int, default=1, help="controller: Kafka's heap")
     add(
         "--data",
-        default="one,three,partitions,clients,fakes",
+        default="one,three,requests,partitions,groups,fakes",
         help="data: what to measure, separated by commas (default: %(default)s)",
     )
     add(

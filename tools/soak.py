@@ -165,7 +165,7 @@ def growth(divisor: int) -> list[Command]:
     """Measure what grows: with records, with partitions, with clients and groups."""
     measured = (
         ("spark-growth", "--fleet-records", str(FLEET_RECORDS // divisor)),
-        ("data", "--data", "partitions,clients", "--divisor", str(divisor)),
+        ("data", "--data", "requests,partitions,groups", "--divisor", str(divisor)),
         ("controller", "--partitions", f"0,{PARTITIONS // divisor}"),
     )
     return [

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 
-from benchmarks.data import fakes, many_clients, many_partitions, one_broker, three_brokers
+from benchmarks.data import fakes, many_groups, many_partitions, one_broker, requests, three_brokers
 from benchmarks.report import Row
 
 
@@ -12,7 +12,8 @@ def rows(parts: Collection[str], *, divisor: int) -> list[Row]:
         "one": one_broker.rows,
         "three": three_brokers.rows,
         "partitions": lambda: many_partitions.rows(divisor),
-        "clients": lambda: many_clients.rows(divisor),
+        "requests": lambda: requests.rows(divisor),
+        "groups": lambda: many_groups.rows(divisor),
         "fakes": fakes.rows,
     }
     return [row for name, part in measured.items() if name in parts for row in part()]

@@ -159,7 +159,7 @@ class Held:
         self.may_answer = Signal(runtime)
         limits = ConnectionQuotas(Limits(total_max=1, per_address_max=1), self.clock)
         rules = ConnectionRules("PLAINTEXT", 100, self._answer, limits, runtime)
-        self.connection = ServerConnection(rules, OpenConnections())
+        self.connection = ServerConnection(rules, OpenConnections(runtime))
         self.connection.connection_made(self.transport)
 
     async def _answer(self, frame: bytes, peer: Peer) -> ResponseFrame:
@@ -227,6 +227,26 @@ async def test_requests_that_came_together_are_answered_in_turns(near: socket.so
     assert asked == [b"a"], "other connections have their turn first"
     await wait_for_async(lambda: not connection.is_busy or None, "all are answered")
     assert asked == [b"a", b"b", b"c", b"d"]
+
+
+async def test_responses_of_a_turn_are_sent_at_its_end(near: socket.socket) -> None:
+    held = Held(near)
+    held.may_answer.set()
+    held.connection.data_received(struct.pack(">i", 1) + b"?")
+    assert held.asked == [b"?"]
+    assert held.transport.unsent_bytes == 0
+    await wait_for_async(lambda: held.transport.unsent_bytes or None, "the response is sent")
+
+
+async def test_a_response_that_is_due_is_sent_before_the_connection_finishes(
+    near: socket.socket,
+) -> None:
+    held = Held(near)
+    held.may_answer.set()
+    held.connection.data_received(struct.pack(">i", 1) + b"?")
+    held.connection.finish()
+    await wait_for_async(lambda: held.transport.is_closed or None, "it is closed")
+    assert held.transport.unsent_bytes == len(RESPONSE) + 4
 
 
 async def test_a_connection_that_is_to_finish_answers_no_other_request(near: socket.socket) -> None:

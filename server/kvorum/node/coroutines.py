@@ -37,12 +37,14 @@ class Wait(Generic[Result]):
 class Task(Generic[Result]):
     """A coroutine that runs until it ends, or until `close`; `then` takes its result or error."""
 
+    __slots__ = ("_coroutine", "_give_up", "_then", "_waits_for")
+
     def __init__(self, coroutine: Coroutine[Wait[Any], Any, Result], then: Take[Result]) -> None:
         self._coroutine = coroutine
         self._then = then
         self._waits_for: Wait[Any] | None = None
         self._give_up: GiveUp = _do_nothing
-        self._go_on(partial(coroutine.send, None))
+        self._go_on(coroutine.send, None)
 
     def close(self) -> None:
         """End the coroutine where it waits, as if it had raised GeneratorExit; repeats are free."""
@@ -51,9 +53,9 @@ class Task(Generic[Result]):
             self._give_up()
             self._coroutine.close()
 
-    def _go_on(self, resume: Callable[[], Wait[Any]]) -> None:
+    def _go_on(self, resume: Callable[[Any], Wait[Any]], result: Any) -> None:
         try:
-            wait = resume()
+            wait = resume(result)
         except StopIteration as end:
             self._then(end.value)
         except Exception as error:  # noqa: BLE001 - `then` takes it
@@ -70,7 +72,7 @@ class Task(Generic[Result]):
         self._waits_for = None
         self._give_up = _do_nothing
         resume = self._coroutine.throw if isinstance(result, Exception) else self._coroutine.send
-        self._go_on(partial(resume, result))
+        self._go_on(resume, result)
 
 
 class ClosableTasks:

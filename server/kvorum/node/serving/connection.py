@@ -1,13 +1,15 @@
 """One client's connection: reads frames, answers them one at a time, and sends the responses.
 
 A request is answered by a coroutine on a `Runtime`, in the turn of the loop in which its last byte
-came, and as far as it need not wait. Those that came together are answered in one turn each.
+came, and as far as it need not wait. The responses of all connections are sent at the end of the
+turn. Requests of one connection that came together are answered in one turn each.
 """
 
 import asyncio
 import logging
 import struct
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from kvorum.node.coroutines import Task, Wait, sleep
@@ -16,6 +18,7 @@ from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.serving.connection_quotas import AT_ONCE, ConnectionQuotas
 from kvorum.node.serving.frame_writer import FramePart, FrameWriter
+from kvorum.node.serving.turn_end import TurnEnd
 from kvorum.node.sockets import ConnectionEnd
 
 READ_AHEAD_BYTES = 64 * 1024
@@ -66,10 +69,11 @@ class ConnectionRules(NamedTuple):
 class OpenConnections(set["ServerConnection"]):
     """The connections of one listener; once it `is_over`, a new one is closed at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         super().__init__()
         self.is_over = False
         self.closings = RareEvents()
+        self.turn_end = TurnEnd(runtime)
 
 
 class ServerConnection(asyncio.Protocol):
@@ -88,8 +92,9 @@ class ServerConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._writer: FrameWriter | None = None
         self._buffer = bytearray()
-        self._answering: Task[None] | None = None
+        self._answering: Task[Any] | None = None
         self._is_answering = False
+        self._is_response_due = False
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._is_reading = True
@@ -201,7 +206,8 @@ class ServerConnection(asyncio.Protocol):
 
     def finish(self) -> None:
         """Close once the responses so far are sent."""
-        if self._writer is not None and self._writer.is_sending:
+        is_sending = self._writer is not None and self._writer.is_sending
+        if is_sending or self._is_response_due:
             self._is_finishing = True
         elif self._transport is not None:
             self._transport.close()
@@ -221,9 +227,7 @@ class ServerConnection(asyncio.Protocol):
             self._set_reading(wanted=True)
             return
         self._is_answering = True
-        answering = Task(self._answer(frame), self._answered)
-        if self._is_answering:
-            self._answering = answering
+        self._answering = Task(self._rules.answer(frame, self._peer), self._answered)
 
     def _take_frame(self) -> bytes | None:
         """Return the next whole frame out of the buffer, None while it is incomplete."""
@@ -242,44 +246,68 @@ class ServerConnection(asyncio.Protocol):
         del buffer[:end]
         return frame
 
-    async def _answer(self, frame: bytes) -> None:
-        """Answer one frame, and wait until its response is sent."""
-        try:
-            response = await self._rules.answer(frame, self._peer)
-            if response.parts is not None and self._writer is not None:
-                sending = self._writer.send(response.parts)
-                if sending is not None:
-                    await sending
-            if response.on_sent is not None:
-                response.on_sent()
-            if self._is_finishing:
-                self.finish()
-                return
-            if response.pause_ms > 0:
-                await sleep(self._rules.runtime, response.pause_ms)
-        except CloseConnectionError as error:
-            self.close(str(error))
-        except ConnectionError:
-            # The client is gone; whether the transport notices or a file that is sent is chance.
-            self.abort()
-        except Exception:  # noqa: BLE001 - any error ends only this connection
-            _log.exception("A request of %s broke its connection", self._peer)
-            self.abort()
-
-    def _answered(self, _: Exception | None) -> None:
-        """Begin with the next request, in a turn of its own: others are served in between."""
-        self._answering = None
-        self.last_active_ms = self._rules.runtime.monotonic_ms()
-        if self._buffer and not self._is_finishing:
-            self._rules.runtime.call_soon(self._go_on)
+    def _answered(self, response: ResponseFrame | Exception) -> None:
+        if isinstance(response, Exception):
+            self._break(response)
             return
-        self._is_answering = False
-        self._set_reading(wanted=True)
+        self._is_response_due = True
+        self._others.turn_end.call(partial(self._send, response))
+
+    def _send(self, response: ResponseFrame) -> None:
+        """Send a response, and go on unless that, or the client's throttle time, takes a while."""
+        self._is_response_due = False
+        if self._transport is None or self._writer is None:
+            return
+        sending = None
+        try:
+            if response.parts is not None:
+                sending = self._writer.send(response.parts)
+        except Exception as error:  # noqa: BLE001 - any error ends only this connection
+            self._break(error)
+            return
+        if sending is None and response.pause_ms == 0:
+            self._sent(response)
+            self._go_on()
+        else:
+            self._answering = Task(self._wait(response, sending), _nothing_is_left)
+
+    async def _wait(self, response: ResponseFrame, sending: Wait[None] | None) -> None:
+        """Wait until a response is sent, and for as long as nothing is read after it; go on."""
+        try:
+            if sending is not None:
+                await sending
+            self._sent(response)
+            if response.pause_ms > 0 and not self._is_finishing:
+                await sleep(self._rules.runtime, response.pause_ms)
+        except Exception as error:  # noqa: BLE001 - any error ends only this connection
+            # Here and not in the task: an error that has passed through it lives on with it.
+            self._break(error)
+        else:
+            self._go_on()
+
+    def _sent(self, response: ResponseFrame) -> None:
+        if response.on_sent is not None:
+            response.on_sent()
 
     def _go_on(self) -> None:
+        """Begin with the next request."""
+        self._answering = None
         self._is_answering = False
-        if self._transport is not None:
+        self.last_active_ms = self._rules.runtime.monotonic_ms()
+        if self._is_finishing:
+            self.finish()
+        else:
             self._begin_next()
+
+    def _break(self, error: Exception) -> None:
+        """End the connection because of an error that is this request's alone."""
+        if isinstance(error, CloseConnectionError):
+            self.close(str(error))
+            return
+        # Whether the transport notices that the client is gone, or a file that is sent, is chance.
+        if not isinstance(error, ConnectionError):
+            _log.error("A request of %s broke its connection", self._peer, exc_info=error)
+        self.abort()
 
     def _set_reading(self, *, wanted: bool) -> None:
         if self._transport is None or wanted is self._is_reading:
@@ -289,3 +317,7 @@ class ServerConnection(asyncio.Protocol):
             self._transport.resume_reading()
         else:
             self._transport.pause_reading()
+
+
+def _nothing_is_left(_: Exception | None) -> None:
+    """Take the end of a coroutine that has gone on by itself."""

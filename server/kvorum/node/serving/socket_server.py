@@ -25,7 +25,7 @@ class SocketServer:
         self._rules = rules
         self._idle_ms_max = idle_ms_max
         self._backlog = backlog
-        self._connections = OpenConnections()
+        self._connections = OpenConnections(rules.runtime)
         self._server: asyncio.Server | None = None
         self._bound: socket.socket | None = None
         self._sweeper: asyncio.Task[None] | None = None

@@ -1,7 +1,4 @@
-"""A broker with many clients and many groups, each client on a connection of its own.
-
-The clients put ready-made requests on their sockets, so that little of the time is theirs.
-"""
+"""A broker with many groups of one member, each on a connection of its own."""
 
 import asyncio
 import statistics
@@ -13,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Final, Self, TypeVar
 
 from benchmarks.data.brokers import RunningBroker, broker
+from benchmarks.data.ready_requests import framed
 from benchmarks.node_start import Candidate, kafka_nodes, kvorum_node
 from benchmarks.report import Row
 
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
+from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.join_group import (
     JoinGroupRequest,
@@ -30,25 +28,20 @@ from kvorum.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
 from kvorum.wire.primitives import Message
-from kvorum.wire.records import RecordData, build_batch
 
-CLIENTS: Final = (10, 500)
 GROUPS: Final = (100, 1_000)
 ROUNDS: Final = 3
-PRODUCE_S: Final = 10.0
 COMMITS_OF_GROUP: Final = 20
 TOPIC: Final = "of-many"
 SESSION_MS: Final = 45_000
 START_S_MAX: Final = 60.0
 NO_DELAY: Final = {"group.initial.rebalance.delay.ms": "0"}
-_PRODUCE_VERSION: Final = 9
 _JOIN_VERSION: Final = 3
 """Members of this version are let in at once, without a second request for their id."""
 _SYNC_VERSION: Final = 2
@@ -60,9 +53,8 @@ Response = TypeVar("Response", bound=Message)
 
 @dataclass
 class Figures:
-    """The figures of one candidate, for each number of clients or groups one for each round."""
+    """The figures of one candidate, for each number of groups one for each round."""
 
-    produced_per_s: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
     formed_s: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
     commits_per_s: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
 
@@ -78,16 +70,11 @@ class Connection:
         host, _, port = servers.partition(":")
         return cls(*await asyncio.open_connection(host, int(port)))
 
-    async def ask_raw(self, request: bytes) -> bytes:
-        """Send a request with its size before it; return the frame of the response."""
-        self._writer.write(request)
-        (size,) = _SIZE.unpack(await self._reader.readexactly(_SIZE.size))
-        return await self._reader.readexactly(size)
-
     async def ask(self, request: Message, kind: type[Response], version: int) -> Response:
-        _, response = decode_response_frame(
-            await self.ask_raw(_framed(request, version)), response_class=kind, version=version
-        )
+        self._writer.write(framed(request, version))
+        (size,) = _SIZE.unpack(await self._reader.readexactly(_SIZE.size))
+        frame = await self._reader.readexactly(size)
+        _, response = decode_response_frame(frame, response_class=kind, version=version)
         return response
 
     def close(self) -> None:
@@ -95,20 +82,15 @@ class Connection:
 
 
 def rows(divisor: int) -> list[Row]:
-    """Return the rows of the report; the numbers of clients and groups are divided."""
-    clients, groups = (
-        [max(1, count // divisor) for count in counts] for counts in (CLIENTS, GROUPS)
-    )
+    """Return the rows of the report; the numbers of groups are divided."""
+    groups = [max(1, count // divisor) for count in GROUPS]
     candidates = [(kvorum_node(), Figures()), (kafka_nodes()[0], Figures())]
     for turn in range(ROUNDS):
         for candidate, figures in candidates if turn % 2 == 0 else reversed(candidates):
             with _started(candidate) as running:
-                asyncio.run(_measure(running.servers, figures, clients=clients, groups=groups))
+                asyncio.run(_measure(running.servers, figures, groups))
     (_, ours), (peer, theirs) = candidates
     found: list[Row] = []
-    for count in clients:
-        what = f"produce requests of 1 KiB, {count} clients"
-        found.append(_row(what, peer, ours.produced_per_s[count], theirs.produced_per_s[count]))
     for count in groups:
         mine, other = (
             statistics.median(ours.formed_s[count]),
@@ -133,13 +115,7 @@ def _started(candidate: Candidate) -> Generator[RunningBroker]:
         yield running
 
 
-async def _measure(
-    servers: str, figures: Figures, *, clients: Sequence[int], groups: Sequence[int]
-) -> None:
-    await _produce(servers, max(clients), seconds=PRODUCE_S / 2)
-    for count in clients:
-        rate = await _produce(servers, count, seconds=PRODUCE_S)
-        figures.produced_per_s.setdefault(count, []).append(rate)
+async def _measure(servers: str, figures: Figures, groups: Sequence[int]) -> None:
     await _form(servers, ["warm-up"])
     for count in groups:
         names = [f"group-{count}-{number}" for number in range(count)]
@@ -152,35 +128,6 @@ async def _measure(
         figures.commits_per_s.setdefault(count, []).append(count * COMMITS_OF_GROUP / took_s)
         for member in members:
             member.connection.close()
-
-
-async def _produce(servers: str, clients: int, *, seconds: float) -> float:
-    """Return the requests answered in a second, where every client sends one after the other."""
-    records = bytes(build_batch([RecordData(bytes(1024), None, 1, ())]))
-    data = ProduceRequest.PartitionProduceData(0, records)
-    topic = ProduceRequest.TopicProduceData(TOPIC, partition_data=[data])
-    request = _framed(ProduceRequest(None, -1, 30_000, [topic]), _PRODUCE_VERSION)
-    connections = [await Connection.to(servers) for _ in range(clients)]
-    end = time.perf_counter() + seconds
-    answered = 0
-
-    async def send(connection: Connection) -> None:
-        nonlocal answered
-        frame = await connection.ask_raw(request)
-        while time.perf_counter() < end:
-            frame = await connection.ask_raw(request)
-            answered += 1
-        _, response = decode_response_frame(
-            frame, response_class=ProduceResponse, version=_PRODUCE_VERSION
-        )
-        _check(response.responses[0].partition_responses[0].error_code)
-
-    before = time.perf_counter()
-    await asyncio.gather(*map(send, connections))
-    rate = answered / (time.perf_counter() - before)
-    for connection in connections:
-        connection.close()
-    return rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,12 +190,6 @@ async def _until_none(ask: Callable[[], Awaitable[int]]) -> None:
         while (code := await ask()) in not_there:  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.05)
     _check(code)
-
-
-def _framed(request: Message, version: int) -> bytes:
-    return with_size(
-        encode_request_frame(request, version=version, correlation_id=1, client_id="one-of-many")
-    )
 
 
 def _check(code: int) -> None:
