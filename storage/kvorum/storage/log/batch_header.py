@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from kvorum.storage.log.epochs import LeaderEpochs
 from kvorum.wire.checksums import crc32c
+from kvorum.wire.records import RecordBatch
 
 HEADER_SIZE = 61
 # The length field counts what comes after it: everything but base offset and itself.
@@ -99,6 +100,10 @@ class LegacyHeader(BatchHeader):
         return f"offset {self.base_offset} is impossible" if self.base_offset < 0 else None
 
 
+_FIELD_COUNT = len(BatchHeader._fields)
+assert RecordBatch._fields[_FIELD_COUNT:] == ("position", "data")
+
+
 def header_at(data: bytes | memoryview, position: int = 0) -> BatchHeader | None:
     """Return the header of a batch or a message of any format; None where there are too few bytes.
 
@@ -135,6 +140,11 @@ def _legacy_header(data: bytes | memoryview, position: int) -> LegacyHeader:
 def read_header(data: bytes | memoryview, position: int = 0) -> BatchHeader:
     """Return the header at `position`; there must be HEADER_SIZE bytes."""
     return BatchHeader._make(_HEADER.unpack_from(data, position))
+
+
+def header_of(batch: RecordBatch) -> BatchHeader:
+    """Return the header of a batch that is read already."""
+    return BatchHeader._make(batch[:_FIELD_COUNT])
 
 
 def checksum_matches(batch: memoryview, crc: int) -> bool:
@@ -174,6 +184,21 @@ def continues(base_offset: int, end_offset: int, *, may_have_gaps: bool) -> bool
     return base_offset >= end_offset if may_have_gaps else base_offset == end_offset
 
 
+def continuation_problem(
+    header: BatchHeader, *, end_offset: int, epoch: int, may_have_gaps: bool
+) -> str | None:
+    """Return why a batch does not continue a log at `end_offset` in `epoch`; None if it does."""
+    # Only logs of topics may have gaps, or be older than leader epochs.
+    is_older = may_have_gaps and header.leader_epoch == NO_EPOCH
+    is_next = continues(header.base_offset, end_offset, may_have_gaps=may_have_gaps)
+    if is_next and (header.leader_epoch >= epoch or is_older):
+        return None
+    return (
+        f"a batch at offset {header.base_offset} of epoch {header.leader_epoch} "
+        f"does not continue a log that ends at {end_offset} in epoch {epoch}"
+    )
+
+
 def headers_that_continue(
     data: memoryview, *, end_offset: int, epoch: int, may_have_gaps: bool = False
 ) -> list[BatchHeader]:
@@ -184,14 +209,11 @@ def headers_that_continue(
     """
     headers: list[BatchHeader] = []
     for header, _ in split_batches(data):
-        is_next = continues(header.base_offset, end_offset, may_have_gaps=may_have_gaps)
-        # Only logs of topics may have gaps, or be older than leader epochs.
-        is_older = may_have_gaps and header.leader_epoch == NO_EPOCH
-        if not is_next or (header.leader_epoch < epoch and not is_older):
-            raise ValueError(
-                f"a batch at offset {header.base_offset} of epoch {header.leader_epoch} "
-                f"does not continue a log that ends at {end_offset} in epoch {epoch}"
-            )
+        problem = continuation_problem(
+            header, end_offset=end_offset, epoch=epoch, may_have_gaps=may_have_gaps
+        )
+        if problem is not None:
+            raise ValueError(problem)
         end_offset, epoch = header.next_offset, max(header.leader_epoch, epoch)
         headers.append(header)
     if not headers:

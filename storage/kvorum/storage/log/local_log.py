@@ -35,7 +35,7 @@ from kvorum.storage.log.batch_header import (
     BatchHeader,
     LegacyHeader,
     check_as_written,
-    header_at,
+    continuation_problem,
     headers_that_continue,
 )
 from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
@@ -177,6 +177,28 @@ class LocalLog:
     ) -> None:
         """Write batches that go into one segment."""
         self._maybe_roll(len(data), headers, now_ms)
+        self._append_to_active(data, headers)
+
+    def append_batch(self, batch: memoryview, header: BatchHeader) -> None:
+        """Write one batch for which `maybe_roll` has made place, and whose checksum is right.
+
+        Raises InvalidAppendError, and writes nothing, unless it continues the log as `append` says.
+        """
+        self.poison.demand_sound()
+        self._demand_continuation(header)
+        self._append_to_active(batch, [header])
+
+    def _demand_continuation(self, header: BatchHeader) -> None:
+        problem = continuation_problem(
+            header,
+            end_offset=self.log_end_offset,
+            epoch=self._epochs.latest_epoch or 0,
+            may_have_gaps=self.config.may_have_gaps,
+        )
+        if problem is not None:
+            raise InvalidAppendError(problem, file=self.directory)
+
+    def _append_to_active(self, data: memoryview, headers: list[BatchHeader]) -> None:
         segment = self._segments.active
         try:
             segment.append(data, headers)
@@ -188,12 +210,14 @@ class LocalLog:
                 self._epochs.assign(header.leader_epoch, header.base_offset)
         self.log_end_offset = segment.end_offset
 
-    def maybe_roll(self, batch: memoryview, *, now_ms: int | None = None) -> None:
-        """Begin a new segment if the active one has no place for a batch, as `append` does."""
+    def maybe_roll(self, header: BatchHeader, *, now_ms: int | None = None) -> None:
+        """Begin a new segment if the active one has no place for a batch, as `append` does.
+
+        Raises InvalidAppendError unless the batch continues the log.
+        """
         self.poison.demand_sound()
-        header = header_at(batch)
-        assert header is not None
-        self._maybe_roll(len(batch), [header], now_ms)
+        self._demand_continuation(header)
+        self._maybe_roll(header.size, [header], now_ms)
 
     def _maybe_roll(self, size: int, headers: list[BatchHeader], now_ms: int | None) -> None:
         if self._segments.active.should_roll(

@@ -19,6 +19,7 @@ from kvorum.storage.cleaner.shared_log import RunInOwner, SharedLog
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.log.append_origin import AppendOrigin
+from kvorum.storage.log.batch_header import BatchHeader, header_at, header_of
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.local_log import LocalLog, RecoveryPointKeeper
 from kvorum.storage.log.log_loader import LogCheckpoint, load_local_log
@@ -141,13 +142,14 @@ class UnifiedLog:
             )
         written = batch_at(memoryview(validated.data), 0)
         assert written is not None
+        header = header_of(written)
         # As in Kafka, a batch that its producer may not write begins a new segment all the same.
-        self.local_log.maybe_roll(written.data, now_ms=now_ms)
+        self.local_log.maybe_roll(header, now_ms=now_ms)
         duplicate = self._duplicate_of(written, origin)
         if duplicate is not None:
             # As in Kafka, whatever the topic's kind of time is.
             return LogAppendInfo(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp)
-        self._write(written, origin, now_ms, transaction)
+        self._write(written, header, origin, transaction)
         self._flush_if_wanted()
         is_stamped = rules.timestamp_type is TimestampType.LOG_APPEND_TIME
         return LogAppendInfo(
@@ -197,7 +199,10 @@ class UnifiedLog:
             self.truncate_fully_and_start_at(batches[0].base_offset, now_ms=now_ms)
         if any(not isinstance(one, LegacyMessage) and one.has_producer_id for one in batches):
             for batch in batches:
-                self._write(batch, AppendOrigin.REPLICATION, now_ms)
+                header = header_at(batch.data)
+                assert header is not None
+                self.local_log.maybe_roll(header, now_ms=now_ms)
+                self._write(batch, header, AppendOrigin.REPLICATION)
         else:
             size = sum(batch.size for batch in batches)
             self.local_log.append(memoryview(records)[:size], now_ms=now_ms)
@@ -266,16 +271,17 @@ class UnifiedLog:
     def _write(
         self,
         batch: Entry,
+        header: BatchHeader,
         origin: AppendOrigin,
-        now_ms: int,
         transaction: TransactionAppend = NO_TRANSACTION,
     ) -> None:
+        """Write a batch that is sound, for which there is place in the active segment."""
         if isinstance(batch, LegacyMessage) or not batch.has_producer_id:
-            self.local_log.append(batch.data, now_ms=now_ms)
+            self.local_log.append_batch(batch.data, header)
             self.producers.end_offset = batch.next_offset
             return
         change = self.producers.check(batch, origin, transaction)
-        self.local_log.append(batch.data, now_ms=now_ms)
+        self.local_log.append_batch(batch.data, header)
         self.producers.update(batch, change)
         if change.ended is not None:
             self._index_aborted(change.ended, self.local_log.segments[-1])

@@ -55,6 +55,7 @@ AFTER_CRC = struct.Struct(">hiqqqhii")
 _BEFORE_CRC = struct.Struct(">qiibI")
 _LENGTH = struct.Struct(">i")
 _WHAT = "record batch"
+_COMPRESSIONS: Final = tuple(Compression)
 
 
 class RecordBatch(NamedTuple):
@@ -108,9 +109,9 @@ class RecordBatch(NamedTuple):
     def compression(self) -> Compression:
         """The compression of the records; `DecompressionError` for an unknown one."""
         number = self.attributes & COMPRESSION_MASK
-        if number > Compression.ZSTD:
+        if number >= len(_COMPRESSIONS):
             raise DecompressionError(_WHAT, f"compression {number}", offset=self.position)
-        return Compression(number)
+        return _COMPRESSIONS[number]
 
     @property
     def is_packed(self) -> bool:
@@ -363,9 +364,6 @@ def read_right_batches(view: memoryview, begin: int) -> Iterator[RecordBatch]:
 
 def batch_at(view: memoryview, pos: int) -> RecordBatch | None:
     """Return the batch at `pos`, or None if it is cut off; may raise `CorruptBatchError`."""
-    right = next(read_right_batches(view, pos), None)
-    if right is not None:
-        return right
     batch = unchecked_batch_at(view, pos)
     if batch is not None:
         _check_numbers(batch)
@@ -375,9 +373,11 @@ def batch_at(view: memoryview, pos: int) -> RecordBatch | None:
 def unchecked_batch_at(view: memoryview, pos: int) -> RecordBatch | None:
     """Return the batch at `pos` as `batch_at` does, whatever its offsets and its count are."""
     end = _batch_end(view, pos)
-    if end is None:
-        return None
-    return RecordBatch._make((*_HEADER.unpack_from(view, pos), pos, view[pos:end]))
+    return (
+        None
+        if end is None
+        else _NEW(RecordBatch, (*_HEADER.unpack_from(view, pos), pos, view[pos:end]))
+    )
 
 
 def _batch_end(view: memoryview, pos: int) -> int | None:
