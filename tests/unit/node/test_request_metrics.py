@@ -228,11 +228,11 @@ def test_every_error_code_of_a_response_counts() -> None:
     response = FetchResponse(
         responses=[FetchResponse.FetchableTopicResponse("t", partitions=partitions)]
     )
-    counts: dict[int, int] = {}
-    count_errors(response, counts)
-    assert counts == {0: 2, 6: 1}
-    count_errors(HeartbeatResponse(error_code=25), counts)
-    assert counts == {0: 2, 6: 1, 25: 1}
+    assert count_errors(response) == {0: 2, 6: 1}
+    metrics = RequestChannelMetrics()
+    for one in (response, response, HeartbeatResponse(error_code=25)):
+        metrics.update_errors(ApiKey.FETCH, count_errors(one))
+    assert metrics.by_name["Fetch"].errors == {0: 4, 6: 2, 25: 1}
 
 
 def test_fetches_of_consumers_and_followers_have_names_of_their_own() -> None:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 Response = TypeVar("Response", bound="Message")
 _KEY_AND_VERSION = struct.Struct(">hh")
 _SIZE = struct.Struct(">i")
+_CORRELATION_ID = struct.Struct(">i")
+_AFTER_CORRELATION_ID = tuple(
+    ResponseHeader().encode(version)[_CORRELATION_ID.size :]
+    for version in range(ResponseHeader.MAX_VERSION + 1)
+)
+"""The rest of a response's header, by its version: it has no other field."""
 
 
 def request_header_version(key: int, version: int) -> int:
@@ -67,19 +73,22 @@ def encode_request_frame(
 
 def encode_response_frame(response: Message, *, version: int, correlation_id: int) -> bytes:
     """Return header and body of a response."""
-    return _response_header(response, version, correlation_id) + response.encode(version)
+    header = encode_response_header(_key_of(response), version, correlation_id)
+    return header + response.encode(version)
 
 
 def encode_response_parts(
     response: Message, *, version: int, correlation_id: int
 ) -> list[bytes | memoryview]:
     """Return header and body of a response in pieces; see `Message.encode_parts`."""
-    return [_response_header(response, version, correlation_id), *response.encode_parts(version)]
+    header = encode_response_header(_key_of(response), version, correlation_id)
+    return [header, *response.encode_parts(version)]
 
 
-def _response_header(response: Message, version: int, correlation_id: int) -> bytes:
-    header_version = response_header_version(_key_of(response), version)
-    return ResponseHeader(correlation_id).encode(header_version)
+def encode_response_header(key: int, version: int, correlation_id: int) -> bytes:
+    """Return the header before the response of an API in `version`."""
+    header_version = response_header_version(key, version)
+    return _CORRELATION_ID.pack(correlation_id) + _AFTER_CORRELATION_ID[header_version]
 
 
 def decode_response_frame(

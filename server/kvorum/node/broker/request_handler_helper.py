@@ -10,7 +10,7 @@ from kvorum.broker.quota.client_quota_manager import UNLIMITED, QuotaClient, Quo
 from kvorum.node.broker.forwarding_manager import read_response
 from kvorum.node.event_loop import Clock
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.node.serving.request_handler import ForwardedResponse, HandlerResponse
+from kvorum.node.serving.request_handler import EncodedResponse, HandlerResponse
 from kvorum.wire.headers import encode_response_frame
 from kvorum.wire.primitives import Message
 
@@ -79,7 +79,7 @@ class RequestHandlerHelper:
         request.progress.throttle_time_ms = throttle_ms
         if throttle_ms == 0 or response is None:
             return response
-        if not isinstance(response, ForwardedResponse):
+        if not isinstance(response, EncodedResponse):
             set_throttle_time(response, throttle_ms)
             return response
         if throttle_ms <= response.throttle_time_ms:
@@ -89,7 +89,7 @@ class RequestHandlerHelper:
         frame = encode_response_frame(
             body, version=request.version, correlation_id=request.header.correlation_id
         )
-        return ForwardedResponse(frame, throttle_ms)
+        return EncodedResponse(frame, throttle_ms)
 
     def _throttle_time(self, request: IncomingRequest[Message], now_ms: float) -> int:
         quota = self._quotas.request

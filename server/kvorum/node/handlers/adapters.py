@@ -5,7 +5,7 @@ from kvorum.controller.api import ControllerApi
 from kvorum.metadata.api import BY_CONTROLLER
 from kvorum.node.broker.forwarding_manager import read_response
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.handlers.requesters import requester_of, view_of, view_of_controller
+from kvorum.node.handlers.requesters import basis_of_view, requester_of, view_of, view_of_controller
 from kvorum.node.raft import RaftStoppedError
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.services import (
@@ -15,7 +15,7 @@ from kvorum.node.services import (
     ControllerServices,
 )
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.node.serving.request_handler import ForwardedResponse, HandlerResponse
+from kvorum.node.serving.request_handler import EncodedResponse, HandlerResponse
 from kvorum.wire.primitives import Message
 
 
@@ -53,8 +53,8 @@ def forwarded(api: ControllerApi[Message, Message]) -> BrokerApi[Message]:
                 return refusal
         frame = await broker.forwarder.forward(request)
         if quota is None:
-            return ForwardedResponse(frame)
-        return ForwardedResponse(frame, quota.throttle_time_ms(read_response(request, frame)))
+            return EncodedResponse(frame)
+        return EncodedResponse(frame, quota.throttle_time_ms(read_response(request, frame)))
 
     return BrokerApi(
         request=api.request,
@@ -88,10 +88,8 @@ def of_replica(api: RaftApi[Message]) -> ControllerListenerApi[Message]:
 def forwarded_to_replica(api: RaftApi[Message]) -> BrokerApi[Message]:
     """Return the API that a broker forwards, unchanged, to the leader of the quorum."""
 
-    async def answer(
-        request: IncomingRequest[Message], broker: BrokerServices
-    ) -> ForwardedResponse:
-        return ForwardedResponse(await broker.forwarder.forward(request))
+    async def answer(request: IncomingRequest[Message], broker: BrokerServices) -> EncodedResponse:
+        return EncodedResponse(await broker.forwarder.forward(request))
 
     return BrokerApi(
         request=api.request, permission=BY_CONTROLLER, answer=answer, refuse=api.refuse
@@ -110,6 +108,7 @@ def viewed_by_broker(api: ViewApi[Message]) -> BrokerApi[Message]:
         answer=answer,
         refuse=api.refuse,
         form_problem=api.form_problem,
+        basis=basis_of_view,
     )
 
 
@@ -126,6 +125,7 @@ def viewed_by_controller(api: ViewApi[Message]) -> ControllerListenerApi[Message
         answer=answer,
         refuse=api.refuse,
         form_problem=api.form_problem,
+        basis=lambda controller: (controller.loader.published,),
     )
 
 

@@ -20,6 +20,7 @@ from kvorum.node.services import (
     ControllerServices,
     VersionRanges,
 )
+from kvorum.node.serving.repeated_answers import Basis
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -76,6 +77,17 @@ async def answer_on_controller(
     )
 
 
+def _basis_on_broker(broker: BrokerServices) -> Basis:
+    loader = broker.loader
+    versions = broker.forwarder.channel.controller_versions
+    return loader.published, loader.published_offset, broker.raft.kraft_version, versions
+
+
+def _basis_on_controller(controller: ControllerServices) -> Basis:
+    loader = controller.loader
+    return loader.published, loader.features_offset, controller.raft.kraft_version
+
+
 def _is_valid(request: IncomingRequest[ApiVersionsRequest]) -> bool:
     body = request.body
     if request.version < FIRST_VERSION_WITH_SOFTWARE:
@@ -129,10 +141,12 @@ ON_BROKER: Final = BrokerApi(
     permission=NONE,
     answer=answer_on_broker,
     refuse=refused_by_code(ApiVersionsResponse),
+    basis=_basis_on_broker,
 )
 ON_CONTROLLER: Final = ControllerListenerApi(
     request=ApiVersionsRequest,
     permission=NONE,
     answer=answer_on_controller,
     refuse=refused_by_code(ApiVersionsResponse),
+    basis=_basis_on_controller,
 )

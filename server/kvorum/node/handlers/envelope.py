@@ -11,7 +11,7 @@ from kvorum.node.principal_serde import decode_principal
 from kvorum.node.services import ControllerListenerApi, ControllerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import (
-    ForwardedResponse,
+    EncodedResponse,
     HandlerResponse,
     Origin,
     RequestHandler,
@@ -38,7 +38,7 @@ async def answer(
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     except RequestError as error:
         return EnvelopeResponse(error_code=error.code)
-    if response is None or isinstance(response, ForwardedResponse):
+    if response is None or isinstance(response, EncodedResponse):
         return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     return EnvelopeResponse(
         response_data=encode_answer(

@@ -4,7 +4,7 @@ from typing import Final
 
 from kvorum.broker.views.metadata import metadata
 from kvorum.metadata.api import PER_RESOURCE, RequestError
-from kvorum.node.handlers.requesters import view_of
+from kvorum.node.handlers.requesters import basis_of_view, view_of
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
@@ -33,5 +33,10 @@ def _refuse(request: MetadataRequest, error: RequestError, _version: int) -> Met
 
 
 API: Final = BrokerApi(
-    request=MetadataRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
+    request=MetadataRequest,
+    permission=PER_RESOURCE,
+    answer=answer,
+    refuse=_refuse,
+    # A response without an error has no topic that is to be created.
+    basis=basis_of_view,
 )

@@ -5,6 +5,7 @@ from kvorum.controller.api import Requester
 from kvorum.metadata.standard_authorizer import ANONYMOUS
 from kvorum.node.config import NodeConfig, SecurityProtocol
 from kvorum.node.services import BrokerServices, ControllerServices
+from kvorum.node.serving.repeated_answers import Basis
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.primitives import Message
 
@@ -52,6 +53,11 @@ def view_of(request: IncomingRequest[Message], broker: BrokerServices) -> Broker
         may_ask_about_tokens=may_ask_about_tokens(request, config),
         serves_metadata_topic=broker.metadata_topic is not None,
     )
+
+
+def basis_of_view(broker: BrokerServices) -> Basis:
+    """Return what changes in the views of a broker; its settings do not."""
+    return broker.loader.published, broker.raft.leader_id
 
 
 def view_of_controller(

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kvorum.metadata.address import Address
 from kvorum.node.coroutines import Lock, sleep
@@ -22,6 +22,7 @@ from kvorum.wire.primitives import Message
 FIRST_RETRY_MS = 5
 RETRY_MS_MAX = 100
 CONNECT_TIMEOUT_MS = 10_000
+_NO_VERSIONS: Final[Mapping[int, tuple[int, int]]] = MappingProxyType({})
 Response = TypeVar("Response", bound=Message)
 _log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class NodeToControllerChannelManager:
         """The API versions of the connected controller; empty without an open connection."""
         connection = self._connection
         if connection is None or not connection.is_open:
-            return MappingProxyType({})
+            return _NO_VERSIONS
         return connection.peer_versions
 
     async def send(self, message: Message, kind: type[Response]) -> Response:

@@ -66,8 +66,6 @@ class RequestProgress:
         result: Any = None
         thrown: BaseException | None = None
         while True:
-            if self._resumed_ms is None:
-                self._resumed_ms = self._clock.monotonic_ms()
             try:
                 awaited = work.send(result) if thrown is None else work.throw(thrown)
             except StopIteration as end:
@@ -75,7 +73,7 @@ class RequestProgress:
             finally:
                 # A frame that keeps the error that passes through it lives on with it.
                 result = thrown = None
-                self._pause()
+                self.pause()
             try:
                 result = yield awaited
             except BaseException as error:  # noqa: BLE001 - the work's own affair
@@ -83,9 +81,13 @@ class RequestProgress:
             finally:
                 # So does one that keeps the future with the error that is raised further in.
                 del awaited
+            self._resumed_ms = self._clock.monotonic_ms()
 
-    def _pause(self) -> None:
-        self._worked_ms, self._resumed_ms = self.local_time_ms, None
+    def pause(self) -> None:
+        """Count no time until the work goes on."""
+        if self._resumed_ms is not None:
+            self._worked_ms += self._clock.monotonic_ms() - self._resumed_ms
+            self._resumed_ms = None
 
 
 class IncomingRequest(NamedTuple, Generic[Request_co]):

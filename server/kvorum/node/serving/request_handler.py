@@ -13,18 +13,30 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import Api, RequestError
-from kvorum.metadata.standard_authorizer import ANONYMOUS, Access, Principal
+from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Access, Principal
 from kvorum.node.coroutines import Wait
 from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.event_loop import Clock
 from kvorum.node.serving.connection import Peer, ResponseFrame
+from kvorum.node.serving.repeated_answers import (
+    REQUEST_BYTES_MAX,
+    Basis,
+    Question,
+    RepeatedAnswer,
+    RepeatedAnswers,
+)
 from kvorum.node.serving.request import IncomingRequest, RequestProgress
-from kvorum.node.serving.request_metrics import RequestChannelMetrics
+from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError, WireError
-from kvorum.wire.headers import decode_request_header, encode_response_frame, encode_response_parts
+from kvorum.wire.headers import (
+    decode_request_header,
+    encode_response_frame,
+    encode_response_header,
+    encode_response_parts,
+)
 from kvorum.wire.json_form import fields_of
 from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.messages.request_header import RequestHeader
@@ -38,15 +50,15 @@ GiveAccess: TypeAlias = Callable[[Principal, str], Access]
 _log = logging.getLogger(__name__)
 
 
-class ForwardedResponse(NamedTuple):
-    """A whole response frame of another node, and its throttle time."""
+class EncodedResponse(NamedTuple):
+    """A whole response frame, of another node or of an earlier answer, and its throttle time."""
 
     frame: bytes
     throttle_time_ms: int = 0
 
 
-HandlerResponse: TypeAlias = Message | ForwardedResponse | None
-"""The result of an API: a response, the response of another node, or no response."""
+HandlerResponse: TypeAlias = Message | EncodedResponse | None
+"""The result of an API: a response, one that is encoded already, or no response."""
 Throttle: TypeAlias = Callable[[IncomingRequest[Message], HandlerResponse], HandlerResponse]
 """Decides about the client's quotas: returns the response, with the time to wait set."""
 
@@ -61,6 +73,8 @@ class ListenerApi(Api[Request], Generic[Services, Request]):
       an invalid request is handled as an unreadable one.
     - `throttle_time_ms`: returns the throttle time of a response. The connection is not read for as
       long, because not every client obeys the throttle time.
+    - `basis`: returns all that a response without an error depends on, but for the request and its
+      listener; None where that is more. Nothing else may happen because of such a request.
     """
 
     answer: Callable[
@@ -69,6 +83,7 @@ class ListenerApi(Api[Request], Generic[Services, Request]):
     refuse: Callable[[Request, RequestError, int], Message]
     form_problem: Callable[[Request], str | None] | None = None
     throttle_time_ms: Callable[[Message], int] | None = None
+    basis: Callable[[Services], Basis] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +169,7 @@ class RequestHandler(Generic[Services]):
         self._clock = clock
         self._metrics = metrics
         self._throttle = throttle
+        self._repeated = RepeatedAnswers()
 
     async def answer(self, frame: bytes, peer: Peer) -> ResponseFrame:
         """Return the response frame; raises CloseConnectionError."""
@@ -161,8 +177,14 @@ class RequestHandler(Generic[Services]):
         header, body_start = self._read_header(frame)
         if header.request_api_key == ApiKey.API_VERSIONS and not self._serves(header):
             return ResponseFrame((self._unknown_api_versions(header),))
-        origin = Origin(peer.listener, peer.host)
-        request = self._read_request(frame, header, body_start, (origin, progress))
+        arrival = (Origin(peer.listener, peer.host), progress)
+        body_bytes = len(frame) - body_start
+        lookup = self._lookup(header, frame, body_start, peer)
+        known = None if lookup is None else self._repeated.find(*lookup)
+        if known is not None:
+            request = self._incoming(known.request, header, frame, arrival)
+            return self._repeat(known, request, partial(self._record, request, body_bytes))
+        request = self._read_request(frame, header, body_start, arrival)
         api = self._api_of(request)
         try:
             response = await progress.measured(self.handle(request))
@@ -171,22 +193,52 @@ class RequestHandler(Generic[Services]):
             response = api.refuse(request.body, refusal, request.version)
         response = self._throttle(request, response)
         progress.has_response(self._clock.monotonic_ms())
-        on_sent = partial(self._record, request, len(frame) - body_start)
-        pause_ms = progress.throttle_time_ms or 0
-        if response is None:
-            return ResponseFrame(None, pause_ms, on_sent)
-        if isinstance(response, ForwardedResponse):
-            pause_ms = progress.throttle_time_ms = max(pause_ms, response.throttle_time_ms)
-            return ResponseFrame((response.frame,), pause_ms, on_sent)
+        on_sent = partial(self._record, request, body_bytes)
+        if response is None or isinstance(response, EncodedResponse):
+            return _as_encoded(response, progress, on_sent)
         try:
             parts = _encoded(request, response)
         except EncodeError:
             # As in Kafka. The id of a group's member, which begins with its client's, may be such.
             response = _failed(api, request)
             parts = _encoded(request, response)
-        self._metrics.update_errors(header.request_api_key, response)
+        error_counts = count_errors(response)
+        self._metrics.update_errors(header.request_api_key, error_counts)
         own_pause_ms = 0 if api.throttle_time_ms is None else api.throttle_time_ms(response)
-        return ResponseFrame(parts, max(pause_ms, own_pause_ms), on_sent)
+        pause_ms = max(progress.throttle_time_ms or 0, own_pause_ms)
+        if lookup is not None and pause_ms == 0 and error_counts.keys() <= {ErrorCode.NONE}:
+            without_header = b"".join(parts[1:])
+            self._repeated.keep(*lookup, RepeatedAnswer(request.body, without_header, error_counts))
+        return ResponseFrame(parts, pause_ms, on_sent)
+
+    def _lookup(
+        self, header: RequestHeader, frame: bytes, body_start: int, peer: Peer
+    ) -> tuple[Question, Basis] | None:
+        """Return what a known answer is found by; None for a request that is to be handled."""
+        key = header.request_api_key
+        served = self._apis.get(key)
+        basis = None if served is None else served.load().basis
+        if basis is None or len(frame) - body_start > REQUEST_BYTES_MAX:
+            return None
+        if self._give_access(ANONYMOUS, peer.host) is not UNRESTRICTED:
+            return None
+        question = Question(key, header.request_api_version, peer.listener, frame[body_start:])
+        return question, basis(self._node)
+
+    def _repeat(
+        self, known: RepeatedAnswer, request: IncomingRequest[Message], on_sent: Callable[[], None]
+    ) -> ResponseFrame:
+        """Return a known answer as the response to `request`."""
+        header, progress = request.header, request.progress
+        progress.pause()
+        own_header = encode_response_header(
+            header.request_api_key, header.request_api_version, header.correlation_id
+        )
+        response = self._throttle(request, EncodedResponse(own_header + known.response))
+        progress.has_response(self._clock.monotonic_ms())
+        self._metrics.update_errors(header.request_api_key, known.error_counts)
+        assert isinstance(response, EncodedResponse)
+        return _as_encoded(response, progress, on_sent)
 
     def _record(self, request: IncomingRequest[Message], body_bytes: int) -> None:
         key, body = request.header.request_api_key, request.body
@@ -237,7 +289,6 @@ class RequestHandler(Generic[Services]):
         body_start: int,
         arrival: tuple[Origin, RequestProgress],
     ) -> IncomingRequest[Message]:
-        origin, progress = arrival
         key, version = header.request_api_key, header.request_api_version
         if not self._serves(header):
             raise CloseConnectionError(
@@ -251,6 +302,16 @@ class RequestHandler(Generic[Services]):
         problem = None if api.form_problem is None else api.form_problem(body)
         if problem is not None:
             raise CloseConnectionError(f"not a {body.NAME}: {problem}")
+        return self._incoming(body, header, frame, arrival)
+
+    def _incoming(
+        self,
+        body: Message,
+        header: RequestHeader,
+        frame: bytes,
+        arrival: tuple[Origin, RequestProgress],
+    ) -> IncomingRequest[Message]:
+        origin, progress = arrival
         return IncomingRequest(
             header=header,
             body=body,
@@ -271,6 +332,17 @@ class RequestHandler(Generic[Services]):
             api_keys=[ApiVersionsResponse.ApiVersion(own.key, own.min_version, own.max_version)],
         )
         return encode_response_frame(response, version=0, correlation_id=header.correlation_id)
+
+
+def _as_encoded(
+    response: EncodedResponse | None, progress: RequestProgress, on_sent: Callable[[], None]
+) -> ResponseFrame:
+    """Return the frame of a response that is encoded already, or that there is none."""
+    pause_ms = progress.throttle_time_ms or 0
+    if response is None:
+        return ResponseFrame(None, pause_ms, on_sent)
+    progress.throttle_time_ms = max(pause_ms, response.throttle_time_ms)
+    return ResponseFrame((response.frame,), progress.throttle_time_ms, on_sent)
 
 
 def _failed(api: ListenerApi[Services, Message], request: IncomingRequest[Message]) -> Message:

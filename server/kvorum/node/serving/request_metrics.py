@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar, cast
@@ -42,6 +43,11 @@ class RequestMetrics:
     errors: dict[int, int] = field(default_factory=dict[int, int])
     rows: LatestRows = field(default_factory=lambda: LatestRows(len(RequestTimes._fields)))
 
+    def update(self, version: int, times: RequestTimes[float]) -> None:
+        """Count a request."""
+        self.by_version[version] = self.by_version.get(version, 0) + 1
+        self.rows.record(times)
+
     @property
     def times(self) -> RequestTimes[Distribution]:
         """The distributions of the times and sizes."""
@@ -57,14 +63,15 @@ class RequestChannelMetrics:
 
     def update(self, key: int, version: int, body: Message, times: RequestTimes[float]) -> None:
         """Count a request whose response is sent."""
-        for name in _names(key, body):
-            metrics = self._of(name)
-            metrics.by_version[version] = metrics.by_version.get(version, 0) + 1
-            metrics.rows.record(times)
+        self._of(API_SPECS[key].name).update(version, times)
+        if key == ApiKey.FETCH:
+            self._of(_kind_of(cast("FetchRequest", body))).update(version, times)
 
-    def update_errors(self, key: int, response: Message) -> None:
-        """Count the error codes of a response."""
-        count_errors(response, self._of(API_SPECS[key].name).errors)
+    def update_errors(self, key: int, error_counts: Mapping[int, int]) -> None:
+        """Add how often each error code is in a response."""
+        errors = self._of(API_SPECS[key].name).errors
+        for code, count in error_counts.items():
+            errors[code] = errors.get(code, 0) + count
 
     def _of(self, name: str) -> RequestMetrics:
         metrics = self.by_name.get(name)
@@ -77,13 +84,9 @@ FETCH_CONSUMER: Final = "FetchConsumer"
 FETCH_FOLLOWER: Final = "FetchFollower"
 
 
-def _names(key: int, body: Message) -> tuple[str, ...]:
-    name = API_SPECS[key].name
-    if key != ApiKey.FETCH:
-        return (name,)
-    fetch = cast("FetchRequest", body)
+def _kind_of(fetch: FetchRequest) -> str:
     is_follower = max(fetch.replica_id, fetch.replica_state.replica_id) >= 0
-    return (FETCH_FOLLOWER if is_follower else FETCH_CONSUMER, name)
+    return FETCH_FOLLOWER if is_follower else FETCH_CONSUMER
 
 
 ERROR_CODE: Final = "error_code"
@@ -96,8 +99,14 @@ class _Places(NamedTuple):
     inside: tuple[str, ...]
 
 
-def count_errors(value: Struct, counts: dict[int, int]) -> None:
-    """Add to `counts` how often each error code is in `value`, 0 for what went well included."""
+def count_errors(response: Message) -> Mapping[int, int]:
+    """Return how often each error code is in a response, 0 for what went well included."""
+    counts: dict[int, int] = {}
+    _add_errors(response, counts)
+    return counts
+
+
+def _add_errors(value: Struct, counts: dict[int, int]) -> None:
     places = _places(type(value))  # type: ignore[arg-type] # classes can be hashed
     if places.is_here:
         code: int = getattr(value, ERROR_CODE)
@@ -106,9 +115,9 @@ def count_errors(value: Struct, counts: dict[int, int]) -> None:
         found: Struct | list[Struct] | None = getattr(value, attribute)
         if isinstance(found, list):
             for one in found:
-                count_errors(one, counts)
+                _add_errors(one, counts)
         elif found is not None:
-            count_errors(found, counts)
+            _add_errors(found, counts)
 
 
 @cache

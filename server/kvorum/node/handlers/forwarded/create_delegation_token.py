@@ -8,7 +8,7 @@ from kvorum.metadata.standard_authorizer import USER_TYPE
 from kvorum.node.handlers.requesters import requester_of
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.node.serving.request_handler import ForwardedResponse, HandlerResponse
+from kvorum.node.serving.request_handler import EncodedResponse, HandlerResponse
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.create_delegation_token import CreateDelegationTokenRequest
 
@@ -24,7 +24,7 @@ async def answer(
         return refusal
     if any(renewer.principal_type != USER_TYPE for renewer in body.renewers):
         return decided.refuse_creation(body, requester, ErrorCode.INVALID_PRINCIPAL_TYPE)
-    return ForwardedResponse(await broker.forwarder.forward(request))
+    return EncodedResponse(await broker.forwarder.forward(request))
 
 
 API: Final = BrokerApi(
