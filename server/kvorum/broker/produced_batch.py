@@ -18,17 +18,19 @@ _MAGIC: Final = struct.Struct(">b")
 _MAGIC_POSITION: Final = 16
 
 
-def produced_batch(records: memoryview, version: int) -> RecordBatch:
-    """Return the batch; its checksum, its numbers and its records are not looked at.
+def produced_batch(batch: RecordBatch | None, records: memoryview, version: int) -> RecordBatch:
+    """Return the only batch in `records`, which begin with `batch`.
 
+    Its checksum, its numbers and its records are not looked at.
     Raises RequestError with the code for the partition: INVALID_RECORD, CORRUPT_MESSAGE, or
     UNSUPPORTED_COMPRESSION_TYPE.
     """
-    batch = first_batch(records)
     if batch is None:
         raise RequestError.with_default_message(ErrorCode.INVALID_RECORD)
     if version < FIRST_VERSION_WITH_ZSTD and _compression_of(batch) is Compression.ZSTD:
         raise RequestError.with_default_message(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    if batch.size == len(records):
+        return batch
     try:
         second = first_batch(records[batch.size :])
     except RequestError as error:

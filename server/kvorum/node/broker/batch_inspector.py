@@ -56,13 +56,11 @@ class BatchInspector:
 
     async def inspect(
         self, partition: Partition, batch: RecordBatch, *, required_acks: int, wall_ms: int
-    ) -> InspectedBatch | None:
-        """Return a batch as it is to be appended; None for a small one that is not packed.
+    ) -> InspectedBatch:
+        """Return a batch as it is to be appended.
 
         Raises what `Partition.append_records_to_leader` does.
         """
-        if not batch.is_packed and batch.record_count <= RECORDS_ON_LOOP_MAX:
-            return None
         content = small_content(
             batch,
             record_count_max=RECORDS_ON_LOOP_MAX,
@@ -138,6 +136,11 @@ class BatchInspector:
     def close(self) -> None:
         """Begin with no other batch, and end the work on those that are being looked at."""
         self._is_closed = True
+
+
+def is_to_be_inspected(batch: RecordBatch) -> bool:
+    """Return whether the event loop should not look at a batch itself while it appends it."""
+    return batch.is_packed or batch.record_count > RECORDS_ON_LOOP_MAX
 
 
 def _give_up_nothing() -> None:

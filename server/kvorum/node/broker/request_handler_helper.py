@@ -34,7 +34,11 @@ class RequestHandlerHelper:
 
         As in Kafka, the time of a request without acknowledgement does not count.
         """
-        quotas, client, now_ms = self._quotas, client_of(request), self._clock.monotonic_ms()
+        quotas = self._quotas
+        if not (quotas.produce.quotas_enabled or quotas.request.quotas_enabled):
+            request.progress.throttle_time_ms = 0
+            return 0
+        client, now_ms = client_of(request), self._clock.monotonic_ms()
         throttle_ms = quotas.produce.maybe_record_and_get_throttle_time_ms(
             client, len(request.frame), now_ms
         )

@@ -25,7 +25,8 @@ version     brings
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kvorum.broker.add_partitions_to_txn import operation_of_produce, refusal_of_producer
@@ -37,6 +38,7 @@ from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
+from kvorum.node.broker.batch_inspector import is_to_be_inspected
 from kvorum.node.broker.delayed_fetch import DelayedOperationPurgatory
 from kvorum.node.broker.transaction_verification import TransactionalProducer, VerifiedPartitions
 from kvorum.node.coroutines import other_work
@@ -83,7 +85,16 @@ _USUAL: Final = frozenset(
     }
 )
 """The codes of an append that Kafka counts as no failure; with them it names no log start."""
+_PARTITION_INDEX: Final = attrgetter("partition_index")
 _log = logging.getLogger(__name__)
+
+
+class _Sent(NamedTuple):
+    """The records for a partition, None without any, and the batch that they begin with, if any."""
+
+    partition_index: int
+    records: memoryview | None
+    batch: RecordBatch | None
 
 
 class _Produced(NamedTuple):
@@ -128,8 +139,13 @@ async def answer(
     Without acknowledgement there is no response, and an error closes the connection.
     """
     body = request.body
-    _check_transactional_id(request)
-    topics = [_topic(topic, request, broker) for topic in _merged(body.topic_data)]
+    sent = [
+        ((topic.name, topic.topic_id), [_sent(data) for data in topic.partition_data])
+        for topic in body.topic_data
+    ]
+    _check_transactional_id(request, (one.batch for _, batches in sent for one in batches))
+    merged = last_requested(sent, _PARTITION_INDEX)
+    topics = [_topic(*topic, batches, request, broker) for topic, batches in merged.items()]
     produced = [one for topic in topics for one in topic.partitions if isinstance(one, _Produced)]
     # A refusal would make clients send again, in another order perhaps.
     new = ((one.topic, one.partition_index) for one in produced)
@@ -150,15 +166,20 @@ async def answer(
     )
 
 
-def _check_transactional_id(request: IncomingRequest[ProduceRequest]) -> None:
+def _sent(data: ProduceRequest.PartitionProduceData) -> _Sent:
+    """Read what was sent for a partition.
+
+    As in Kafka, bytes that are no batch at all refuse the whole request: raises RequestError.
+    """
+    records = None if data.records is None else memoryview(data.records)
+    return _Sent(data.index, records, None if records is None else first_batch(records))
+
+
+def _check_transactional_id(
+    request: IncomingRequest[ProduceRequest], batches: Iterable[RecordBatch | None]
+) -> None:
     """Raise RequestError where a transaction's records come without its id, or a permission."""
     body = request.body
-    batches = [
-        # As in Kafka, bytes that are no batch at all refuse the whole request.
-        first_batch(memoryview(data.records or b""))
-        for topic in body.topic_data
-        for data in topic.partition_data
-    ]
     if not any(batch is not None and batch.is_transactional for batch in batches):
         return
     name, kind = body.transactional_id, AclResourceType.TRANSACTIONAL_ID
@@ -173,14 +194,15 @@ async def _verify(
 
     Raises RequestError where the batches have several producers.
     """
+    body = request.body
+    if body.transactional_id is None:
+        return None
     transactional = [one for one in produced if one.is_transactional]
     producers = {(one.batch.producer_id, one.batch.producer_epoch) for one in transactional}
     if not producers:
         return None
     if len(producers) > 1:
         raise RequestError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS)
-    body = request.body
-    assert body.transactional_id is not None
     producer = TransactionalProducer(
         body.transactional_id, *producers.pop(), operation_of_produce(request.version)
     )
@@ -214,50 +236,38 @@ def _name_leaders(
     return [ProduceResponse.NodeEndpoint(*endpoint) for endpoint in leaders.endpoints]
 
 
-def _merged(
-    topics: Iterable[ProduceRequest.TopicProduceData],
-) -> list[ProduceRequest.TopicProduceData]:
-    sent = last_requested(
-        (((topic.name, topic.topic_id), topic.partition_data) for topic in topics),
-        lambda data: data.index,
-    )
-    return [ProduceRequest.TopicProduceData(*topic, data) for topic, data in sent.items()]
-
-
 def _topic(
-    topic: ProduceRequest.TopicProduceData,
+    name: str,
+    topic_id: bytes,
+    batches: list[_Sent],
     request: IncomingRequest[ProduceRequest],
     broker: BrokerServices,
 ) -> _Topic:
-    batches = topic.partition_data
-    response = ProduceResponse.TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+    response = ProduceResponse.TopicProduceResponse(name=name, topic_id=topic_id)
     try:
         is_by_id = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
-        choice = TopicChoice(topic.name, topic.topic_id, is_by_id)
+        choice = TopicChoice(name, topic_id, is_by_id)
         found = broker.hosting.topic(choice, AclOperation.WRITE, request.access)
     except RequestError as error:
-        return _Topic(response, [_refusal(data.index, error.code) for data in batches])
-    return _Topic(response, [_checked(data, found, request, broker) for data in batches])
+        return _Topic(response, [_refusal(sent.partition_index, error.code) for sent in batches])
+    return _Topic(response, [_checked(sent, found, request, broker) for sent in batches])
 
 
 def _checked(
-    data: ProduceRequest.PartitionProduceData,
-    topic: TopicImage,
-    request: IncomingRequest[ProduceRequest],
-    broker: BrokerServices,
+    sent: _Sent, topic: TopicImage, request: IncomingRequest[ProduceRequest], broker: BrokerServices
 ) -> _Produced | ProduceResponse.PartitionProduceResponse:
     """Return one partition's batch, or its refusal."""
     try:
-        if topic.partitions.get(data.index) is None:
+        if topic.partitions.get(sent.partition_index) is None:
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if data.records is None:
+        if sent.records is None:
             raise RequestError(ErrorCode.INVALID_RECORD, NO_RECORDS)
-        batch = produced_batch(memoryview(data.records), request.version)
+        batch = produced_batch(sent.batch, sent.records, request.version)
         if batch.is_transactional and not broker.transactions.is_coordinated:
             raise RequestError(ErrorCode.INVALID_TXN_STATE, NO_TRANSACTIONS)
     except RequestError as error:
-        return _refusal(data.index, error.code, _own_text(error))
-    return _Produced(topic, data.index, batch, len(data.records))
+        return _refusal(sent.partition_index, error.code, _own_text(error))
+    return _Produced(topic, sent.partition_index, batch, len(sent.records))
 
 
 class _Appender:
@@ -282,7 +292,8 @@ class _Appender:
             if not isinstance(one, _Produced):
                 topic.response.partition_responses.append(one)
                 continue
-            await self._let_others_be_served()
+            if self._broker.runtime.monotonic_ms() >= self._turn_end_ms:
+                await self._let_others_be_served()
             result = await self._append(one)
             if isinstance(result, _Appended):
                 appended.append(result)
@@ -291,19 +302,20 @@ class _Appender:
         return appended
 
     async def _let_others_be_served(self) -> None:
-        now_ms = self._broker.runtime.monotonic_ms()
-        if now_ms >= self._turn_end_ms:
-            await other_work(self._broker.runtime)
-            self._turn_end_ms = self._broker.runtime.monotonic_ms() + TURN_MS
+        await other_work(self._broker.runtime)
+        self._turn_end_ms = self._broker.runtime.monotonic_ms() + TURN_MS
 
     async def _append(
         self, produced: _Produced
     ) -> _Appended | ProduceResponse.PartitionProduceResponse:
         """Append one partition's batch, or return its refusal."""
-        index, where, verified = produced.partition_index, produced.topic_partition, self._verified
-        if verified is not None and where in verified.errors:
+        index = produced.partition_index
+        code = (
+            None if self._verified is None else self._verified.errors.get(produced.topic_partition)
+        )
+        if code is not None:
             operation = operation_of_produce(self._request.version)
-            refusal = refusal_of_producer(verified.errors[where], operation)
+            refusal = refusal_of_producer(code, operation)
             return _refusal(index, refusal.code, refusal.message)
         try:
             partition = _partition(produced, self._request, self._broker)
@@ -334,17 +346,21 @@ class _Appender:
         acks = self._request.body.acks
         verified = self._verified
         wall_ms = clock.wall_ms()
-        # Meanwhile the partition may get another leader: that is looked at again by the append.
-        inspected = await self._broker.inspector.inspect(
-            partition, produced.batch, required_acks=acks, wall_ms=wall_ms
-        )
-        where = produced.topic_partition
+        inspected = None
+        if is_to_be_inspected(produced.batch):
+            # Meanwhile the partition may get another leader: the append looks at that again.
+            inspected = await self._broker.inspector.inspect(
+                partition, produced.batch, required_acks=acks, wall_ms=wall_ms
+            )
+        transaction = NO_TRANSACTION
+        if verified is not None:
+            transaction = verified.append_to(produced.topic_partition)
         return partition.append_records_to_leader(
             produced.batch,
             required_acks=acks,
             wall_ms=wall_ms,
             now_ms=clock.monotonic_ms(),
-            transaction=NO_TRANSACTION if verified is None else verified.append_to(where),
+            transaction=transaction,
             inspected=inspected,
         )
 
@@ -384,14 +400,18 @@ async def _wait_for_replicas(
 ) -> None:
     """Set the final code of every batch: NONE, an error, or REQUEST_TIMED_OUT."""
 
-    def codes() -> Iterator[ErrorCode | None]:
-        for one in appended:
-            yield one.partition.check_enough_replicas_reach_offset(one.info.last_offset + 1)
+    def codes() -> list[ErrorCode | None]:
+        return [
+            one.partition.check_enough_replicas_reach_offset(one.info.last_offset + 1)
+            for one in appended
+        ]
 
-    await purgatory.wait_until(
-        lambda: None not in codes(), [one.partition for one in appended], timeout_ms=timeout_ms
-    )
-    for one, code in zip(appended, codes(), strict=True):
+    found = codes()
+    if None in found:
+        partitions = [one.partition for one in appended]
+        await purgatory.wait_until(lambda: None not in codes(), partitions, timeout_ms=timeout_ms)
+        found = codes()
+    for one, code in zip(appended, found, strict=True):
         one.response.error_code = ErrorCode.REQUEST_TIMED_OUT if code is None else code
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from kvorum.broker.fetcher.replica_fetcher import EARLIEST
 from kvorum.broker.partition import ALL_IN_SYNC, Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
-from kvorum.broker.produced_batch import produced_batch
+from kvorum.broker.produced_batch import first_batch, produced_batch
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
@@ -69,8 +69,9 @@ class ProduceHandler:
 
         def append(partition: Partition) -> LogAppendInfo:
             before_end = partition.log.local_log.log_end_offset
+            records = memoryview(data.records or b"")
             info = partition.append_records_to_leader(
-                produced_batch(memoryview(data.records or b""), VERSION),
+                produced_batch(first_batch(records), records, VERSION),
                 required_acks=request.acks,
                 wall_ms=self._around.wall_ms(),
                 now_ms=self._around.now_ms,
