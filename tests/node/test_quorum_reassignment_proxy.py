@@ -184,6 +184,14 @@ async def test_a_target_that_is_refused_lets_another_go_first(
     assert any('place of its leader leader=2 target_voters=1,2,3,4,5 step="add' in x for x in lines)
 
 
+def looks_between_steps(leader: PlayedLeader) -> int:
+    """Return how often the leader was asked for the quorum between the first two steps."""
+    names = [request.NAME for request in leader.node.asked]
+    first = names.index("AddRaftVoterRequest")
+    second = names.index("AddRaftVoterRequest", first + 1)
+    return names[first:second].count("DescribeQuorumRequest")
+
+
 @pytest.mark.parametrize("code", [ErrorCode.DUPLICATE_VOTER, ErrorCode.REQUEST_TIMED_OUT])
 async def test_after_a_refusal_others_have_their_turn(code: ErrorCode) -> None:
     """A refused controller waits as at first: another one may have been quicker, and go on."""
@@ -191,10 +199,8 @@ async def test_after_a_refusal_others_have_their_turn(code: ErrorCode) -> None:
         leader.want("1,2,3,4")
         leader.answer = lambda _: code
         async with working(leader.proxy(1)):
-            await leader.until(lambda: len(leader.refused) == 1)
-            asked = leader.node.times_asked("DescribeQuorum")
             await leader.until(lambda: len(leader.refused) == 2)
-            assert leader.node.times_asked("DescribeQuorum") >= asked + 2
+        assert looks_between_steps(leader) >= 2
 
 
 async def test_after_a_step_without_an_answer_others_have_their_turn() -> None:
@@ -203,10 +209,8 @@ async def test_after_a_step_without_an_answer_others_have_their_turn() -> None:
         leader.want("1,2,3,4")
         leader.node.answer("AddRaftVoter", lambda _: None)
         async with working(leader.proxy(1)):
-            await leader.until(lambda: leader.node.times_asked("AddRaftVoter") == 1)
-            asked = leader.node.times_asked("DescribeQuorum")
             await leader.until(lambda: leader.node.times_asked("AddRaftVoter") == 2)
-            assert leader.node.times_asked("DescribeQuorum") >= asked + 2
+        assert looks_between_steps(leader) >= 2
 
 
 async def test_a_refusal_is_reported_once_and_shown_until_the_step_is_taken(

@@ -22,13 +22,13 @@ MUTANTS = (
         within="UnifiedLog._write",
         old="""
             change = self.producers.check(batch, origin, transaction)
-            self.local_log.append(batch.data, now_ms=now_ms)
+            self.local_log.append_batch(batch.data, header)
             self.producers.update(batch, change)
         """,
         new="""
             change = self.producers.check(batch, origin, transaction)
             self.producers.update(batch, change)
-            self.local_log.append(batch.data, now_ms=now_ms)
+            self.local_log.append_batch(batch.data, header)
         """,
     ),
     conformity_bug(

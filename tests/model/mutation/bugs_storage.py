@@ -110,7 +110,7 @@ MUTANTS = (
         id="durable by append",
         cause="records counted as durable when they were written, not when they were synced",
         breaks="P6",
-        within="LocalLog._append_group",
+        within="LocalLog._append_to_active",
         old="self.log_end_offset = segment.end_offset",
         new="""
             self.log_end_offset = segment.end_offset
