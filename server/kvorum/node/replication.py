@@ -1,7 +1,6 @@
 """The replicas of a broker, put together: their logs, what they follow, and what they send."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -214,14 +213,14 @@ class RemoteLeaderEndpoint:
         """The version of Fetch that the metadata version stands for."""
         return fetch_version(self._metadata_version)
 
-    def fetch(self, request: FetchRequest, version: int) -> Wait[FetchResponse]:
-        """Return the wait for the response to a fetch; raises ClientConnectionError."""
-        return awaiting(partial(self._ask, request, FetchResponse, version))
+    async def fetch(self, request: FetchRequest, version: int) -> FetchResponse:
+        """Return the response to a fetch; raises ClientConnectionError."""
+        return await self._ask(request, FetchResponse, version)
 
-    def list_offsets(self, request: ListOffsetsRequest) -> Wait[ListOffsetsResponse]:
-        """Return the wait for offsets of the leader; raises ClientConnectionError."""
+    async def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        """Return offsets of the leader; raises ClientConnectionError."""
         version = list_offsets_version(self._metadata_version)
-        return awaiting(partial(self._ask, request, ListOffsetsResponse, version))
+        return await self._ask(request, ListOffsetsResponse, version)
 
     def abort(self) -> None:
         """Close the connection; a request that is under way fails."""
@@ -250,8 +249,10 @@ class RemoteLeaderEndpoint:
         return self._connection
 
     async def _ask(self, request: Message, kind: type[Response], version: int) -> Response:
-        connection = await self._connected()
-        return await connection.request(request, kind, timeout_ms=self._timeout_ms, version=version)
+        connection = self._connection
+        if connection is None or not connection.is_open:
+            connection = await awaiting(self._connected)
+        return await connection.send(request, kind, timeout_ms=self._timeout_ms, version=version)
 
     @property
     def _metadata_version(self) -> MetadataVersion:

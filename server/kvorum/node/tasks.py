@@ -1,7 +1,7 @@
 """The ends of asyncio's tasks and futures, and the way to coroutines of `coroutines` and back."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,11 +18,6 @@ async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
     """
     for task in tasks:
         task.cancel()
-    await wait_for_end(tasks)
-
-
-async def wait_for_end(tasks: Sequence[asyncio.Future[Any]]) -> None:
-    """Return once tasks have ended, cancelled or not; raise what one has failed with."""
     if tasks:
         await asyncio.wait(tasks)
     for task in tasks:

@@ -21,7 +21,7 @@ from kvorum.node.open_file_limit import (
     log_file_count_max,
 )
 from kvorum.node.runtime import SAME_ORDER_SECONDS, STOP_SIGNALS, StopSignals, run_until_stopped
-from kvorum.node.tasks import cancel_and_wait, wait_for_end
+from kvorum.node.tasks import cancel_and_wait
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import (
@@ -325,7 +325,7 @@ async def test_a_caller_that_is_cancelled_does_not_go_on() -> None:
         await caller
     assert not ending.done(), "the task is cancelled once, and ends as it wants to"
     may_end.set()
-    await wait_for_end([ending])
+    await asyncio.wait([ending])
     assert ending.cancelled()
 
 

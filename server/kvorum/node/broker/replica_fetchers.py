@@ -1,7 +1,7 @@
 """The fetchers of a broker: Kafka's ReplicaFetcherManager, ReplicaFetcherThread."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
@@ -10,7 +10,7 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.metadata.java_hash import string_hash
 from kvorum.node.broker.this_broker import ThisBroker
-from kvorum.node.coroutines import Signal, Wait
+from kvorum.node.coroutines import Signal
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.storage.topic_partition import TopicPartition
@@ -24,7 +24,8 @@ _log = logging.getLogger(__name__)
 class LeaderEndpoint(Protocol):
     """The way to the leader that a fetcher asks (Kafka's LeaderEndPoint).
 
-    Every wait raises ClientConnectionError if the leader does not answer.
+    What its methods return is awaited on the runtime, and raises ClientConnectionError if the
+    leader does not answer.
     """
 
     @property
@@ -32,24 +33,24 @@ class LeaderEndpoint(Protocol):
         """The version of Fetch to use."""
         ...
 
-    def connect(self) -> Wait[None]:
-        """Return the wait for a connection."""
+    def connect(self) -> Awaitable[None]:
+        """Connect unless there is a connection."""
         ...
 
-    def fetch(self, request: FetchRequest, version: int) -> Wait[FetchResponse]:
-        """Return the wait for the response to a fetch."""
+    def fetch(self, request: FetchRequest, version: int) -> Awaitable[FetchResponse]:
+        """Fetch, and return the response."""
         ...
 
-    def list_offsets(self, request: ListOffsetsRequest) -> Wait[ListOffsetsResponse]:
-        """Return the wait for offsets of the leader."""
+    def list_offsets(self, request: ListOffsetsRequest) -> Awaitable[ListOffsetsResponse]:
+        """Return offsets of the leader."""
         ...
 
     def abort(self) -> None:
         """Close the connection; a request that is under way fails."""
         ...
 
-    def close(self) -> Wait[None]:
-        """Return the wait for the connection to be closed."""
+    def close(self) -> Awaitable[None]:
+        """Close the connection, and return once it is closed."""
         ...
 
 

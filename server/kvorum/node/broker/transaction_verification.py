@@ -146,14 +146,13 @@ class AddPartitionsToTxnManager:
             )
             batch.skip()
             return
-        request = partial(
-            connection.request,
+        response = await connection.send(
             batch.request,
             AddPartitionsToTxnResponse,
             timeout_ms=self._request_timeout_ms,
             version=connection.version_for(AddPartitionsToTxnRequest),
         )
-        batch.on_response(await awaiting(request))
+        batch.on_response(response)
 
     async def _connect(self, node_id: int) -> ClientConnection:
         """Return the connection to a coordinator, opened if need be, at its latest address."""

@@ -108,10 +108,7 @@ class LeaderConnection:
         """Return the leader's response. Raises ClientConnectionError."""
         if self._connection is None:
             raise ClientConnectionError("there is no connection to the leader")
-        response: Response = await awaiting(
-            partial(self._connection.request, message, kind, timeout_ms=self._timeout_ms)
-        )
-        return response
+        return await self._connection.send(message, kind, timeout_ms=self._timeout_ms)
 
     def close(self) -> None:
         """End the connection."""

@@ -14,15 +14,16 @@ import asyncio
 import socket
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
-from typing import Self, TypeAlias, TypeVar
+from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
 from weakref import WeakSet
 
 from kvorum.metadata.address import Address
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.coroutines import GiveUp, Take, Wait
 from kvorum.node.sockets import ConnectionEnd
-from kvorum.node.tasks import wait_for_end
+from kvorum.node.tasks import run
 from kvorum.node.version import VERSION
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
@@ -76,37 +77,45 @@ class NoCommonVersionError(ClientConnectionError):
     """Client and peer have no version of an API in common; other requests can still be sent."""
 
 
-class ClientConnection:
+class _Waiting(NamedTuple):
+    """A request that has no response yet: what takes that, and the timer of its time limit."""
+
+    take: Take[bytes]
+    timer: asyncio.TimerHandle
+
+
+class ClientConnection(asyncio.Protocol):
     """One connection to one node, opened with `ClientConnection.open`.
 
     Requests may be sent while others wait for their responses. After the first failure, except
     NoCommonVersionError, the connection stays closed: the caller opens another one.
     """
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, client_id: str
-    ) -> None:
+    def __init__(self, *, client_id: str) -> None:
         self.client_id = client_id
-        self._reader = reader
-        self._writer = writer
-        self._next_correlation_id = 0
-        self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self.peer_versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
         """The lowest and highest version of each API key that the peer offers."""
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._received = bytearray()
+        self._next_correlation_id = 0
+        self._waiting: dict[int, _Waiting] = {}
         self._failure: ClientConnectionError | None = None
         self._is_abandoned = False
         self._end = ConnectionEnd()
-        self._receiving = asyncio.create_task(self._receive())
+        self._lost = asyncio.Event()
 
     @classmethod
     async def open(cls, *, host: str, port: int, client_id: str, timeout_ms: int) -> Self:
         """Connect and request the peer's versions, all within `timeout_ms`."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                reader, writer = await _open_streams(host, port)
-                connection = cls(reader, writer, client_id=client_id)
+                connecting = await _connected_socket(host, port)
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    lambda: cls(client_id=client_id), sock=connecting
+                )
                 try:
-                    await connection._agree_on_versions()
+                    await run(connection._agree_on_versions())
                 except BaseException:
                     connection.abort()
                     raise
@@ -141,10 +150,17 @@ class ClientConnection:
     async def request(
         self, message: Message, kind: type[Response], *, timeout_ms: int, version: int | None = None
     ) -> Response:
+        """Return what `send` returns, to a coroutine of asyncio."""
+        return await run(self.send(message, kind, timeout_ms=timeout_ms, version=version))
+
+    async def send(
+        self, message: Message, kind: type[Response], *, timeout_ms: int, version: int | None = None
+    ) -> Response:
         """Send a request in the highest common version, or `version`; return its response.
 
-        `kind` is the class of the response. Raises the errors of this module; a message that
-        cannot be written in the common version raises `EncodeError` and leaves the connection open.
+        A coroutine on the runtime. `kind` is the class of the response. Raises the errors of this
+        module; a message that cannot be written in the common version raises `EncodeError` and
+        leaves the connection open.
         """
         chosen = self.version_for(type(message)) if version is None else version
         frame = await self._exchange(message, version=chosen, timeout_ms=timeout_ms)
@@ -156,10 +172,7 @@ class ClientConnection:
     async def close(self) -> None:
         """Close the connection; requests still waiting fail with ConnectionLostError."""
         self.abort()
-        with suppress(OSError):
-            await wait_for_end([self._receiving])
-        with suppress(OSError):
-            await self._writer.wait_closed()
+        await self._lost.wait()
 
     def abort(self) -> None:
         """Close the connection without waiting until it is closed."""
@@ -174,7 +187,8 @@ class ClientConnection:
         if self._is_abandoned and not self._waiting:
             self.abort()
 
-    async def _exchange(self, message: Message, *, version: int, timeout_ms: int) -> bytes:
+    def _exchange(self, message: Message, *, version: int, timeout_ms: int) -> Wait[bytes]:
+        """Return the wait for the frame that answers a request; raises the failure there is."""
         if self._failure is not None:
             raise self._failure
         correlation_id = self._next_correlation_id
@@ -182,23 +196,25 @@ class ClientConnection:
         frame = encode_request_frame(
             message, version=version, correlation_id=correlation_id, client_id=self.client_id
         )
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._waiting[correlation_id] = answer
-        try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                self._writer.write(with_size(frame))
-                await self._writer.drain()
-                return await answer
-        except TimeoutError as error:
-            problem = f"no response to {message.NAME} within {timeout_ms} ms"
-            raise self._fail(RequestTimedOutError(problem)) from error
-        except OSError as error:
-            raise self._fail(ConnectionLostError(f"the connection broke: {error}")) from error
-        finally:
-            self._waiting.pop(correlation_id, None)
-            if answer.done() and not answer.cancelled():
-                # A caller that has given up waiting does not read the failure any more.
-                answer.exception()
+
+        def begin(take: Take[bytes]) -> GiveUp:
+            late = partial(self._time_out, message.NAME, timeout_ms)
+            timer = self._loop.call_later(timeout_ms / 1000, late)
+            self._waiting[correlation_id] = _Waiting(take, timer)
+            assert self._transport is not None
+            self._transport.write(with_size(frame))
+            return partial(self._forget, correlation_id)
+
+        return Wait(begin)
+
+    def _time_out(self, name: str, timeout_ms: int) -> None:
+        self._fail(RequestTimedOutError(f"no response to {name} within {timeout_ms} ms"))
+
+    def _forget(self, correlation_id: int) -> None:
+        """Wait no longer for a response, which may come all the same."""
+        waiting = self._waiting.pop(correlation_id, None)
+        if waiting is not None:
+            waiting.timer.cancel()
             self._close_if_abandoned()
 
     async def _agree_on_versions(self) -> None:
@@ -236,36 +252,62 @@ class ClientConnection:
                 f"the peer does not speak Kafka's protocol: {error}"
             ) from error
 
-    async def _receive(self) -> None:
-        """Pass each response to the caller that waits for it, until the connection ends."""
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport, as asyncio gives it."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass each whole response to the caller that waits for it."""
+        self._received += data
         try:
-            while self._failure is None:
-                frame = await self._read_frame()
-                (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
-                answer = self._waiting.get(correlation_id)
-                if answer is not None and not answer.done():
-                    answer.set_result(frame)
-        except asyncio.IncompleteReadError:
-            self._fail(ConnectionLostError("the peer closed the connection"))
-        except (OSError, DecodeError) as error:
+            while self._failure is None and (frame := self._take_frame()) is not None:
+                self._respond(frame)
+        except DecodeError as error:
             self._fail(ConnectionLostError(f"the connection broke: {error}"))
 
-    async def _read_frame(self) -> bytes:
-        (size,) = _SIZE.unpack(await self._reader.readexactly(_SIZE.size))
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Have every request fail that waits for its response."""
+        if exc is None:
+            self._fail(ConnectionLostError("the peer closed the connection"))
+        else:
+            self._fail(ConnectionLostError(f"the connection broke: {exc}"))
+        self._received.clear()
+        self._lost.set()
+
+    def _take_frame(self) -> bytes | None:
+        """Return the next whole frame that was received, None while it is incomplete."""
+        received = self._received
+        if len(received) < _SIZE.size:
+            return None
+        (size,) = _SIZE.unpack_from(received)
         if not _CORRELATION_ID.size <= size <= RESPONSE_BYTES_MAX:
             raise DecodeError("response", f"a frame of {size} bytes")
-        return await self._reader.readexactly(size)
+        end = _SIZE.size + size
+        if len(received) < end:
+            return None
+        frame = bytes(memoryview(received)[_SIZE.size : end])
+        del received[:end]
+        return frame
+
+    def _respond(self, frame: bytes) -> None:
+        (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
+        waiting = self._waiting.pop(correlation_id, None)
+        if waiting is not None:
+            waiting.timer.cancel()
+            waiting.take(frame)
+            self._close_if_abandoned()
 
     def _fail(self, error: ClientConnectionError) -> ClientConnectionError:
         """Close because of `error` unless closed already; every waiting caller gets the error."""
         if self._failure is None:
             self._failure = error
-            self._end.shut_down(self._writer.transport)
-            self._writer.close()
-            self._receiving.cancel()
-            for answer in self._waiting.values():
-                if not answer.done():
-                    answer.set_exception(error)
+            if self._transport is not None:
+                self._end.shut_down(self._transport)
+                self._transport.close()
+            waiting, self._waiting = self._waiting, {}
+            for one in waiting.values():
+                one.timer.cancel()
+                self._loop.call_soon(one.take, error)
         return error
 
 
@@ -276,7 +318,7 @@ def _error_code_of(frame: bytes) -> int:
     return int.from_bytes(frame[4:6], "big", signed=True)
 
 
-async def _open_streams(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connected_socket(host: str, port: int) -> socket.socket:
     """Connect to the first reachable address of a host.
 
     Raises OSError, and ConnectionRefusedError only if every address refuses: asyncio's own function
@@ -295,7 +337,7 @@ async def _open_streams(host: str, port: int) -> tuple[asyncio.StreamReader, asy
             connecting.close()
             raise
         else:
-            return await asyncio.open_connection(sock=connecting)
+            return connecting
     others = [error for error in problems if not isinstance(error, ConnectionRefusedError)]
     raise (others or problems)[0]
 

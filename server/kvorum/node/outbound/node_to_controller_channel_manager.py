@@ -116,9 +116,7 @@ class NodeToControllerChannelManager:
             connection = await self._connect(timeout_ms)
             if connection is None:
                 return None
-            response = await awaiting(
-                partial(connection.request, message, kind, timeout_ms=timeout_ms)
-            )
+            response = await connection.send(message, kind, timeout_ms=timeout_ms)
         except NoCommonVersionError:
             raise
         except ClientConnectionError as error:
