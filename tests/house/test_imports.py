@@ -22,11 +22,12 @@ from tools.unused_code import (
 
 ROOMS = (
     *("codegen", "wire", "storage", "raft", "metadata", "controller", "broker", "node"),
-    *("groups", "internal_topics", "testing", "cli", "spark", "simulation"),
+    *("coordinator", "groups", "internal_topics", "testing", "cli", "spark", "simulation"),
 )
 PURE_FOLDERS = (
     "wire/kvorum/wire",
     *(f"server/kvorum/{room}" for room in ("raft", "metadata", "controller", "broker")),
+    "server/kvorum/coordinator",
     "server/kvorum/groups",
     "server/kvorum/internal_topics",
 )

@@ -15,7 +15,8 @@ from tests.support.source_tree import ROOT, SourceFile, python_files, tracked_fi
 PLAIN_ROOMS = (
     *("benchmarks", "codegen/kvorum/codegen", "spark/kvorum/spark"),
     *("storage/kvorum/storage", "wire/kvorum/wire"),
-    *(f"server/kvorum/{room}" for room in ("broker", "cli", "controller", "groups", "inspection")),
+    *(f"server/kvorum/{room}" for room in ("broker", "cli", "controller", "coordinator")),
+    *(f"server/kvorum/{room}" for room in ("groups", "inspection")),
     *(f"server/kvorum/{room}" for room in ("internal_topics", "metadata", "node", "raft")),
     *("server/kvorum/simulation", "server/kvorum/testing"),
 )

@@ -4,11 +4,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from kvorum.coordinator.effects import Effects, Promise, SetTimer, Timeout
+from kvorum.coordinator.result import CoordinatorResult
 from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.effects import Effects, JoinPromise, Promise, SetTimer, SyncPromise, Timeout
+from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.groups.records import decode_record
-from kvorum.groups.results import CoordinatorResult
-from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
+from kvorum.groups.request_context import RequestContext
+from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode

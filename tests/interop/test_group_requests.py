@@ -26,7 +26,7 @@ from tests.support.node import BothNodes, Node
 from tests.support.raw_client import RawClient
 from tests.support.waiting import wait_for
 
-from kvorum.groups.coordinator_partition import coordinator_partition
+from kvorum.coordinator.coordinator_partition import coordinator_partition
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
 from kvorum.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kvorum.wire.messages.find_coordinator import FindCoordinatorResponse

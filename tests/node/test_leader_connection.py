@@ -14,11 +14,12 @@ from kvorum.broker.add_partitions_to_txn import (
     TransactionData,
     TransactionSupportedOperation,
 )
-from kvorum.broker.coordinators import TRANSACTION_STATE_TOPIC, transaction_coordinator
+from kvorum.broker.coordinators import transaction_coordinator
 from kvorum.metadata.address import Address
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, Endpoint
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration, Partitions
+from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.node.broker.transaction_verification import AddPartitionsToTxnManager
 from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection

@@ -4,11 +4,11 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from kvorum.broker.local_replica_changes import LocalReplicaChanges, compare_topic, replicas_of
+from kvorum.coordinator.coordinator_partition import coordinator_partition
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.java_hash import partition_of_string
+from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 
-TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
 NO_LEADER_EPOCH: Final = -1
 """Stands for no epoch at all: a replica that is gone resigns whatever its last epoch was."""
 
@@ -49,7 +49,7 @@ def transaction_coordinator(
     topic = image.topics.by_name(TRANSACTION_STATE_TOPIC)
     if topic is None:
         return None
-    partition = partition_of_string(transactional_id, len(topic.partitions))
+    partition = coordinator_partition(transactional_id, len(topic.partitions))
     return coordinator_node(image, TRANSACTION_STATE_TOPIC, partition, listener)
 
 

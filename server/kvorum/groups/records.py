@@ -1,16 +1,17 @@
-"""Records of ``__consumer_offsets`` as a shard makes and replays them, and their errors.
+"""Records of ``__consumer_offsets`` as a shard makes and replays them."""
 
-A key is the number of the record's type (int16) and a message; a value is the version of its
-message (int16) and the message. A null value is a tombstone.
-"""
-
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
-from kvorum.wire.errors import WireError
+from kvorum.coordinator.record import (
+    KEY_VERSION,
+    CoordinatorRecord,
+    decoded,
+    record_type,
+    value_version,
+)
 from kvorum.wire.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
 from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
@@ -20,7 +21,6 @@ from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
 from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 from kvorum.wire.messages.share_group_metadata_key import ShareGroupMetadataKey
 from kvorum.wire.messages.streams_group_metadata_key import StreamsGroupMetadataKey
-from kvorum.wire.primitives import Message
 
 GROUP_METADATA_VALUE_VERSION: Final = 3
 OFFSET_COMMIT_VALUE_VERSION: Final = 4
@@ -30,9 +30,6 @@ EXPIRING_OFFSET_COMMIT_VALUE_VERSION: Final = 1
 GroupKey: TypeAlias = GroupMetadataKey | OffsetCommitKey | LegacyOffsetCommitKey
 GroupValue: TypeAlias = GroupMetadataValue | OffsetCommitValue | LegacyOffsetCommitValue
 
-_MessageT = TypeVar("_MessageT", bound=Message)
-_NUMBER: Final = struct.Struct(">h")
-_KEY_VERSION: Final = 0
 _LEGACY_OFFSET_COMMIT: Final = 0
 _OFFSET_COMMIT: Final = 1
 _GROUP_METADATA: Final = 2
@@ -64,10 +61,6 @@ _OTHER_PROTOCOLS: Final = _GROUP_METADATA_OF_OTHER_PROTOCOLS | {
 """Records of consumer, share and streams groups; the keys of all begin with the group's id."""
 
 
-class DamagedGroupRecordError(Exception):
-    """A key or value that cannot be read, so that a shard cannot be loaded."""
-
-
 @dataclass(frozen=True, slots=True)
 class OtherGroupRecord:
     """A record of a group of another protocol than the classic one, with the group's id."""
@@ -76,53 +69,34 @@ class OtherGroupRecord:
     ends_group: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorRecord:
-    """A key, and a value with its version; a value of None makes it a tombstone."""
-
-    key: GroupKey
-    value: GroupValue | None = None
-    version: int = 0
-
-    def key_bytes(self) -> bytes:
-        """Return the key as it stands in the log."""
-        return _NUMBER.pack(self.key.API_KEY) + self.key.encode(_KEY_VERSION)
-
-    def value_bytes(self) -> bytes | None:
-        """Return the value as it stands in the log; None for a tombstone."""
-        if self.value is None:
-            return None
-        return _NUMBER.pack(self.version) + self.value.encode(self.version)
-
-
 def decode_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
     """Return a record of the log; None for one that has to be skipped.
 
     Skipped are types that Kafka's reference release does not know, and those of groups of other
-    protocols (`decode_other_group_record`). Raises `DamagedGroupRecordError` for bytes that cannot
+    protocols (`decode_other_group_record`). Raises `DamagedRecordError` for bytes that cannot
     be read or a value of a later version.
     """
-    type_id = _number(key, "key")
+    type_id = record_type(key)
     if type_id not in _KEYS:
         return None
-    decoded_key = _decoded(_KEYS[type_id], key, _KEY_VERSION)
+    decoded_key = decoded(_KEYS[type_id], key, KEY_VERSION)
     if value is None:
         return CoordinatorRecord(decoded_key)
-    version = _number(value, "value")
-    return CoordinatorRecord(decoded_key, _decoded(_VALUES[type_id], value, version), version)
+    version = value_version(value)
+    return CoordinatorRecord(decoded_key, decoded(_VALUES[type_id], value, version), version)
 
 
 def decode_other_group_record(key: bytes, value: bytes | None) -> OtherGroupRecord | None:
     """Return a record of a consumer, share or streams group; None for every other record.
 
-    Tombstones that leave the group are among the others. Raises `DamagedGroupRecordError` for a key
+    Tombstones that leave the group are among the others. Raises `DamagedRecordError` for a key
     that cannot be read.
     """
-    type_id = _number(key, "key")
+    type_id = record_type(key)
     is_end = value is None and type_id in _GROUP_METADATA_OF_OTHER_PROTOCOLS
     if type_id not in _OTHER_PROTOCOLS or (value is None and not is_end):
         return None
-    group_id = _decoded(ConsumerGroupMetadataKey, key, _KEY_VERSION).group_id
+    group_id = decoded(ConsumerGroupMetadataKey, key, KEY_VERSION).group_id
     return OtherGroupRecord(group_id, ends_group=is_end)
 
 
@@ -139,17 +113,3 @@ def group_metadata_tombstone(group_id: str) -> CoordinatorRecord:
 def offset_commit_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
     """Return the record that ends an offset, and those of open transactions for the same."""
     return CoordinatorRecord(OffsetCommitKey(group_id, topic, partition))
-
-
-def _number(data: bytes, what: str) -> int:
-    if len(data) < _NUMBER.size:
-        raise DamagedGroupRecordError(f"{what}: {len(data)} bytes are too few for its number")
-    return int(_NUMBER.unpack_from(data)[0])
-
-
-def _decoded(kind: type[_MessageT], data: bytes, version: int) -> _MessageT:
-    try:
-        message, _ = kind.decode_from(data, _NUMBER.size, version)
-    except WireError as error:
-        raise DamagedGroupRecordError(str(error)) from error
-    return message

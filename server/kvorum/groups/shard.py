@@ -3,22 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from kvorum.coordinator.effects import Effects, Timeout
+from kvorum.coordinator.record import CoordinatorRecord
+from kvorum.coordinator.result import Append, CoordinatorResult
 from kvorum.groups.classic.join import join_group, sync_group
 from kvorum.groups.classic.membership import describe_group, heartbeat, leave_group, list_groups
 from kvorum.groups.classic.rebalance import Rebalance
 from kvorum.groups.classic_group.group import ClassicGroupState
 from kvorum.groups.classic_group.group_records import group_of_record
-from kvorum.groups.effects import (
-    Effects,
-    GroupMetadataExpiration,
-    InitialJoinPhase,
-    JoinPhase,
-    JoinPromise,
-    MemberHeartbeat,
-    SyncPhase,
-    SyncPromise,
-    Timeout,
-)
+from kvorum.groups.decision import Decision
 from kvorum.groups.offsets.requests import (
     OffsetFetch,
     cleanup_group_metadata,
@@ -28,9 +21,18 @@ from kvorum.groups.offsets.requests import (
     delete_offsets,
 )
 from kvorum.groups.offsets.store import OffsetStore
-from kvorum.groups.records import CoordinatorRecord, OtherGroupRecord
-from kvorum.groups.results import Append, CoordinatorResult, Decision, ShardState
-from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
+from kvorum.groups.promises import JoinPromise, SyncPromise
+from kvorum.groups.records import OtherGroupRecord
+from kvorum.groups.request_context import RequestContext
+from kvorum.groups.settings import GroupCoordinatorSettings
+from kvorum.groups.shard_state import ShardState
+from kvorum.groups.timeouts import (
+    GroupMetadataExpiration,
+    InitialJoinPhase,
+    JoinPhase,
+    MemberHeartbeat,
+    SyncPhase,
+)
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
@@ -41,8 +43,12 @@ from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
+from kvorum.wire.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from kvorum.wire.messages.list_groups import ListGroupsResponse
 from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
+from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -68,7 +74,8 @@ class GroupCoordinatorShard:
         """Apply a record at `offset`; `producer_id` is -1 outside of a transaction."""
         key, value = record.key, record.value
         if not isinstance(key, GroupMetadataKey):
-            assert not isinstance(value, GroupMetadataValue)
+            assert isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey)
+            assert value is None or isinstance(value, OffsetCommitValue | LegacyOffsetCommitValue)
             self.offsets.replay(offset, producer_id, key, value, now_ms)
         elif isinstance(value, GroupMetadataValue):
             self.state.groups.set(key.group, group_of_record(key.group, value))
@@ -136,7 +143,7 @@ class GroupCoordinatorShard:
                     rebalance.answer_join(group, member, response)
                 elif member.awaiting_sync is not None:
                     answer = SyncGroupResponse(error_code=error)
-                    self.state.outbox.answer_sync(member.awaiting_sync, answer)
+                    self.state.outbox.answer(member.awaiting_sync, answer)
                     member.awaiting_sync = None
         return self.state.outbox.take()
 
@@ -157,6 +164,8 @@ class GroupCoordinatorShard:
                 return self._group_result(lambda: (rebalance.on_join_phase(timeout), None))
             case SyncPhase():
                 return self._group_result(lambda: (rebalance.on_sync_phase(timeout), None))
+            case _:
+                raise TypeError(f"no timeout of groups: {timeout}")
 
     def on_topics_deleted(self, topics: Iterable[TopicImage]) -> CoordinatorResult[None]:
         """End all groups' offsets of topics that are gone."""

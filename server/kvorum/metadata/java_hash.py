@@ -6,7 +6,6 @@ Kafka answers with the first error that it finds, and writes records in the orde
 from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
-_SIGN_BIT: Final = 1 << 31
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
@@ -27,16 +26,6 @@ def spread_hash(text: str) -> int:
     """Return the hash from whose low bits a ``HashMap`` takes a key's bucket."""
     found = string_hash(text)
     return found ^ (found >> 16)
-
-
-def partition_of_string(text: str, partition_count: int) -> int:
-    """Return the partition of an internal topic that a group or a transactional id belongs to."""
-    found = string_hash(text)
-    if found == _SIGN_BIT:
-        # The lowest number has no positive counterpart; Kafka takes 0.
-        return 0
-    magnitude = 2 * _SIGN_BIT - found if found > _SIGN_BIT else found
-    return magnitude % partition_count
 
 
 def hash_table_order(texts: Iterable[str]) -> list[str]:

@@ -9,8 +9,11 @@ from kvorum.wire.error_codes import ErrorCode
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 CLUSTER_METADATA_PARTITION: Final = 0
 """The only partition of the metadata log's topic."""
+GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
+SHARE_GROUP_STATE_TOPIC: Final = "__share_group_state"
 INTERNAL_TOPICS: Final = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state"}
+    {GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC}
 )
 NAME_LENGTH_MAX: Final = 249
 LEGAL_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "._-")

@@ -44,6 +44,7 @@ _TARGETS = (
 )
 SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("broker", ("tests/unit/broker",)),
+    ("coordinator", ("tests/unit/coordinator", "tests/unit/groups", *_COORDINATED)),
     ("groups", ("tests/unit/groups", *_COORDINATED)),
     ("node.broker.group_coordinator", _COORDINATED),
     ("controller.quorum_reassignment", ("tests/unit/controller", *_TARGETS)),

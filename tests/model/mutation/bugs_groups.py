@@ -133,7 +133,7 @@ MUTANTS = (
         breaks="loading",
         within="decode_record",
         old="return None",
-        new="raise DamagedGroupRecordError(str(type_id))",
+        new="raise ValueError(str(type_id))",
         room="groups",
     ),
     safety_bug(
@@ -198,8 +198,8 @@ MUTANTS = (
         cause="a value of a later version was read as one of the latest that is known",
         breaks="loading",
         within="decode_record",
-        old="_decoded(_VALUES[type_id], value, version)",
-        new="_decoded(_VALUES[type_id], value, min(version, _VALUES[type_id].MAX_VERSION))",
+        old="decoded(_VALUES[type_id], value, version)",
+        new="decoded(_VALUES[type_id], value, min(version, _VALUES[type_id].MAX_VERSION))",
         room="groups",
     ),
     liveness_bug(

@@ -11,8 +11,8 @@ from kvorum.broker.coordinators import (
     deleted_topics,
 )
 from kvorum.broker.local_replica_changes import PartitionInfo, local_changes
-from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC, coordinator_partition
 from kvorum.metadata.partition import NO_LEADER, PartitionRegistration, Partitions
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
@@ -74,22 +74,6 @@ def test_a_topic_that_is_made_again_is_another_one() -> None:
     assert resigned == (CoordinatorChange(ID, 0, NO_LEADER_EPOCH),)
     assert [topic.id for topic in deleted_topics(before, after)] == [ID]
     assert deleted_topics(after, after) == []
-
-
-@pytest.mark.parametrize(
-    ("group", "partition"),
-    [
-        ("", 0),
-        ("test", 48),
-        ("my-group", 12),
-        ("console-consumer-12345", 6),
-        ("polygenelubricants", 0),
-        ("grp-é", 47),
-        ("a" * 300, 14),
-    ],
-)
-def test_groups_are_spread_by_javas_hash(group: str, partition: int) -> None:
-    assert coordinator_partition(group, 50) == partition
 
 
 def info(

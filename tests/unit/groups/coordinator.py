@@ -2,11 +2,13 @@
 
 from typing import Any, Final
 
+from kvorum.coordinator.effects import Effects, Promise, SetTimer, Timeout
+from kvorum.coordinator.result import CoordinatorResult
 from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.effects import Effects, JoinPromise, Promise, SetTimer, SyncPromise, Timeout
+from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.groups.records import decode_record
-from kvorum.groups.results import CoordinatorResult
-from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
+from kvorum.groups.request_context import RequestContext
+from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.heartbeat import HeartbeatRequest

@@ -14,11 +14,10 @@ from tests.unit.groups.coordinator import (
     Coordinator,
 )
 
+from kvorum.coordinator.record import CoordinatorRecord, DamagedRecordError
 from kvorum.groups.classic_group.group import ClassicGroupState
 from kvorum.groups.records import (
     OFFSET_COMMIT_VALUE_VERSION,
-    CoordinatorRecord,
-    DamagedGroupRecordError,
     OtherGroupRecord,
     decode_other_group_record,
     decode_record,
@@ -220,7 +219,7 @@ def test_a_group_that_was_deleted_may_come_back_as_a_simple_one(coordinator: Coo
 @pytest.mark.parametrize(("key", "value"), [(b"\0\2\0\1g", b"\0\x63" + bytes(40)), (b"\0", None)])
 def test_a_value_of_a_later_version_is_refused(key: bytes, value: bytes | None) -> None:
     """KAFKA-18672."""
-    with pytest.raises(DamagedGroupRecordError):
+    with pytest.raises(DamagedRecordError):
         decode_record(key, value)
 
 
@@ -238,7 +237,7 @@ def test_a_group_of_another_protocol_is_known_until_its_last_tombstone(group_met
     assert decode_other_group_record(member_key, None) is None
     assert decode_other_group_record(key, None) == OtherGroupRecord("g", ends_group=True)
     assert decode_record(key, b"\0\0") is None
-    with pytest.raises(DamagedGroupRecordError):
+    with pytest.raises(DamagedRecordError):
         decode_other_group_record(b"\0\3", b"\0\0")
 
 
@@ -327,7 +326,7 @@ def test_an_offset_of_a_later_version_is_refused() -> None:
     assert value is not None
     assert decode_record(record.key_bytes(), value) == record
     later = (OFFSET_COMMIT_VALUE_VERSION + 1).to_bytes(2, "big") + value[2:]
-    with pytest.raises(DamagedGroupRecordError):
+    with pytest.raises(DamagedRecordError):
         decode_record(record.key_bytes(), later)
 
 

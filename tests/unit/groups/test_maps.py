@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
+from kvorum.coordinator.timeline import Timeline
 from kvorum.groups.offsets.store import OffsetTable, TopicPartition
-from kvorum.groups.timeline import Timeline, TimelineMap
 from kvorum.metadata.java_hash import JavaHashMap, string_hash
 
 STEPS = 400
@@ -119,19 +119,3 @@ def test_a_table_has_the_states_of_the_model(seed: int) -> None:
             (model.committed, model.states[model.committed]),
         ):
             assert _entries(table, "a", epoch) | _entries(table, "b", epoch) == state, (step, epoch)
-
-
-def test_what_is_committed_keeps_no_history() -> None:
-    timeline = Timeline()
-    entries: TimelineMap[str, int] = TimelineMap(timeline)
-    for offset in range(1, 9):
-        entries.set("one", offset)
-        entries.set("two", offset)
-        timeline.written_offset = offset
-    entries.remove("two")
-    timeline.written_offset = 9
-    timeline.commit(9)
-    timeline.revert(9)
-    assert dict(entries.items()) == {"one": 8}
-    # Earlier states than the committed one are forgotten.
-    assert entries.get("one", 5) is None

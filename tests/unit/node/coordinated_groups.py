@@ -19,7 +19,8 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.records import GroupKey, decode_record
-from kvorum.groups.settings import GroupCoordinatorSettings, RequestContext
+from kvorum.groups.request_context import RequestContext
+from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration, Partitions
@@ -241,6 +242,7 @@ class Coordinated:
                 decoded = decode_record(record.key, record.value)
                 if decoded is None:
                     continue
+                assert isinstance(decoded.key, GroupKey)
                 found.append((decoded.key, decoded.value is None))
         return found
 

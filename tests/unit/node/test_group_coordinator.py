@@ -20,8 +20,8 @@ from tests.unit.node.coordinated_groups import (
 from tests.unit.storage.topic_logs import append, batch_of, marker, sent
 
 from kvorum.broker.add_partitions_to_txn import TransactionSupportedOperation
-from kvorum.groups.coordinator_partition import coordinator_partition
-from kvorum.groups.records import CoordinatorRecord
+from kvorum.coordinator.coordinator_partition import coordinator_partition
+from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.storage.log.append_origin import AppendOrigin

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from kvorum.coordinator.append_errors import append_error_to_response_error
 from kvorum.groups.classic.rebalance import Rebalance
 from kvorum.groups.classic_group.group import (
     ClassicGroup,
@@ -11,9 +12,12 @@ from kvorum.groups.classic_group.group import (
     SupportedProtocol,
 )
 from kvorum.groups.classic_group.group_records import new_empty_group_record, new_group_record
-from kvorum.groups.effects import JoinPromise, MemberHeartbeat, SyncPromise, sync_key
-from kvorum.groups.results import NO_DECISION, Decision, ShardState, append_error_to_response_error
-from kvorum.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, RequestContext
+from kvorum.groups.decision import NO_DECISION, Decision
+from kvorum.groups.promises import JoinPromise, SyncPromise
+from kvorum.groups.request_context import RequestContext
+from kvorum.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
+from kvorum.groups.shard_state import ShardState
+from kvorum.groups.timeouts import MemberHeartbeat, sync_key
 from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -100,7 +104,7 @@ def replace_static_member(
     response = JoinGroupResponse(error_code=fenced, member_id=old.member_id)
     rebalance.answer_join(group, old, response)
     if old.awaiting_sync is not None:
-        rebalance.shard.outbox.answer_sync(old.awaiting_sync, SyncGroupResponse(error_code=fenced))
+        rebalance.shard.outbox.answer(old.awaiting_sync, SyncGroupResponse(error_code=fenced))
         old.awaiting_sync = None
     return group.replace_static_member(group_instance_id, old, new_member_id)
 
@@ -341,7 +345,7 @@ def sync_group(shard: ShardState, request: SyncGroupRequest, promise: SyncPromis
         if group.is_in(ClassicGroupState.PREPARING_REBALANCE):
             raise RequestError(ErrorCode.REBALANCE_IN_PROGRESS)
     except RequestError as error:
-        shard.outbox.answer_sync(promise, SyncGroupResponse(error_code=error.code))
+        shard.outbox.answer(promise, SyncGroupResponse(error_code=error.code))
         return NO_DECISION
     member = group.validated_member(request.member_id, request.group_instance_id)
     group.pending_sync_members.discard(member.member_id)
@@ -353,7 +357,7 @@ def sync_group(shard: ShardState, request: SyncGroupRequest, promise: SyncPromis
             protocol_name=group.protocol_name,
             assignment=member.assignment,
         )
-        shard.outbox.answer_sync(promise, response)
+        shard.outbox.answer(promise, response)
         return NO_DECISION
     member.awaiting_sync = promise
     if not group.is_leader(member.member_id):

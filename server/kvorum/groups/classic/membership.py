@@ -5,8 +5,9 @@ from typing import Final
 
 from kvorum.groups.classic.rebalance import Rebalance
 from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupState
-from kvorum.groups.effects import heartbeat_key
-from kvorum.groups.results import NO_DECISION, Decision, ShardState
+from kvorum.groups.decision import NO_DECISION, Decision
+from kvorum.groups.shard_state import ShardState
+from kvorum.groups.timeouts import heartbeat_key
 from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_groups import DescribeGroupsResponse

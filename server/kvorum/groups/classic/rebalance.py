@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupMember, ClassicGroupState
 from kvorum.groups.classic_group.group_records import new_group_record
-from kvorum.groups.effects import (
+from kvorum.groups.decision import NO_DECISION, Decision
+from kvorum.groups.shard_state import ShardState
+from kvorum.groups.timeouts import (
     InitialJoinPhase,
     JoinPhase,
     MemberHeartbeat,
@@ -13,7 +15,6 @@ from kvorum.groups.effects import (
     join_key,
     sync_key,
 )
-from kvorum.groups.results import NO_DECISION, Decision, ShardState
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.join_group import JoinGroupResponse
 from kvorum.wire.messages.sync_group import SyncGroupResponse
@@ -173,7 +174,7 @@ class Rebalance:
                 protocol_name=group.protocol_name if is_success else None,
                 assignment=member.assignment,
             )
-            self.shard.outbox.answer_sync(member.awaiting_sync, response)
+            self.shard.outbox.answer(member.awaiting_sync, response)
             member.awaiting_sync = None
             self.reschedule_heartbeat(group, member)
 

@@ -12,7 +12,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.groups.effects import JoinPromise, SyncPromise
+from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.java_hash import JavaHashMap
 from kvorum.wire.error_codes import ErrorCode

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.groups.classic.rebalance import Rebalance
 from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupState
 from kvorum.groups.offsets.store import (
@@ -12,13 +13,9 @@ from kvorum.groups.offsets.store import (
     OffsetStore,
     TopicPartition,
 )
-from kvorum.groups.records import (
-    CoordinatorRecord,
-    group_metadata_tombstone,
-    offset_commit_tombstone,
-)
-from kvorum.groups.results import ShardState
-from kvorum.groups.settings import RequestContext
+from kvorum.groups.records import group_metadata_tombstone, offset_commit_tombstone
+from kvorum.groups.request_context import RequestContext
+from kvorum.groups.shard_state import ShardState
 from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse

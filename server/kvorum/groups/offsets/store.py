@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
+from kvorum.coordinator.record import CoordinatorRecord
+from kvorum.coordinator.timeline import Timeline, TimelineMap
 from kvorum.groups.records import (
     EXPIRING_OFFSET_COMMIT_VALUE_VERSION,
     OFFSET_COMMIT_VALUE_VERSION,
-    CoordinatorRecord,
     offset_commit_tombstone,
 )
-from kvorum.groups.results import ShardState
-from kvorum.groups.timeline import Timeline, TimelineMap
+from kvorum.groups.shard_state import ShardState
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
 from kvorum.wire.messages.legacy_offset_commit_value import LegacyOffsetCommitValue

@@ -5,8 +5,8 @@ from collections.abc import Coroutine, Iterable
 from functools import partial
 from typing import Any, TypeAlias
 
-from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.api import RequestError
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.config import NodeConfig, OffsetsTopicSettings
 from kvorum.node.coroutines import Task, Wait

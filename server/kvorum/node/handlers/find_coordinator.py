@@ -15,9 +15,9 @@ from kvorum.broker.coordinators import (
     is_transaction_state_known,
     transaction_coordinator,
 )
-from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode

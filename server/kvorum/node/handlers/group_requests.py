@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple, Unpack
 
-from kvorum.groups.settings import RequestContext
+from kvorum.groups.request_context import RequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.standard_authorizer import host_text

@@ -21,7 +21,7 @@ version     brings
 
 from typing import Final
 
-from kvorum.groups.effects import FIRST_VERSION_WITH_NULL_PROTOCOL_NAME
+from kvorum.groups.outbox import FIRST_VERSION_WITH_NULL_PROTOCOL_NAME
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.node.handlers.group_requests import asked, context_of, require_on_group

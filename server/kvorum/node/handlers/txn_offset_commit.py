@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from kvorum.broker.add_partitions_to_txn import operation_of_txn_offset_commit
-from kvorum.groups.record_batches import TransactionProducer
-from kvorum.groups.results import append_error_to_transactional_error
+from kvorum.coordinator.record_batches import TransactionProducer
+from kvorum.groups.append_errors import append_error_to_transactional_error
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite

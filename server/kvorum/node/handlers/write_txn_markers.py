@@ -7,9 +7,9 @@ from typing import Any, Final
 from kvorum.broker.partition import ALL_IN_SYNC, Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.transaction_marker import TransactionMarker
-from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import BY_HANDLER, RequestError
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.coroutines import Wait, all_of
 from kvorum.node.handlers.group_requests import asked
 from kvorum.node.services import BrokerApi, BrokerServices, TopicChoice

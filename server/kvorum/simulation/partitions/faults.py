@@ -7,8 +7,8 @@ import errno
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker

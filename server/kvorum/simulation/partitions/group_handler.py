@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any, Final
 
 from kvorum.broker.transaction_marker import TransactionMarker
-from kvorum.groups.record_batches import TransactionProducer
-from kvorum.groups.settings import RequestContext
+from kvorum.coordinator.record_batches import TransactionProducer
+from kvorum.groups.request_context import RequestContext
 from kvorum.metadata.api import RequestError
 from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService

@@ -8,7 +8,7 @@ from kvorum.broker.partition import ALL_IN_SYNC, Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.produced_batch import first_batch, produced_batch
 from kvorum.broker.transaction_marker import TransactionMarker
-from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.event_loop import Runtime

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
-from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Consumer, Producer
 from kvorum.simulation.partitions.groups import READS, GroupClient

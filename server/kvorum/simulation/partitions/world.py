@@ -15,7 +15,6 @@ from kvorum.controller.periodic_tasks import (
     maybe_fence_stale_broker,
 )
 from kvorum.controller.settings import ControllerRequestContext
-from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.features import (
     ELR_VERSION_FEATURE,
@@ -26,6 +25,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_frame import RecordAndVersion
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.events import WALL_START_MS, Events
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker

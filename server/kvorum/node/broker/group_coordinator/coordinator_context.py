@@ -14,9 +14,10 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
-from kvorum.groups.effects import CancelTimer, Effects, SetTimer, Timeout
-from kvorum.groups.records import DamagedGroupRecordError, decode_other_group_record, decode_record
-from kvorum.groups.results import Append, CoordinatorResult
+from kvorum.coordinator.effects import CancelTimer, Effects, SetTimer, Timeout
+from kvorum.coordinator.record import DamagedRecordError
+from kvorum.coordinator.result import Append, CoordinatorResult
+from kvorum.groups.records import decode_other_group_record, decode_record
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.topics_image import TopicImage
@@ -51,7 +52,7 @@ def replay_batch(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) 
     """Replay the records of a batch, or the marker that ends a transaction.
 
     Compaction may have taken records, or all of them, out of a batch. Raises
-    `DamagedGroupRecordError`.
+    `DamagedRecordError`.
     """
     try:
         if batch.is_control:
@@ -59,14 +60,14 @@ def replay_batch(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) 
         else:
             _replay_data(shard, batch, now_ms)
     except WireError as error:
-        raise DamagedGroupRecordError(str(error)) from error
+        raise DamagedRecordError(str(error)) from error
     shard.written(batch.next_offset)
 
 
 def _replay_data(shard: GroupCoordinatorShard, batch: RecordBatch, now_ms: int) -> None:
     for record in batch.records(UNLIMITED_BYTES):
         if record.key is None:
-            raise DamagedGroupRecordError(f"no key at offset {record.offset}")
+            raise DamagedRecordError(f"no key at offset {record.offset}")
         other = decode_other_group_record(record.key, record.value)
         if other is not None:
             shard.replay_other_group(other)
@@ -92,7 +93,7 @@ class CoordinatorLoader:
     """Replays the whole log of a partition, also what is not committed yet; part by part.
 
     Compaction may have left gaps, at the end as well. `then` is called once, with None or with the
-    error: LoadEndedError, DamagedGroupRecordError, WireError, StorageError, or what a record
+    error: LoadEndedError, DamagedRecordError, WireError, StorageError, or what a record
     causes.
     """
 
@@ -335,7 +336,7 @@ class CoordinatorContext:
         else:
             # A record that the shard cannot take must not leave its groups waiting for ever.
             self._fail("could not be loaded", error)
-            if not isinstance(error, DamagedGroupRecordError | WireError | StorageError):
+            if not isinstance(error, DamagedRecordError | WireError | StorageError):
                 _log.error("An unexpected error while groups were loaded", exc_info=error)
 
     def _activate(self) -> None:

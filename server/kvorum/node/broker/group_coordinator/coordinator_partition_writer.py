@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
-from kvorum.groups.record_batches import NO_TRANSACTION, TransactionProducer, record_batches
-from kvorum.groups.records import CoordinatorRecord
+from kvorum.coordinator.record import CoordinatorRecord
+from kvorum.coordinator.record_batches import NO_TRANSACTION, TransactionProducer, record_batches
 from kvorum.metadata.api import RequestError
 from kvorum.node.event_loop import Runtime
 from kvorum.storage.errors import StorageError

@@ -12,12 +12,13 @@ from kvorum.broker.coordinators import (
     coordinator_elections,
     deleted_topics,
 )
-from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC, coordinator_partition
-from kvorum.groups.effects import JoinPromise, SyncPromise
-from kvorum.groups.results import append_error_to_response_error
+from kvorum.coordinator.append_errors import append_error_to_response_error
+from kvorum.coordinator.coordinator_partition import coordinator_partition
+from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.broker.group_coordinator.coordinator_context import (
     CoordinatorContext,
     CoordinatorState,

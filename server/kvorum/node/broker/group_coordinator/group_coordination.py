@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from kvorum.groups.coordinator_partition import GROUP_METADATA_TOPIC
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 
 if TYPE_CHECKING:

@@ -12,18 +12,15 @@ from typing import TypeVar
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
-from kvorum.groups.effects import (
-    FIRST_VERSION_WITH_NULL_PROTOCOL_NAME,
-    Effects,
-    JoinPromise,
-    SyncPromise,
-)
-from kvorum.groups.results import (
-    CoordinatorResult,
+from kvorum.coordinator.effects import Effects
+from kvorum.coordinator.result import CoordinatorResult
+from kvorum.groups.append_errors import (
     append_error_to_fetch_error,
     append_error_to_transactional_error,
 )
-from kvorum.groups.settings import RequestContext
+from kvorum.groups.outbox import FIRST_VERSION_WITH_NULL_PROTOCOL_NAME
+from kvorum.groups.promises import JoinPromise, SyncPromise
+from kvorum.groups.request_context import RequestContext
 from kvorum.metadata.api import RequestError
 from kvorum.node.broker.group_coordinator.coordinator_context import Then, WriteOperation
 from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from kvorum.groups.records import CoordinatorRecord
+from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.wire.records import BatchOptions, Compression, RecordData, build_batch
 from kvorum.wire.records.batch import HEADER_BYTES, NO_PRODUCER
 

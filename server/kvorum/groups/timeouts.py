@@ -1,0 +1,80 @@
+"""The timeouts of groups, and the keys of their timers."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MemberHeartbeat:
+    """A member of a classic group has not been heard of for its session."""
+
+    group_id: str
+    member_id: str
+
+    @property
+    def key(self) -> str:
+        """The key by which this timer is set, replaced and cancelled."""
+        return heartbeat_key(self.group_id, self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPhase:
+    """The members of a classic group have had their time to join."""
+
+    group_id: str
+
+    @property
+    def key(self) -> str:
+        """The key by which this timer is set, replaced and cancelled."""
+        return join_key(self.group_id)
+
+
+@dataclass(frozen=True, slots=True)
+class InitialJoinPhase:
+    """The delay of a first rebalance is over; it may be extended by what remains."""
+
+    group_id: str
+    delay_ms: int
+    remaining_ms: int
+
+    @property
+    def key(self) -> str:
+        """The key by which this timer is set, replaced and cancelled."""
+        return join_key(self.group_id)
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPhase:
+    """The members of a generation have had their time to sync."""
+
+    group_id: str
+    generation_id: int
+
+    @property
+    def key(self) -> str:
+        """The key by which this timer is set, replaced and cancelled."""
+        return sync_key(self.group_id)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadataExpiration:
+    """Offsets and groups have to be looked through for expired ones."""
+
+    @property
+    def key(self) -> str:
+        """The key by which this timer is set, replaced and cancelled."""
+        return "expire-group-metadata"
+
+
+def heartbeat_key(group_id: str, member_id: str) -> str:
+    """Return the key of a member's session timer."""
+    return f"heartbeat-{group_id}-{member_id}"
+
+
+def join_key(group_id: str) -> str:
+    """Return the key of the timer of a join phase."""
+    return f"join-{group_id}"
+
+
+def sync_key(group_id: str) -> str:
+    """Return the key of the timer of a sync phase."""
+    return f"sync-{group_id}"
