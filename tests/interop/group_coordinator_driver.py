@@ -8,7 +8,6 @@ from kvorum.coordinator.effects import Effects, Promise, SetTimer, Timeout
 from kvorum.coordinator.result import CoordinatorResult
 from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.promises import JoinPromise, SyncPromise
-from kvorum.groups.records import decode_record
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.groups.shard import GroupCoordinatorShard
@@ -101,7 +100,7 @@ class Driver:
         return "ok | "
 
     def _commit(self) -> None:
-        self.shard.committed(len(self.log))
+        self.shard.timeline.commit(len(self.log))
         while self._pending:
             append = self._pending.popleft().append
             if append is not None:
@@ -119,23 +118,21 @@ class Driver:
         self.shard = GroupCoordinatorShard(self.settings, self._new_uuid)
         for offset in range(len(self.log)):
             self._replay(offset)
-        self.shard.written(len(self.log))
-        self.shard.committed(len(self.log))
+        self.shard.timeline.written_offset = len(self.log)
+        self.shard.timeline.commit(len(self.log))
         self._take(self.shard.on_loaded(self.now))
 
     def _log_and_replay(self, logged: Logged) -> None:
         self.log.append(logged)
         self._replay(len(self.log) - 1)
-        self.shard.written(len(self.log))
+        self.shard.timeline.written_offset = len(self.log)
 
     def _replay(self, offset: int) -> None:
         logged = self.log[offset]
         if logged.is_commit is not None:
             self.shard.replay_end_transaction_marker(logged.producer_id, is_commit=logged.is_commit)
             return
-        record = decode_record(logged.key, logged.value)
-        assert record is not None
-        self.shard.replay(offset, logged.producer_id, record, self.now)
+        self.shard.load_record(offset, logged.producer_id, logged.key, logged.value, self.now)
 
     def _request(self, parts: list[str]) -> str:
         name, version, failure, data = parts[0], int(parts[1]), int(parts[3]), parts[4]
@@ -216,14 +213,14 @@ class Driver:
         if result.response is None or len(texts) > 1:
             texts.sort()
         if texts and failure:
-            self.shard.revert(base)
+            self.shard.timeline.revert(base)
             self.has_reverted = True
             del self.log[base:]
             if result.append is not None:
                 error = ErrorCode(failure)
                 self._take(self.shard.append_failed(result.append, error, self.now))
         elif texts:
-            self.shard.written(len(self.log))
+            self.shard.timeline.written_offset = len(self.log)
             self._pending.append(result)
         response = ""
         if version is not None:

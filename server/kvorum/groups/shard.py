@@ -6,6 +6,7 @@ from typing import TypeVar
 from kvorum.coordinator.effects import Effects, Timeout
 from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.coordinator.result import Append, CoordinatorResult
+from kvorum.coordinator.timeline import Timeline
 from kvorum.groups.classic.join import join_group, sync_group
 from kvorum.groups.classic.membership import describe_group, heartbeat, leave_group, list_groups
 from kvorum.groups.classic.rebalance import Rebalance
@@ -22,7 +23,7 @@ from kvorum.groups.offsets.requests import (
 )
 from kvorum.groups.offsets.store import OffsetStore
 from kvorum.groups.promises import JoinPromise, SyncPromise
-from kvorum.groups.records import OtherGroupRecord
+from kvorum.groups.records import OtherGroupRecord, decode_other_group_record, decode_record
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.groups.shard_state import ShardState
@@ -68,7 +69,27 @@ class GroupCoordinatorShard:
         self.state = ShardState(settings, new_uuid)
         self.offsets = OffsetStore(self.state)
 
+    @property
+    def timeline(self) -> Timeline:
+        """The offsets that are written and committed; `revert` takes new groups back too."""
+        return self.state.timeline
+
     # The log.
+
+    def load_record(
+        self, offset: int, producer_id: int, key: bytes, value: bytes | None, now_ms: int
+    ) -> None:
+        """Decode and apply a record of the log; skip one of an unknown type.
+
+        Raises `DamagedRecordError` for one that cannot be read.
+        """
+        other = decode_other_group_record(key, value)
+        if other is not None:
+            self._replay_other_group(other)
+            return
+        record = decode_record(key, value)
+        if record is not None:
+            self.replay(offset, producer_id, record, now_ms)
 
     def replay(self, offset: int, producer_id: int, record: CoordinatorRecord, now_ms: int) -> None:
         """Apply a record at `offset`; `producer_id` is -1 outside of a transaction."""
@@ -82,7 +103,7 @@ class GroupCoordinatorShard:
         else:
             self.state.groups.remove(key.group)
 
-    def replay_other_group(self, record: OtherGroupRecord) -> None:
+    def _replay_other_group(self, record: OtherGroupRecord) -> None:
         """Note that a group has another protocol, or does not exist any more.
 
         Its offsets must not be taken for those of a group without members: they would expire.
@@ -96,18 +117,6 @@ class GroupCoordinatorShard:
     def replay_end_transaction_marker(self, producer_id: int, *, is_commit: bool) -> None:
         """Apply a producer's marker: its offsets count from here on, or are dropped."""
         self.offsets.replay_end_transaction_marker(producer_id, is_commit=is_commit)
-
-    def written(self, offset: int) -> None:
-        """Take note that the log reaches up to `offset`, with what has been replayed so far."""
-        self.state.timeline.written_offset = offset
-
-    def committed(self, offset: int) -> None:
-        """Take note that the high watermark is at `offset`."""
-        self.state.timeline.commit(offset)
-
-    def revert(self, offset: int) -> None:
-        """Take back what was replayed, and which groups were made, since `offset` was written."""
-        self.state.timeline.revert(offset)
 
     def append_completed(self, append: Append, now_ms: int) -> Effects:
         """Act on a result's records being committed."""

@@ -6,7 +6,6 @@ from kvorum.coordinator.effects import Effects, Promise, SetTimer, Timeout
 from kvorum.coordinator.result import CoordinatorResult
 from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.promises import JoinPromise, SyncPromise
-from kvorum.groups.records import decode_record
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.groups.shard import GroupCoordinatorShard
@@ -216,9 +215,7 @@ class Coordinator:
         self.timers.clear()
         self.shard = GroupCoordinatorShard(self.settings, self._new_uuid)
         for offset, (producer, key, value) in enumerate(self.log):
-            record = decode_record(key, value)
-            assert record is not None
-            self.shard.replay(offset, producer, record, self.now)
+            self.shard.load_record(offset, producer, key, value, self.now)
         self._commit()
         self._take(self.shard.on_loaded(self.now))
 
@@ -243,13 +240,13 @@ class Coordinator:
                 self._take(self.shard.append_completed(result.append, self.now))
             return
         del self.log[base:]
-        self.shard.revert(base)
+        self.shard.timeline.revert(base)
         if result.append is not None:
             self._take(self.shard.append_failed(result.append, error, self.now))
 
     def _commit(self) -> None:
-        self.shard.written(len(self.log))
-        self.shard.committed(len(self.log))
+        self.shard.timeline.written_offset = len(self.log)
+        self.shard.timeline.commit(len(self.log))
 
     def _new_uuid(self) -> str:
         self._ids += 1

@@ -247,8 +247,8 @@ def test_a_group_with_only_offsets_of_a_transaction_survives_the_sweep() -> None
     coordinator.commit_in_transaction("")
     coordinator.advance(SWEEP_MS)
     coordinator.shard.replay_end_transaction_marker(PRODUCER, is_commit=True)
-    coordinator.shard.written(len(coordinator.log) + 1)
-    coordinator.shard.committed(len(coordinator.log) + 1)
+    coordinator.shard.timeline.written_offset = len(coordinator.log) + 1
+    coordinator.shard.timeline.commit(len(coordinator.log) + 1)
     assert coordinator.fetch().committed_offset == 5
 
 

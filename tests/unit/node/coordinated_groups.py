@@ -193,7 +193,7 @@ class Coordinated:
         kept = {topic_id: topic for topic_id, topic in topics.items() if topic.name != without}
         names = {topic.name: topic.id for topic in kept.values()}
         self.image = replace(before, topics=TopicsImage(Map(kept), Map(names)))
-        self.service.runtime.on_image(before, self.image)
+        self.service.on_image(before, self.image)
 
     async def lead(self) -> None:
         """Lead with epoch 0, and wait until the groups are loaded."""

@@ -175,14 +175,14 @@ async def test_a_damaged_partition_harms_no_other(caplog: pytest.LogCaptureFixtu
     write(node, batch_of(RecordData(b"\0\x04cut off", offset_record(0).key, 5)))
     with caplog.at_level(logging.ERROR):
         await node.lead()
-    assert "Groups could not be loaded" in caplog.text
+    assert "A coordinator could not be loaded" in caplog.text
     assert await node.commit(1, group=damaged) is ErrorCode.NOT_COORDINATOR
     assert await node.commit(1, group=sound) is ErrorCode.NONE
     assert node.states() == {sound: "Empty"}
     caplog.clear()
     node.register(leader_epoch=1)
     await node.loaded()
-    assert "Groups could not be loaded" in caplog.text, "a new epoch is another chance"
+    assert "A coordinator could not be loaded" in caplog.text, "a new epoch is another chance"
     assert await node.offset(group=sound) == 1
 
 

@@ -8,7 +8,7 @@ from kvorum.coordinator.record_batches import TransactionProducer
 from kvorum.groups.append_errors import append_error_to_transactional_error
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError
-from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite
+from kvorum.node.broker.coordinator.writer import TransactionWrite
 from kvorum.node.broker.transaction_verification import TransactionalProducer
 from kvorum.node.handlers.committed_topics import AnsweredTopic, CommittedTopics, refused_topics
 from kvorum.node.handlers.group_requests import asked, context_of, require_on_group

@@ -178,7 +178,7 @@ class BrokerSession:
             runtime=broker.runtime,
             random=around.random,
         )
-        self._publisher.after_change(self._groups.runtime.on_image)
+        self._publisher.after_change(self._groups.on_image)
         self._failures = LogDirFailureHandler(
             broker, self.replicas, METADATA_ROOT, self._on_directory_offline
         )

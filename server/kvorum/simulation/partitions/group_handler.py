@@ -8,7 +8,7 @@ from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.coordinator.record_batches import TransactionProducer
 from kvorum.groups.request_context import RequestContext
 from kvorum.metadata.api import RequestError
-from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite
+from kvorum.node.broker.coordinator.writer import TransactionWrite
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.handlers import (

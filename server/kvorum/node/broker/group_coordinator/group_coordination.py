@@ -37,7 +37,7 @@ class GroupCoordination:
         if self._made is None:
             self._made = self._make()
             if self._image is not None:
-                self._made.runtime.on_image(MetadataImage(), self._image)
+                self._made.on_image(MetadataImage(), self._image)
             if self._is_closed:
                 self._made.runtime.close()
         return self._made
@@ -56,6 +56,6 @@ class GroupCoordination:
     def _on_image(self, before: MetadataImage, after: MetadataImage) -> None:
         self._image = after
         if self._made is not None:
-            self._made.runtime.on_image(before, after)
+            self._made.on_image(before, after)
         elif after.topics.by_name(GROUP_METADATA_TOPIC) is not None:
             _ = self.service

@@ -5,11 +5,13 @@ RequestError. It raises RequestError itself where that is known at once. Authori
 handlers.
 """
 
+import uuid
 from collections.abc import Sequence
 from functools import partial
 from random import Random
-from typing import TypeVar
+from typing import Final
 
+from kvorum.broker.coordinators import deleted_topics
 from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.coordinator.effects import Effects
@@ -21,10 +23,15 @@ from kvorum.groups.append_errors import (
 from kvorum.groups.outbox import FIRST_VERSION_WITH_NULL_PROTOCOL_NAME
 from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.groups.request_context import RequestContext
+from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.api import RequestError
-from kvorum.node.broker.group_coordinator.coordinator_context import Then, WriteOperation
-from kvorum.node.broker.group_coordinator.coordinator_partition_writer import TransactionWrite
-from kvorum.node.broker.group_coordinator.coordinator_runtime import CoordinatorRuntime
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
+from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
+from kvorum.node.broker.coordinator.settings import CoordinatorSettings
+from kvorum.node.broker.coordinator.write_event import Then
+from kvorum.node.broker.coordinator.writer import TransactionWrite
+from kvorum.node.broker.group_coordinator.group_operations import GroupOperation, GroupOperations
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.config import GroupSettings
 from kvorum.node.event_loop import Runtime
@@ -41,7 +48,8 @@ from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFet
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-Response = TypeVar("Response")
+_UUID_BYTES: Final = 16
+_RANDOM_UUID: Final = 4
 
 
 class GroupCoordinatorService:
@@ -57,10 +65,29 @@ class GroupCoordinatorService:
         random: Random,
     ) -> None:
         self._settings = settings
+        self._random = random
         self.runtime = CoordinatorRuntime(
-            settings, replicas, broker_id=broker_id, runtime=runtime, random=random
+            CoordinatorSettings(
+                topic=GROUP_METADATA_TOPIC,
+                partition_count=settings.topic.partition_count,
+                compression=settings.topic.compression,
+                commit_timeout_ms=settings.commit_timeout_ms,
+            ),
+            self._new_shard,
+            replicas.partition,
+            broker_id=broker_id,
+            runtime=runtime,
         )
-        """The coordinators of this broker's partitions, which follow the image."""
+        """The coordinators of this broker's partitions."""
+        self._operations = GroupOperations(self.runtime)
+
+    def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
+        """Follow a change of the image that the partitions have followed already."""
+        self.runtime.on_image(before, after)
+        gone = deleted_topics(before.topics, after.topics)
+        if gone:
+            for context in self.runtime.contexts():
+                context.write_unasked(lambda shard, _: shard.on_topics_deleted(gone))
 
     def join_group(
         self, context: RequestContext, request: JoinGroupRequest, then: Then[JoinGroupResponse]
@@ -71,7 +98,7 @@ class GroupCoordinatorService:
             then(_join_refusal(problem, request.member_id, context.version))
             return
         promise = JoinPromise(then, version=context.version)
-        self.runtime.write_promised(
+        self._operations.write_promised(
             request.group_id,
             promise,
             lambda shard, now_ms: shard.join_group(context, request, promise, now_ms),
@@ -82,7 +109,7 @@ class GroupCoordinatorService:
         """Give a member its assignment, which the leader of the group may yet have to send."""
         self._demand_group_id(request.group_id)
         promise = SyncPromise(then)
-        self.runtime.write_promised(
+        self._operations.write_promised(
             request.group_id, promise, lambda shard, _: shard.sync_group(request, promise), then
         )
 
@@ -90,7 +117,7 @@ class GroupCoordinatorService:
         """Keep a member's session; while the group is being loaded, every member is kept."""
         self._demand_group_id(request.group_id)
         try:
-            self.runtime.write(
+            self._operations.write(
                 request.group_id, lambda shard, now_ms: shard.heartbeat(request, now_ms), then
             )
         except RequestError as error:
@@ -101,7 +128,7 @@ class GroupCoordinatorService:
     def leave_group(self, request: LeaveGroupRequest, then: Then[LeaveGroupResponse]) -> None:
         """Remove the members of a list."""
         self._demand_group_id(request.group_id)
-        self.runtime.write(
+        self._operations.write(
             request.group_id, lambda shard, now_ms: shard.leave_group(request, now_ms), then
         )
 
@@ -112,7 +139,7 @@ class GroupCoordinatorService:
         then: Then[OffsetCommitResponse],
     ) -> None:
         """Commit offsets of topics that exist, named by both name and id."""
-        self.runtime.write(
+        self._operations.write(
             request.group_id,
             lambda shard, now_ms: shard.commit_offsets(context, request, now_ms),
             then,
@@ -121,7 +148,7 @@ class GroupCoordinatorService:
     def partition_of_transaction(self, group_id: str) -> Partition:
         """Return the partition that a transaction with a group's offsets has to have."""
         self._demand_group_id(group_id)
-        return self.runtime.context_for(group_id).partition
+        return self._operations.context_for(group_id).partition
 
     def commit_transactional_offsets(
         self,
@@ -131,7 +158,7 @@ class GroupCoordinatorService:
         then: Then[TxnOffsetCommitResponse],
     ) -> None:
         """Commit offsets in a verified transaction; they wait for its end."""
-        self.runtime.write(
+        self._operations.write(
             request.group_id,
             lambda shard, now_ms: shard.commit_transactional_offsets(context, request, now_ms),
             then,
@@ -150,14 +177,14 @@ class GroupCoordinatorService:
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
         """Return a group's committed offsets."""
-        context = self.runtime.context_for(request.group_id)
+        context = self._operations.context_for(request.group_id)
         return context.read(lambda shard: shard.fetch_offsets(request, require_stable=False))
 
     def fetch_stable_offsets(
         self, request: OffsetFetchRequestGroup, then: Then[OffsetFetchResponseGroup]
     ) -> None:
         """Return a group's newest offsets, once they are committed."""
-        self.runtime.write(
+        self._operations.write(
             request.group_id,
             lambda shard, _: CoordinatorResult(
                 effects=Effects(), response=shard.fetch_offsets(request, require_stable=True)
@@ -171,7 +198,9 @@ class GroupCoordinatorService:
     ) -> None:
         """Delete offsets of topics that no member consumes."""
         self._demand_group_id(request.group_id)
-        self.runtime.write(request.group_id, lambda shard, _: shard.delete_offsets(request), then)
+        self._operations.write(
+            request.group_id, lambda shard, _: shard.delete_offsets(request), then
+        )
 
     def delete_groups(
         self, group_ids: Sequence[str], then: Then[list[DeleteGroupsResponse.DeletableGroupResult]]
@@ -196,7 +225,7 @@ class GroupCoordinatorService:
 
         for partition, ids in by_partition.items():
             try:
-                self.runtime.write_to_partition(
+                self._operations.write_to_partition(
                     partition, _deletion(ids), partial(deleted, partition)
                 )
             except RequestError as error:
@@ -207,7 +236,7 @@ class GroupCoordinatorService:
     def describe_group(self, version: int, group_id: str) -> DescribeGroupsResponse.DescribedGroup:
         """Describe a group as it is committed."""
         try:
-            context = self.runtime.context_for(group_id)
+            context = self._operations.context_for(group_id)
             return context.read(lambda shard: shard.describe_group(version, group_id))
         except RequestError as error:
             return DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error.code)
@@ -226,6 +255,12 @@ class GroupCoordinatorService:
                     raise
         return listed
 
+    def _new_shard(self) -> GroupCoordinatorShard:
+        return GroupCoordinatorShard(self._settings.coordinator, self._new_uuid)
+
+    def _new_uuid(self) -> str:
+        return str(uuid.UUID(bytes=self._random.randbytes(_UUID_BYTES), version=_RANDOM_UUID))
+
     def _demand_group_id(self, group_id: str) -> None:
         self.runtime.demand_active()
         if not group_id:
@@ -243,7 +278,7 @@ class GroupCoordinatorService:
 
 def _deletion(
     group_ids: list[str],
-) -> WriteOperation[list[DeleteGroupsResponse.DeletableGroupResult]]:
+) -> GroupOperation[list[DeleteGroupsResponse.DeletableGroupResult]]:
     return lambda shard, _: shard.delete_groups(group_ids)
 
 

@@ -1,0 +1,113 @@
+"""The way of a partition's records into a shard (Kafka's CoordinatorLoaderImpl)."""
+
+from collections.abc import Callable
+from typing import Final
+
+from kvorum.broker.partition import Partition
+from kvorum.coordinator.record import DamagedRecordError
+from kvorum.coordinator.shard import CoordinatorShard
+from kvorum.node.event_loop import Runtime
+from kvorum.wire.errors import WireError
+from kvorum.wire.records import ControlRecordType, RecordBatch, decode_control_record
+from kvorum.wire.records.compacted_batch import converted
+from kvorum.wire.records.decompression import UNLIMITED_BYTES
+from kvorum.wire.records.legacy import LegacyMessage, read_entries
+
+LOAD_BYTES: Final = 64 * 1024
+"""The part that is read and replayed before others in the event loop have their turn."""
+
+
+def replay_batch(shard: CoordinatorShard, batch: RecordBatch, now_ms: int) -> None:
+    """Replay the records of a batch, or the marker that ends a transaction.
+
+    Compaction may have taken records, or all of them, out of a batch. Raises `DamagedRecordError`.
+    """
+    try:
+        if batch.is_control:
+            _replay_control(shard, batch)
+        else:
+            _replay_data(shard, batch, now_ms)
+    except WireError as error:
+        raise DamagedRecordError(str(error)) from error
+    shard.timeline.written_offset = batch.next_offset
+
+
+def _replay_data(shard: CoordinatorShard, batch: RecordBatch, now_ms: int) -> None:
+    for record in batch.records(UNLIMITED_BYTES):
+        if record.key is None:
+            raise DamagedRecordError(f"no key at offset {record.offset}")
+        shard.load_record(record.offset, batch.producer_id, record.key, record.value, now_ms)
+
+
+def _replay_control(shard: CoordinatorShard, batch: RecordBatch) -> None:
+    for record in batch.records():
+        kind = decode_control_record(record).type
+        if kind in {ControlRecordType.COMMIT, ControlRecordType.ABORT}:
+            is_commit = kind is ControlRecordType.COMMIT
+            shard.replay_end_transaction_marker(batch.producer_id, is_commit=is_commit)
+
+
+class LoadEndedError(Exception):
+    """The partition is not led here any more: the shard is of no use."""
+
+
+class CoordinatorLoader:
+    """Replays the whole log of a partition, also what is not committed yet; part by part.
+
+    Compaction may have left gaps, at the end as well. `then` is called once, with None or with the
+    error: LoadEndedError, DamagedRecordError, WireError, StorageError, or what a record causes.
+    """
+
+    def __init__(
+        self,
+        shard: CoordinatorShard,
+        partition: Partition,
+        runtime: Runtime,
+        then: Callable[[Exception | None], None],
+    ) -> None:
+        self._shard = shard
+        self._partition = partition
+        self._runtime = runtime
+        self._then = then
+        self._offset = partition.log.local_log.log_start_offset
+        self._is_cancelled = False
+        shard.timeline.written_offset = self._offset
+        runtime.call_soon(self._turn)
+
+    def cancel(self) -> None:
+        """Read no further, and do not call `then`."""
+        self._is_cancelled = True
+
+    def _turn(self) -> None:
+        if self._is_cancelled:
+            return
+        try:
+            is_over = self._load_part()
+        except Exception as error:  # noqa: BLE001 - handed to the caller
+            self._then(error)
+            return
+        if is_over:
+            self._then(None)
+        else:
+            self._runtime.call_soon(self._turn)
+
+    def _load_part(self) -> bool:
+        """Replay some batches; return whether the end of the log is reached."""
+        if not self._partition.is_leader:
+            raise LoadEndedError
+        # The replica may have moved to another directory since the last part.
+        log = self._partition.log.local_log
+        timeline = self._shard.timeline
+        end_offset = log.log_end_offset
+        is_at_end = self._offset >= end_offset
+        data = None if is_at_end else log.read(self._offset, LOAD_BYTES, end_offset=end_offset)
+        if not data:
+            timeline.written_offset = end_offset
+            timeline.commit(min(end_offset, self._partition.log.high_watermark))
+            return True
+        for entry in read_entries(data):
+            batch = converted(entry) if isinstance(entry, LegacyMessage) else entry
+            replay_batch(self._shard, batch, self._runtime.wall_ms())
+            self._offset = batch.next_offset
+            timeline.commit(min(self._offset, self._partition.log.high_watermark))
+        return False

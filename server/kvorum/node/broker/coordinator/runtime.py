@@ -1,0 +1,142 @@
+"""The coordinators of this broker, by partition of their topic (CoordinatorRuntime)."""
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Generic
+
+from kvorum.broker.coordinators import NO_LEADER_EPOCH, CoordinatorChange, coordinator_elections
+from kvorum.broker.partition import Partition
+from kvorum.coordinator.coordinator_partition import coordinator_partition
+from kvorum.coordinator.shard import ShardT
+from kvorum.metadata.api import RequestError
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.broker.coordinator.context import CoordinatorContext, CoordinatorState
+from kvorum.node.broker.coordinator.settings import CoordinatorSettings
+from kvorum.node.broker.coordinator.writer import CoordinatorPartitionWriter
+from kvorum.node.event_loop import Runtime
+from kvorum.wire.error_codes import ErrorCode
+
+_log = logging.getLogger(__name__)
+
+
+class CoordinatorRuntime(Generic[ShardT]):
+    """Has a coordinator for each partition that this broker leads, as the image changes.
+
+    `new_shard` makes the empty shard of a partition, and `find_partition` returns the partition of
+    a topic's id and an index, None where this broker has none.
+    """
+
+    def __init__(
+        self,
+        settings: CoordinatorSettings,
+        new_shard: Callable[[], ShardT],
+        find_partition: Callable[[bytes, int], Partition | None],
+        *,
+        broker_id: int,
+        runtime: Runtime,
+    ) -> None:
+        self._settings = settings
+        self._new_shard = new_shard
+        self._find_partition = find_partition
+        self._broker_id = broker_id
+        self._runtime = runtime
+        self._contexts: dict[int, CoordinatorContext[ShardT]] = {}
+        self._partition_count: int | None = None
+        self._is_active = True
+
+    def demand_active(self) -> None:
+        """Raise RequestError after `close`."""
+        if not self._is_active:
+            raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def partition_for(self, key: str) -> int:
+        """Return the partition that coordinates a key; raises RequestError if unknown yet."""
+        self.demand_active()
+        if self._partition_count is None:
+            raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return coordinator_partition(key, self._partition_count)
+
+    def context_for(self, key: str) -> CoordinatorContext[ShardT]:
+        """Return the coordinator of a key; raises RequestError where another broker has it."""
+        return self.context(self.partition_for(key))
+
+    def context(self, partition: int) -> CoordinatorContext[ShardT]:
+        """Return a coordinator; raises RequestError where this broker has none."""
+        self.demand_active()
+        found = self._contexts.get(partition)
+        if found is None:
+            raise RequestError.with_default_message(ErrorCode.NOT_COORDINATOR)
+        return found
+
+    def coordinates(self, partition: int) -> bool:
+        """Return whether this broker has a partition's coordinator, which may be loading."""
+        return partition in self._contexts
+
+    def contexts(self) -> Iterator[CoordinatorContext[ShardT]]:
+        """Yield every coordinator of this broker."""
+        return iter(tuple(self._contexts.values()))
+
+    def active_shards(self) -> Iterator[ShardT]:
+        """Yield the shards that are loaded; to be read only."""
+        for context in self.contexts():
+            if context.active_shard is not None:
+                yield context.active_shard
+
+    def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
+        """Follow a change of the image that the partitions have followed already."""
+        if self._partition_count is None:
+            # As in Kafka, the count of this moment stays in force as long as the broker runs.
+            topic = after.topics.by_name(self._settings.topic)
+            count = self._settings.partition_count if topic is None else len(topic.partitions)
+            self._partition_count = count
+        if not self._is_active:
+            return
+        changes = coordinator_elections(
+            before.topics, after.topics, self._settings.topic, self._broker_id
+        )
+        for change in changes.resigned:
+            self._resign(change)
+        for change in changes.elected:
+            self._elect(change)
+
+    def close(self) -> None:
+        """Answer all who wait, and coordinate no more."""
+        self._is_active = False
+        for context in self._contexts.values():
+            context.unload()
+        self._contexts.clear()
+
+    def _elect(self, change: CoordinatorChange) -> None:
+        """Lead; a higher epoch of a partition that is led already changes nothing in its log."""
+        known = self._contexts.get(change.partition)
+        if known is not None and known.leader_epoch >= change.leader_epoch:
+            return
+        if known is not None and known.state is not CoordinatorState.FAILED:
+            known.leader_epoch = change.leader_epoch
+            return
+        partition = self._find_partition(change.topic_id, change.partition)
+        if partition is None or not partition.is_leader:
+            return
+        settings = self._settings
+        context = CoordinatorContext(
+            partition,
+            change.leader_epoch,
+            self._new_shard,
+            self._runtime,
+            writer=CoordinatorPartitionWriter(partition, self._runtime, settings.compression),
+            commit_timeout_ms=settings.commit_timeout_ms,
+        )
+        self._contexts[change.partition] = context
+        context.load()
+
+    def _resign(self, change: CoordinatorChange) -> None:
+        known = self._contexts.get(change.partition)
+        if known is None:
+            return
+        if change.leader_epoch == NO_LEADER_EPOCH or known.leader_epoch < change.leader_epoch:
+            del self._contexts[change.partition]
+            try:
+                known.unload()
+            except Exception:  # noqa: BLE001 - logged
+                # The partition is led elsewhere all the same.
+                _log.exception("An unexpected error while a coordinator was given up")
