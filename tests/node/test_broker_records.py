@@ -26,10 +26,12 @@ from tests.support.replicated_topics import create_replicated
 from tests.support.topics import delete_topic, read_topics
 from tests.support.waiting import Threads, wait_for
 
+from kvorum.coordinator.coordinator_type import CoordinatorType
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.coroutines import other_work
+from kvorum.node.handlers.find_coordinator import NOT_COORDINATED
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.topic_log.unified_log import FetchDataInfo, UnifiedLog
 from kvorum.testing import Cluster
@@ -52,6 +54,7 @@ from kvorum.wire.primitives import Message
 
 FOR_EVER_MS = 3_600_000
 """The wait of a fetch that is never answered within a client's patience."""
+NO_COORDINATOR_TYPE = 3
 
 
 @pytest.fixture(scope="module")
@@ -327,6 +330,24 @@ def test_a_codec_that_damage_has_made_unknown_is_damage(broker: RawClient, topic
     damaged = bytearray(batch(b"value"))
     damaged[22] |= 7
     assert produce(broker, topic, bytes(damaged)).error_code == ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("key_type", "version", "message"),
+    [
+        (CoordinatorType.SHARE.value, 6, NOT_COORDINATED),
+        # Such versions have no share groups.
+        (CoordinatorType.SHARE.value, 5, ""),
+        (NO_COORDINATOR_TYPE, 6, ErrorCode.INVALID_REQUEST.default_message),
+    ],
+)
+def test_a_key_that_is_not_coordinated_is_refused_with_a_text_by_its_type(
+    broker: RawClient, key_type: int, version: int, message: str
+) -> None:
+    body = FindCoordinatorRequest("", key_type, ["mine"])
+    (found,) = broker.ask(body, FindCoordinatorResponse, version).coordinators
+    assert (found.node_id, found.error_code) == (-1, ErrorCode.INVALID_REQUEST)
+    assert found.error_message == message
 
 
 def test_transactions_are_refused_with_the_reason(

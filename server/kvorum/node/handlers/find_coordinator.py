@@ -15,9 +15,9 @@ from kvorum.broker.coordinators import (
     is_transaction_state_known,
     transaction_coordinator,
 )
+from kvorum.coordinator.coordinator_type import CoordinatorType
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError
-from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
@@ -31,7 +31,13 @@ NO_ERROR: Final = "NONE"
 NOT_COORDINATED: Final = (
     "This broker coordinates classic groups, and neither transactions nor other groups."
 )
-GROUP, TRANSACTION, SHARE = range(3)
+
+
+class NotCoordinatedError(RequestError):
+    """The refusal of keys that this broker does not coordinate; clients get its text."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.INVALID_REQUEST, NOT_COORDINATED)
 
 
 async def answer(
@@ -39,64 +45,98 @@ async def answer(
 ) -> Message:
     """Return the coordinator of each key, or the reason why none is known."""
     body = request.body
-    if body.key_type not in {GROUP, TRANSACTION, SHARE}:
-        raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
+    kind = _type_of(body)
     if request.version < FIRST_VERSION_WITH_MANY_KEYS:
         try:
-            node = await _find(body.key, request, broker)
+            node = await _find(kind, body.key, request, broker)
         except RequestError as error:
             return _refuse(body, error, request.version)
         return FindCoordinatorResponse(
             error_message=NO_ERROR, node_id=node.node_id, host=node.host, port=node.port
         )
     return FindCoordinatorResponse(
-        coordinators=[await _coordinator(key, request, broker) for key in body.coordinator_keys]
+        coordinators=[
+            await _coordinator(kind, key, request, broker) for key in body.coordinator_keys
+        ]
     )
 
 
+def _type_of(body: FindCoordinatorRequest) -> CoordinatorType:
+    try:
+        return CoordinatorType(body.key_type)
+    except ValueError as error:
+        raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST) from error
+
+
 async def _coordinator(
-    key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
+    kind: CoordinatorType,
+    key: str,
+    request: IncomingRequest[FindCoordinatorRequest],
+    broker: BrokerServices,
 ) -> FindCoordinatorResponse.Coordinator:
     try:
-        node = await _find(key, request, broker)
+        node = await _find(kind, key, request, broker)
+    except NotCoordinatedError as error:
+        return _no_coordinator(key, error.code, error.message)
     except RequestError as error:
-        is_ours = error.message == NOT_COORDINATED
         if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise
         # Kafka leaves the text of an ordinary error out.
-        message = error.message if is_ours else ""
-        return _no_coordinator(key, error.code, message)
+        return _no_coordinator(key, error.code, "")
     return FindCoordinatorResponse.Coordinator(key, node.node_id, node.host, node.port)
 
 
 async def _find(
-    key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
+    kind: CoordinatorType,
+    key: str,
+    request: IncomingRequest[FindCoordinatorRequest],
+    broker: BrokerServices,
 ) -> CoordinatorNode:
     """Return the node; raises RequestError without one for the client."""
-    body, access = request.body, request.access
-    if body.key_type == SHARE:
-        if request.version < FIRST_VERSION_WITH_SHARES:
-            raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
-        access.require_on_cluster(AclOperation.CLUSTER_ACTION, request=body.NAME)
-        raise RequestError(ErrorCode.INVALID_REQUEST, NOT_COORDINATED)
-    if body.key_type == TRANSACTION:
-        if not access.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, key):
-            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            raise RequestError.with_default_message(code)
-        return _transactional(key, request, broker)
-    if not access.allows_on_group(AclOperation.DESCRIBE, key):
-        raise RequestError.with_default_message(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    groups, publisher = broker.groups.runtime, broker.publisher
-    partition = groups.partition_for(key)
-    node = _leader(partition, request, broker)
+    _require_permission(kind, key, request)
+    match kind:
+        case CoordinatorType.GROUP:
+            return await _of_group(key, request, broker)
+        case CoordinatorType.TRANSACTION:
+            return _of_transactional_id(key, request, broker)
+        case CoordinatorType.SHARE:
+            raise NotCoordinatedError
+
+
+def _require_permission(
+    kind: CoordinatorType, key: str, request: IncomingRequest[FindCoordinatorRequest]
+) -> None:
+    """Raise RequestError for a client that may not know of the key, or that is too old."""
+    access = request.access
+    match kind:
+        case CoordinatorType.GROUP:
+            if not access.allows_on_group(AclOperation.DESCRIBE, key):
+                raise RequestError.with_default_message(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        case CoordinatorType.TRANSACTION:
+            if not access.allows(AclOperation.DESCRIBE, AclResourceType.TRANSACTIONAL_ID, key):
+                code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+                raise RequestError.with_default_message(code)
+        case CoordinatorType.SHARE:
+            if request.version < FIRST_VERSION_WITH_SHARES:
+                raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
+            access.require_on_cluster(AclOperation.CLUSTER_ACTION, request=request.body.NAME)
+
+
+async def _of_group(
+    group_id: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
+) -> CoordinatorNode:
+    """Return the coordinator of a group; this broker, only when it has the partition's log."""
+    groups = broker.groups.runtime
+    partition = groups.partition_for(group_id)
+    node = _leader(CoordinatorType.GROUP, partition, request, broker)
     if node.node_id == broker.config.node_id:
         # The logs of a new topic take a moment. Until then a group's requests are refused here
         # (NOT_COORDINATOR), after which some clients wait for seconds.
-        await publisher.wait_until(lambda: groups.coordinates(partition))
+        await broker.publisher.wait_until(lambda: groups.coordinates(partition))
     return node
 
 
-def _transactional(
+def _of_transactional_id(
     key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
 ) -> CoordinatorNode:
     """Return the coordinator of a transactional id, or this broker where none is known."""
@@ -105,18 +145,21 @@ def _transactional(
         return _demand(broker_node(image, broker.config.node_id, request.listener))
     node = transaction_coordinator(image, key, request.listener)
     if node is not None and node.node_id == broker.config.node_id:
-        raise RequestError(ErrorCode.INVALID_REQUEST, NOT_COORDINATED)
+        raise NotCoordinatedError
     return _demand(node)
 
 
 def _leader(
-    partition: int, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
+    kind: CoordinatorType,
+    partition: int,
+    request: IncomingRequest[FindCoordinatorRequest],
+    broker: BrokerServices,
 ) -> CoordinatorNode:
-    """Return the leader of a partition of groups, on the listener of the request."""
+    """Return the leader of a partition, on the listener of the request; create a missing topic."""
     image = broker.loader.published
-    if image.topics.by_name(GROUP_METADATA_TOPIC) is None:
-        broker.topic_creator.begin_internal(GROUP_METADATA_TOPIC)
-    return _demand(coordinator_node(image, GROUP_METADATA_TOPIC, partition, request.listener))
+    if image.topics.by_name(kind.topic) is None:
+        broker.topic_creator.begin_internal(kind.topic)
+    return _demand(coordinator_node(image, kind.topic, partition, request.listener))
 
 
 def _demand(node: CoordinatorNode | None) -> CoordinatorNode:
