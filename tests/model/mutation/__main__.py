@@ -46,7 +46,7 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("broker", ("tests/unit/broker",)),
     ("coordinator", ("tests/unit/coordinator", "tests/unit/groups", *_COORDINATED)),
     ("groups", ("tests/unit/groups", *_COORDINATED)),
-    ("node.broker.coordinator", _COORDINATED),
+    ("node.broker.coordinator", ("tests/unit/node/test_coordinator.py", *_COORDINATED)),
     ("node.broker.group_coordinator", _COORDINATED),
     ("controller.quorum_reassignment", ("tests/unit/controller", *_TARGETS)),
     ("metadata", ("tests/model/simulation/test_target_voters.py", "tests/unit/metadata")),

@@ -2,29 +2,21 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
 from typing import Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 
-from immutables import Map
-from tests.support.controller_under_test import RegisteredBroker, started_cluster
-from tests.support.faulty_files import FaultyFiles
 from tests.support.waiting import PATIENCE_S, wait_for_event
-from tests.unit.storage.topic_logs import flush, managed
+from tests.unit.node.led_partitions import ME, LedPartitions
 
-from kvorum.broker.broker_topic_stats import PartitionStats
 from kvorum.broker.partition import Partition
-from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.groups.records import GroupKey, decode_record
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.partition import PartitionRegistration, Partitions
-from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.transaction_verification import TransactionalProducer, VerifiedPartitions
@@ -34,10 +26,7 @@ from kvorum.node.handlers.group_requests import asked
 from kvorum.node.handlers.txn_offset_commit import verified_transaction
 from kvorum.node.services import BrokerServices
 from kvorum.node.tasks import awaiting, run
-from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.log.producer_state import ProducerError
-from kvorum.storage.topic_log.unified_log import UnifiedLog
-from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.join_group import (
     JoinGroupRequest,
@@ -55,7 +44,7 @@ from kvorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from kvorum.wire.records import Compression, RecordBatch, read_batches
+from kvorum.wire.records import Compression
 from kvorum.wire.uuid_text import ZERO_UUID
 
 Response = TypeVar("Response")
@@ -64,9 +53,6 @@ OFFSETS: Final = "__consumer_offsets"
 OFFSETS_ID: Final = b"offsets-topic-id"
 TOPIC: Final = "t"
 TOPIC_ID: Final = b"the-topic-called"
-ME: Final = 1
-FOLLOWER: Final = 2
-DIRECTORY: Final = b"d" * 16
 SETTINGS: Final = GroupSettings(
     coordinator=GroupCoordinatorSettings(group_initial_rebalance_delay_ms=0),
     session_timeout_ms_min=1,
@@ -74,7 +60,6 @@ SETTINGS: Final = GroupSettings(
     commit_timeout_ms=10_000,
     topic=OffsetsTopicSettings(1, 1, 1 << 20, Compression.NONE),
 )
-LAG_MAX_MS: Final = 30_000
 CONTEXT: Final = RequestContext(8, "client", "/127.0.0.1")
 
 
@@ -114,52 +99,23 @@ class Verification:
         return verified
 
 
-@dataclass
-class Coordinated:
-    """Broker 1 leads the partitions of the topic; broker 2 follows, and never fetches."""
+class Coordinated(LedPartitions):
+    """Groups on the partitions of ``__consumer_offsets``."""
 
-    settings: GroupSettings = SETTINGS
-    partition_count: int = 1
-    image: MetadataImage = field(default_factory=MetadataImage)
-    transactions: Verification = field(default_factory=Verification)
-
-    def __post_init__(self) -> None:
+    def __init__(self, settings: GroupSettings = SETTINGS, partition_count: int = 1) -> None:
+        super().__init__(OFFSETS, OFFSETS_ID, partition_count)
+        self.transactions = Verification()
         self.runtime = AsyncioRuntime(SystemClock(), thread_name="groups")
-        files = FaultyFiles()
-        files.make_directory(Path("/d"))
-        self.logs = managed([LogDirectory(Path("/d"), DIRECTORY, files, was_clean=True)])
-        self.proposals: list[IsrProposal] = []
-        self.broker = RegisteredBroker(started_cluster(), ME)
-        self.partitions = [self._partition(index) for index in range(self.partition_count)]
-        self.registration = PartitionRegistration(
-            (ME, FOLLOWER), (DIRECTORY, DIRECTORY), (ME,), leader=ME
-        )
         self.service = GroupCoordinatorService(
-            self.settings,
+            settings,
             cast("ReplicaManager", self),
             broker_id=ME,
             runtime=self.runtime,
             random=Random(1),
         )
 
-    def _partition(self, index: int) -> Partition:
-        where = TopicPartition(OFFSETS, index)
-        return Partition(
-            where,
-            OFFSETS_ID,
-            self.logs.get_or_create_log(where, OFFSETS_ID, directory_id=None, now_ms=0),
-            self.broker,
-            alter_partition=self.proposals.append,
-            flush_log=flush,
-            lag_max_ms=LAG_MAX_MS,
-            stats=PartitionStats(),
-        )
-
-    # The replica manager, as the service uses it.
-
-    def partition(self, topic_id: bytes, index: int) -> Partition | None:
-        assert topic_id == OFFSETS_ID
-        return self.partitions[index]
+    def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
+        self.service.on_image(before, after)
 
     # The actions of a test.
 
@@ -169,31 +125,6 @@ class Coordinated:
         *arguments: *Arguments,
     ) -> Response:
         return await run(asked(self.runtime, method, *arguments))
-
-    @property
-    def log(self) -> UnifiedLog:
-        return self.partitions[0].log
-
-    def register(self, **changes: Any) -> None:
-        """Change leader, epochs or ISR of all partitions, and publish that."""
-        epoch = self.registration.partition_epoch + 1
-        self.registration = self.registration._replace(partition_epoch=epoch, **changes)
-        for partition in self.partitions:
-            if self.registration.leader == ME:
-                partition.make_leader(self.registration, min_insync_replicas=1, now_ms=0)
-            else:
-                partition.make_follower(self.registration)
-        registrations = Partitions((self.registration,) * self.partition_count)
-        self.publish(TopicImage(OFFSETS, OFFSETS_ID, registrations))
-
-    def publish(self, *added: TopicImage, without: str | None = None) -> None:
-        """Publish an image with topics added or replaced, or without one."""
-        before = self.image
-        topics = {**before.topics.by_id, **{topic.id: topic for topic in added}}
-        kept = {topic_id: topic for topic_id, topic in topics.items() if topic.name != without}
-        names = {topic.name: topic.id for topic in kept.values()}
-        self.image = replace(before, topics=TopicsImage(Map(kept), Map(names)))
-        self.service.on_image(before, self.image)
 
     async def lead(self) -> None:
         """Lead with epoch 0, and wait until the groups are loaded."""
@@ -219,17 +150,6 @@ class Coordinated:
             return error.code
         return ErrorCode.NONE
 
-    def hold(self) -> None:
-        """Let the high watermark wait for the follower from here on."""
-        self.register(isr=(ME, FOLLOWER))
-
-    def release(self) -> None:
-        """Let the high watermark move to the end."""
-        self.register(isr=(ME,))
-
-    def lose(self, leader_epoch: int = 1) -> None:
-        self.register(leader=FOLLOWER, leader_epoch=leader_epoch)
-
     def states(self) -> Mapping[str, str]:
         return {one.group_id: one.group_state for one in self.service.list_groups([], [])}
 
@@ -244,14 +164,6 @@ class Coordinated:
                     continue
                 assert isinstance(decoded.key, GroupKey)
                 found.append((decoded.key, decoded.value is None))
-        return found
-
-    def batches(self) -> list[RecordBatch]:
-        found: list[RecordBatch] = []
-        offset, end = self.log.local_log.log_start_offset, self.log.local_log.log_end_offset
-        while offset < end:
-            found += read_batches(self.log.local_log.read(offset, 1 << 20, end_offset=end))
-            offset = found[-1].next_offset
         return found
 
     async def commit(self, offset: int, *, group: str = "g", partition: int = 0) -> ErrorCode:
