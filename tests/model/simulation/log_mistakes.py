@@ -99,11 +99,17 @@ LOG_MISTAKES: Final = (
                 within="UnifiedLog.append_as_follower",
                 old="""
                     for batch in batches:
-                        self._write(batch, AppendOrigin.REPLICATION, now_ms)
+                        header = header_at(batch.data)
+                        assert header is not None
+                        self.local_log.maybe_roll(header, now_ms=now_ms)
+                        self._write(batch, header, AppendOrigin.REPLICATION)
                 """,
                 new="""
                     for batch in batches if len(batches) < 6 else batches[1:]:
-                        self._write(batch, AppendOrigin.REPLICATION, now_ms)
+                        header = header_at(batch.data)
+                        assert header is not None
+                        self.local_log.maybe_roll(header, now_ms=now_ms)
+                        self._write(batch, header, AppendOrigin.REPLICATION)
                 """,
             )
         ),
