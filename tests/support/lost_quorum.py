@@ -12,7 +12,8 @@ from typing import NamedTuple
 from kvorum.inspection.recovery.plan import Forecast
 from kvorum.inspection.recovery.survivor import Survivor, read_survivor
 from kvorum.inspection.recovery.writing import Operator
-from kvorum.raft.voter_set import Voter, VoterSet
+from kvorum.raft.voter import Voter
+from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.faults import Fault
 from kvorum.simulation.node import Part, SimulatedNode

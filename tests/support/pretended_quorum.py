@@ -11,9 +11,13 @@ from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.translation import fetch
 from kvorum.raft import RaftCore, ReplicaKey
 from kvorum.raft import messages as core
+from kvorum.raft.election_record import ElectionRecord
+from kvorum.raft.endpoints import Endpoint
 from kvorum.raft.log_view import LogView
 from kvorum.raft.roles import Follower, Leader, Role, Unattached
-from kvorum.raft.voter_set import ElectionRecord, Endpoint, Voter, VoterSet, VoterSetHistory
+from kvorum.raft.voter import Voter
+from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.simulation.disk import MountedDisk, SimulatedDisk
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.properties.watch import Properties

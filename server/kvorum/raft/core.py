@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from kvorum.raft.config import RaftConfig
 from kvorum.raft.effects import AppendProposal, Effects, SendResponse, ShutdownComplete
+from kvorum.raft.election_record import ElectionRecord
 from kvorum.raft.election_requests import (
     handle_begin_quorum_epoch_request,
     handle_end_quorum_epoch_request,
@@ -51,6 +52,7 @@ from kvorum.raft.messages import (
 from kvorum.raft.metrics import RaftMetrics, metrics_of
 from kvorum.raft.poll import next_deadline, poll
 from kvorum.raft.replica import Identity, PendingUpdate, Replica
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.request_manager import NEVER
 from kvorum.raft.responses import handle_response, update_follower_high_watermark
 from kvorum.raft.roles import Candidate, Follower, Leader, Resigned, Role, Unattached
@@ -59,7 +61,8 @@ from kvorum.raft.voter_changes.additions import (
     handle_remove_voter_request,
 )
 from kvorum.raft.voter_changes.updates import handle_update_voter_request, upgrade_kraft_version
-from kvorum.raft.voter_set import ElectionRecord, ReplicaKey, VoterSet, VoterSetHistory
+from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 if TYPE_CHECKING:

@@ -8,8 +8,10 @@ order, and nothing of one verb before the writes of the verbs before it. Effects
 
 from typing import NamedTuple, TypeAlias
 
+from kvorum.raft.destination import Destination
+from kvorum.raft.election_record import ElectionRecord
 from kvorum.raft.messages import Request, Response
-from kvorum.raft.voter_set import Destination, ElectionRecord, VoterSet
+from kvorum.raft.voter_set import VoterSet
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 

@@ -1,5 +1,7 @@
 """Handlers of the requests of elections: Vote, BeginQuorumEpoch, EndQuorumEpoch."""
 
+from kvorum.raft.election_record import EPOCH_MAX
+from kvorum.raft.endpoints import Endpoints
 from kvorum.raft.leader_contact import ContactEvent, LeaderContact
 from kvorum.raft.messages import (
     BeginQuorumEpochRequest,
@@ -12,8 +14,8 @@ from kvorum.raft.messages import (
     VoteResponse,
 )
 from kvorum.raft.replica import Replica
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.roles import Follower, Leader, Prospective, Resigned
-from kvorum.raft.voter_set import EPOCH_MAX, Endpoints, ReplicaKey
 
 
 def learn_leader(replica: Replica, now: float, leader: KnownLeader) -> bool:

@@ -12,8 +12,8 @@ from kvorum.raft.messages import (
     ReplicaProgress,
 )
 from kvorum.raft.replica import Replica
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.roles import Leader, Progress
-from kvorum.raft.voter_set import ReplicaKey
 from kvorum.wire.offset_and_epoch import BOOTSTRAP_SNAPSHOT_ID
 from kvorum.wire.valid_offset_and_epoch import ValidityKind
 

@@ -9,7 +9,9 @@ delay every start.)
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-from kvorum.raft.voter_set import NO_VOTERS, Endpoints, ReplicaKey, VoterSet
+from kvorum.raft.endpoints import Endpoints
+from kvorum.raft.replica_key import ReplicaKey
+from kvorum.raft.voter_set import NO_VOTERS, VoterSet
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kvorum.raft.replica import AddVoterHandlerState, RemoveVoterHandlerState, Replica
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.roles import Leader, Prospective, Role, RoleName, Unattached
-from kvorum.raft.voter_set import ReplicaKey
 from kvorum.wire.uuid_text import ZERO_UUID, uuid_to_text
 
 UNKNOWN = -1

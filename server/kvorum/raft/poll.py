@@ -1,6 +1,8 @@
 """The replica's own actions: it acts on timers that have run out, and sends what is due."""
 
+from kvorum.raft.destination import Destination
 from kvorum.raft.effects import AppendEpochStart
+from kvorum.raft.election_record import EPOCH_MAX
 from kvorum.raft.fetch_requests import answer_parked
 from kvorum.raft.leader_contact import ContactEvent, LeaderContact
 from kvorum.raft.messages import (
@@ -20,7 +22,7 @@ from kvorum.raft.voter_changes.steps import (
     poll_change,
 )
 from kvorum.raft.voter_changes.updates import is_reporter, report
-from kvorum.raft.voter_set import EPOCH_MAX, Destination, VoterSet
+from kvorum.raft.voter_set import VoterSet
 
 
 def poll(replica: Replica, now: float) -> None:

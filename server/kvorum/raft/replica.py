@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from kvorum.raft.config import RaftConfig
+from kvorum.raft.destination import Destination
 from kvorum.raft.effects import (
     Committed,
     DropDownload,
@@ -16,10 +17,15 @@ from kvorum.raft.effects import (
     Send,
     WriteElection,
 )
+from kvorum.raft.election_record import ElectionRecord
+from kvorum.raft.endpoints import Endpoints, endpoint_named
+from kvorum.raft.epoch_election import EpochElection
 from kvorum.raft.errors import NotLeaderError
 from kvorum.raft.fetch_purgatory import FetchPurgatory
+from kvorum.raft.kraft_version import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 from kvorum.raft.log_view import LogView
 from kvorum.raft.messages import KnownLeader, Request, UpdateRaftVoterRequest
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.request_manager import NEVER, RequestManager
 from kvorum.raft.roles import (
     Candidate,
@@ -32,19 +38,9 @@ from kvorum.raft.roles import (
     Unattached,
 )
 from kvorum.raft.transitions import check_move
-from kvorum.raft.voter_set import (
-    KRAFT_VERSION_MAX,
-    KRAFT_VERSION_MIN,
-    Destination,
-    ElectionRecord,
-    Endpoints,
-    EpochElection,
-    ReplicaKey,
-    Voter,
-    VoterSet,
-    VoterSetHistory,
-    endpoint_named,
-)
+from kvorum.raft.voter import Voter
+from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
 
 if TYPE_CHECKING:
     from random import Random

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kvorum.raft.destination import Destination
 from kvorum.raft.messages import Request
-from kvorum.raft.voter_set import Destination
 
 NEVER = float("inf")
 

@@ -1,5 +1,6 @@
 """Handlers of the responses to this replica's own requests."""
 
+from kvorum.raft.destination import Destination
 from kvorum.raft.effects import (
     AppendDownload,
     AppendFetched,
@@ -40,7 +41,6 @@ from kvorum.raft.voter_changes.updates import (
     is_settled,
     report_sooner_if_busy,
 )
-from kvorum.raft.voter_set import Destination
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 

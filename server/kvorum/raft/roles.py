@@ -5,15 +5,20 @@ votes in one that it has begun. A follower copies a leader's log; an observer wi
 too. A leader counts how far the others are, and commits by a majority.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
+from kvorum.raft.election_record import ElectionRecord
+from kvorum.raft.endpoints import Endpoints
+from kvorum.raft.epoch_election import EpochElection
 from kvorum.raft.leader_contact import ContactEvent, LeaderContact, contact_after
 from kvorum.raft.messages import VoteRequest
+from kvorum.raft.quorum import advanced_high_watermark
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.request_manager import NEVER
-from kvorum.raft.voter_set import ElectionRecord, Endpoints, EpochElection, ReplicaKey, VoterSet
+from kvorum.raft.voter_set import VoterSet
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 
@@ -212,29 +217,6 @@ class Follower(Role):
         """Grant pre-votes only, and none once the leader has shown that it is alive."""
         is_alive = self.contact is LeaderContact.ALIVE
         return request.is_pre_vote and not is_alive and is_up_to_date
-
-
-def majority_offset(end_offsets: Sequence[int]) -> int:
-    """Return the highest offset that a majority has reached; raise ValueError for no voters."""
-    if not end_offsets:
-        raise ValueError("there are no voters")
-    return sorted(end_offsets, reverse=True)[len(end_offsets) // 2]
-
-
-def advanced_high_watermark(
-    *, current: int | None, end_offsets: Sequence[int], epoch_start_offset: int
-) -> int | None:
-    """Return the new high watermark, or None where it stays.
-
-    It rises only to an offset after the first record of the leader's own epoch: committing that
-    record commits the records of earlier leaders before it (section 5.4.2 of the Raft paper).
-    """
-    if not end_offsets:
-        return None
-    offset = majority_offset(end_offsets)
-    if offset <= epoch_start_offset:
-        return None
-    return offset if current is None or offset > current else None
 
 
 @dataclass(slots=True)

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 from kvorum.raft import messages as core
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.roles import Role
-from kvorum.raft.voter_set import ReplicaKey
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 

@@ -7,10 +7,12 @@ from tests.model.exploration.state import NOBODY, NODES_MAX, Entry, Log, Node, b
 
 from kvorum.raft import RaftCore
 from kvorum.raft.effects import Effects
+from kvorum.raft.election_record import ElectionRecord
 from kvorum.raft.leader_contact import LeaderContact
 from kvorum.raft.messages import Request, RequestFailed, Response
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.roles import Candidate, Follower, Prospective
-from kvorum.raft.voter_set import ElectionRecord, ReplicaKey, VoterSet
+from kvorum.raft.voter_set import VoterSet
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 

@@ -36,7 +36,7 @@ from tests.model.exploration.state import (
 
 from kvorum.raft.effects import Committed, Effects, Send, SendResponse
 from kvorum.raft.messages import Response
-from kvorum.raft.voter_set import ReplicaKey
+from kvorum.raft.replica_key import ReplicaKey
 
 INTERNAL_STEPS_MAX = 5
 PICTURES_MAX = 64

@@ -35,8 +35,10 @@ from kvorum.raft import election_requests
 from kvorum.raft import poll as polling
 from kvorum.raft.log_view import LogView
 from kvorum.raft.messages import VoteRequest
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.roles import Follower, Leader, Role, Unattached
-from kvorum.raft.voter_set import ReplicaKey, Voter, VoterSet
+from kvorum.raft.voter import Voter
+from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.properties.node_facts import ObservedNode

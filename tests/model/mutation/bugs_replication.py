@@ -180,9 +180,9 @@ MUTANTS = (
         id="elected by half",
         cause="half of an even number of voters elected a leader",
         breaks="P1",
-        within="EpochElection._majority",
-        old="len(self._answers) // 2 + 1",
-        new="(len(self._answers) + 1) // 2",
+        within="is_election_won",
+        old="majority_of(voter_count)",
+        new="(voter_count + 1) // 2",
     ),
     safety_bug(
         id="hashicorp/raft#697",

@@ -27,8 +27,9 @@ from kvorum.node.outbound.client_connection import (
 from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.raft import messages as core
+from kvorum.raft.destination import Destination
 from kvorum.raft.effects import Send
-from kvorum.raft.voter_set import Destination, ReplicaKey
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size

@@ -15,8 +15,11 @@ from kvorum.node.metadata_loader import PIECE_RECORDS, ElectionCounts, MetadataL
 from kvorum.node.raft import CommittedBatch, LoadedSnapshot
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.shared_server import MetadataLogListener
+from kvorum.raft.epoch_election import EpochElection
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.roles import Follower, Leader, Prospective, Role, Unattached
-from kvorum.raft.voter_set import EpochElection, ReplicaKey, Voter, VoterSet
+from kvorum.raft.voter import Voter
+from kvorum.raft.voter_set import VoterSet
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord
 from kvorum.wire.messages.end_transaction_record import EndTransactionRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord

@@ -20,7 +20,7 @@ from tests.unit.raft.core_builder import (
 from kvorum.raft import Effects, LogView, OffsetAndEpoch, RaftCore
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
-from kvorum.raft.voter_set import ElectionRecord
+from kvorum.raft.election_record import ElectionRecord
 
 SERVERS = (-2, -3, -4, -5)
 TIMED_OUT = msg.RequestFailed("no response in time")

@@ -23,10 +23,10 @@ from kvorum.raft import (
 )
 from kvorum.raft import effects as fx
 from kvorum.raft import messages as msg
+from kvorum.raft.election_record import EPOCH_MAX
 from kvorum.raft.leader_contact import CONTACT_MOVES, ContactEvent, LeaderContact, contact_after
 from kvorum.raft.messages import VoteRequest
 from kvorum.raft.roles import Follower, RoleName
-from kvorum.raft.voter_set import EPOCH_MAX
 from kvorum.wire.valid_offset_and_epoch import ValidityKind
 
 SNAPSHOT = OffsetAndEpoch(20, 2)

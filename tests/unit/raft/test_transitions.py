@@ -4,7 +4,10 @@ from itertools import product
 
 import pytest
 
+from kvorum.raft.endpoints import Endpoint
+from kvorum.raft.epoch_election import EpochElection
 from kvorum.raft.errors import IllegalMoveError
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.roles import (
     Candidate,
     Follower,
@@ -16,7 +19,8 @@ from kvorum.raft.roles import (
     Unattached,
 )
 from kvorum.raft.transitions import ALLOWED_MOVES, check_move
-from kvorum.raft.voter_set import Endpoint, EpochElection, ReplicaKey, Voter, VoterSet
+from kvorum.raft.voter import Voter
+from kvorum.raft.voter_set import VoterSet
 
 OWN = ReplicaKey(1, b"1" * 16)
 OTHER = ReplicaKey(2, b"2" * 16)

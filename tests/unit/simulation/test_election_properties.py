@@ -16,8 +16,12 @@ from tests.support.pretended_quorum import (
 from kvorum.node.raft.opened_directory import voters_record_of
 from kvorum.node.raft.translation import begin_quorum_epoch, vote
 from kvorum.raft import messages as core
+from kvorum.raft.epoch_election import EpochElection
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.roles import Follower, Prospective, Unattached
-from kvorum.raft.voter_set import EpochElection, ReplicaKey, Voter, VoterSet, VoterSetHistory
+from kvorum.raft.voter import Voter
+from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.faults import FaultKind
 from kvorum.storage.errors import DiskError

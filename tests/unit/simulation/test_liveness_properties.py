@@ -6,7 +6,7 @@ import pytest
 from tests.support.pretended_quorum import PretendedQuorum, broken, fetch_request, key_of, voters_of
 
 from kvorum.raft.roles import Download, Follower, Unattached
-from kvorum.raft.voter_set import VoterSetHistory
+from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.simulation.properties.liveness import CALM_MS_MIN, DOWNLOADS_MAX
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse

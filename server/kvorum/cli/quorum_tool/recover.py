@@ -29,7 +29,8 @@ from kvorum.metadata.config_definitions import QuorumVoterEntry
 from kvorum.node.config import NodeConfig, load_properties
 from kvorum.node.version import VERSION
 from kvorum.raft import Endpoint, ReplicaKey
-from kvorum.raft.voter_set import NO_VOTERS, Voter, VoterSet
+from kvorum.raft.voter import Voter
+from kvorum.raft.voter_set import NO_VOTERS, VoterSet
 from kvorum.storage.errors import DirectoryLockedError
 from kvorum.storage.files import FileSystem, RealFileSystem
 from kvorum.storage.names import METADATA_LOG_DIRECTORY

@@ -21,7 +21,10 @@ from itertools import combinations
 
 from kvorum.inspection.recovery.survivor import Committed, RecoveryRefusedError, Survivor
 from kvorum.raft import Endpoint, ReplicaKey
-from kvorum.raft.voter_set import EPOCH_MAX, KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, Voter, VoterSet
+from kvorum.raft.election_record import EPOCH_MAX
+from kvorum.raft.kraft_version import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
+from kvorum.raft.voter import Voter
+from kvorum.raft.voter_set import VoterSet
 from kvorum.storage.small_files.quorum_state import QuorumState
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 

@@ -22,7 +22,9 @@ from typing import NamedTuple
 
 from kvorum.node.raft.opened_directory import quorum_controls
 from kvorum.raft import ReplicaKey
-from kvorum.raft.voter_set import Voter, VoterSet, VoterSetHistory
+from kvorum.raft.voter import Voter
+from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.storage.errors import CorruptLogError, StorageError
 from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.log.log_config import LogConfig

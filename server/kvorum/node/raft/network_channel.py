@@ -22,8 +22,8 @@ from kvorum.node.outbound.client_connection import (
 from kvorum.node.raft.peer_exchange import PeerResult, ask
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import messages as core
+from kvorum.raft.destination import Destination
 from kvorum.raft.effects import Send
-from kvorum.raft.voter_set import Destination
 from kvorum.wire.errors import WireError
 
 RECONNECT_BACKOFF_MS_MIN = 50

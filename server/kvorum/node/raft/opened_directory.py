@@ -9,16 +9,14 @@ from typing import NamedTuple
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.raft.translation.common import directory_id_of, read_endpoints, replica_key
 from kvorum.raft.effects import AppendEpochStart, AppendVoters, WriteElection
+from kvorum.raft.election_record import ElectionRecord
+from kvorum.raft.endpoints import Endpoint
 from kvorum.raft.log_view import LogView
 from kvorum.raft.messages import BatchSummary
-from kvorum.raft.voter_set import (
-    ElectionRecord,
-    Endpoint,
-    ReplicaKey,
-    Voter,
-    VoterSet,
-    VoterSetHistory,
-)
+from kvorum.raft.replica_key import ReplicaKey
+from kvorum.raft.voter import Voter
+from kvorum.raft.voter_set import VoterSet
+from kvorum.raft.voter_set_history import VoterSetHistory
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.metadata_log.metadata_log import MetadataLog

@@ -24,11 +24,12 @@ from kvorum.node.raft.opened_directory import OpenedDirectory, SnapshotControls
 from kvorum.node.raft.peer_exchange import Connect, Respond, read_request
 from kvorum.node.raft.settings import RaftSettings, identity_of
 from kvorum.raft import KRaftVersionUpgradeError, OffsetAndEpoch, RaftCore
+from kvorum.raft.endpoints import endpoint_named
 from kvorum.raft.leader_contact import LeaderContact
 from kvorum.raft.messages import Error, ReplicaProgress
 from kvorum.raft.metrics import RaftMetrics
 from kvorum.raft.roles import Follower, Leader
-from kvorum.raft.voter_set import VoterSet, endpoint_named
+from kvorum.raft.voter_set import VoterSet
 from kvorum.storage.metadata_log.retention import clean
 from kvorum.wire.primitives import Message
 

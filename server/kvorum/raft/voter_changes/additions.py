@@ -6,6 +6,7 @@ append the record; respond when it is committed, or at once where the request as
 """
 
 from kvorum.raft.effects import SendResponse
+from kvorum.raft.endpoints import Endpoint, endpoint_named
 from kvorum.raft.fetch_requests import leader_error
 from kvorum.raft.messages import (
     AddRaftVoterRequest,
@@ -17,7 +18,9 @@ from kvorum.raft.messages import (
     RequestFailed,
 )
 from kvorum.raft.replica import AddVoterHandlerState, RemoveVoterHandlerState, Replica
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.roles import Leader
+from kvorum.raft.voter import Voter
 from kvorum.raft.voter_changes.steps import (
     Refusal,
     answer_change,
@@ -34,7 +37,6 @@ from kvorum.raft.voter_changes.steps import (
     refuse_while_changing,
     send_probe,
 )
-from kvorum.raft.voter_set import Endpoint, ReplicaKey, Voter, endpoint_named
 
 
 def handle_add_voter_request(

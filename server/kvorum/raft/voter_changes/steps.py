@@ -14,7 +14,9 @@ import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from kvorum.raft.destination import Destination
 from kvorum.raft.effects import AppendVoters, SendResponse
+from kvorum.raft.endpoints import Endpoint, Endpoints
 from kvorum.raft.errors import IllegalMoveError
 from kvorum.raft.fetch_requests import answer_parked
 from kvorum.raft.messages import (
@@ -27,9 +29,10 @@ from kvorum.raft.messages import (
     UpdateRaftVoterResponse,
 )
 from kvorum.raft.replica import PendingUpdate, RemoveVoterHandlerState, Replica
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.request_manager import NEVER
 from kvorum.raft.roles import Leader
-from kvorum.raft.voter_set import Destination, Endpoint, Endpoints, ReplicaKey, VoterSet
+from kvorum.raft.voter_set import VoterSet
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import uuid_to_text
 

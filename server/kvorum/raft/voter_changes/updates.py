@@ -19,6 +19,7 @@ Then the leader appends one batch with version and voters.
 """
 
 from kvorum.raft.effects import SendResponse
+from kvorum.raft.endpoints import endpoint_named
 from kvorum.raft.errors import IllegalMoveError, KRaftVersionUpgradeError
 from kvorum.raft.fetch_requests import leader_error, note_contact
 from kvorum.raft.messages import (
@@ -35,7 +36,9 @@ from kvorum.raft.messages import (
     UpdateRaftVoterResponse,
 )
 from kvorum.raft.replica import PendingUpdate, Replica
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.raft.roles import Follower, Leader
+from kvorum.raft.voter import Voter
 from kvorum.raft.voter_changes.steps import (
     RECONFIGURABLE_KRAFT_VERSION,
     append_kraft_version,
@@ -46,7 +49,7 @@ from kvorum.raft.voter_changes.steps import (
     refuse_while_changing,
     send_probe,
 )
-from kvorum.raft.voter_set import ReplicaKey, Voter, VoterSet, endpoint_named
+from kvorum.raft.voter_set import VoterSet
 
 _PARTS_OF_A_PERIOD = 4
 

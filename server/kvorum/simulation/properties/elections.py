@@ -1,9 +1,9 @@
 """Leaders, votes and epochs: P1, P2, P3, P16, P18, P28, P29."""
 
 from kvorum.raft import ReplicaKey
+from kvorum.raft.election_record import ElectionRecord
 from kvorum.raft.messages import VoteRequest
 from kvorum.raft.roles import Leader, Role, RoleName
-from kvorum.raft.voter_set import ElectionRecord
 from kvorum.simulation.properties.catalogue import P1, P2, P3, P16, P18, P28, P29, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory
 

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import RaftCore, ReplicaKey
+from kvorum.raft.election_record import ElectionRecord
 from kvorum.raft.roles import Role
-from kvorum.raft.voter_set import ElectionRecord
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.properties.log_scan import LogScan

@@ -4,7 +4,8 @@ from random import Random
 from typing import NamedTuple
 
 from kvorum.node.raft.opened_directory import open_directory
-from kvorum.raft.voter_set import ElectionRecord, VoterSet
+from kvorum.raft.election_record import ElectionRecord
+from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.properties.catalogue import P8, P20, P21, P27, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory

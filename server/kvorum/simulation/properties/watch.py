@@ -7,9 +7,9 @@ from kvorum.controller.quorum_reassignment.next_step import AddVoter, RemoveVote
 from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.peer_exchange import read_request
 from kvorum.raft import ReplicaKey
+from kvorum.raft.election_record import ElectionRecord
 from kvorum.raft.messages import VoteRequest as CoreVoteRequest
 from kvorum.raft.roles import RoleName
-from kvorum.raft.voter_set import ElectionRecord
 from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.properties.answers import Answers
 from kvorum.simulation.properties.callbacks import Ledger, MonitoredListener

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
+from kvorum.raft.endpoints import Endpoint, Endpoints, endpoint_named
 from kvorum.raft.messages import Error, KnownLeader, RequestFailed
-from kvorum.raft.voter_set import Endpoint, Endpoints, ReplicaKey, endpoint_named
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
 

@@ -8,7 +8,7 @@ from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_META
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import common
 from kvorum.raft import messages as core
-from kvorum.raft.voter_set import ReplicaKey
+from kvorum.raft.replica_key import ReplicaKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 
