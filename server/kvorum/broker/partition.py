@@ -35,8 +35,8 @@ from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import BatchContent
-from kvorum.wire.records.compression import SizeCheck
 from kvorum.wire.records.legacy import Entry
+from kvorum.wire.records.size_check import SizeCheck
 
 ALL_IN_SYNC = -1
 """The value of ``acks`` upon which every replica in sync must have the records."""

@@ -21,7 +21,7 @@ from kvorum.node.tasks import cancel_and_wait, run
 from kvorum.storage.topic_log.log_validator import InspectedBatch
 from kvorum.wire.records import BatchOptions, Compression, RecordBatch, RecordData, build_batch
 from kvorum.wire.records.batch import batch_at
-from kvorum.wire.records.compression import SizeCheck
+from kvorum.wire.records.size_check import SizeCheck
 
 LARGE = 2**20
 """The size of records that the event loop leaves to a thread."""

@@ -48,7 +48,7 @@ from kvorum.storage.small_files.quorum_state import QUORUM_STATE_FILE
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import HEADER_BYTES
-from kvorum.wire.records.compression import Compression
+from kvorum.wire.records.compression_type import Compression
 from kvorum.wire.records.decompression import UNLIMITED_BYTES
 from kvorum.wire.records.legacy import Entry
 from kvorum.wire.records.lz4_frames import unreadable_by_kafka

@@ -18,8 +18,8 @@ from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset, fi
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import COMPRESSION_MASK
-from kvorum.wire.records.compression import SizeCheck, any_size
 from kvorum.wire.records.legacy import Entry, LegacyMessage
+from kvorum.wire.records.size_check import SizeCheck, any_size
 
 RECORDS_ON_LOOP_MAX: Final = 4000
 """The number of records that the event loop looks at itself: some milliseconds."""

@@ -37,12 +37,12 @@ from kvorum.wire.records.batch import (
     TRANSACTIONAL,
     BatchContent,
 )
-from kvorum.wire.records.compression import SizeCheck, any_size
 from kvorum.wire.records.decompression import RECORD_BYTES_MAX
 from kvorum.wire.records.lz4_frames import unreadable_by_kafka
 from kvorum.wire.records.record import INT64_MAX, within_64_bits
 from kvorum.wire.records.record_runs import RecordOutline, Run
 from kvorum.wire.records.record_summary import RecordSummary, summarize_all, summary_of
+from kvorum.wire.records.size_check import SizeCheck, any_size
 
 SHOWN_ERRORS_MAX: Final = 3
 """The number of records that the text of a refused batch names."""

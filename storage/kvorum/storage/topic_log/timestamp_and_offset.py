@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from kvorum.wire.records.compression import SizeCheck, any_size
 from kvorum.wire.records.decompression import RECORD_BYTES_MAX
 from kvorum.wire.records.legacy import Entry, LegacyMessage
+from kvorum.wire.records.size_check import SizeCheck, any_size
 
 
 class TimestampAndOffset(NamedTuple):

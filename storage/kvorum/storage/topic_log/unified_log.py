@@ -46,8 +46,8 @@ from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.batch import NO_TIMESTAMP, BatchContent, batch_at
-from kvorum.wire.records.compression import SizeCheck
 from kvorum.wire.records.legacy import Entry, LegacyMessage, read_entries
+from kvorum.wire.records.size_check import SizeCheck
 
 SCAN_BYTES: Final = 1024 * 1024
 """The bytes of a log that are read at once where batches are looked through."""

@@ -16,10 +16,11 @@ from kvorum.wire.errors import (
 )
 from kvorum.wire.records import Compression, RecordData, decompression, record_runs
 from kvorum.wire.records.compression import compress, compress_pieces
-from kvorum.wire.records.decompression import decompress_few, decompressed_pieces, up_to
+from kvorum.wire.records.decompression import decompress_few, decompressed_pieces
 from kvorum.wire.records.record import HEADERS_MAX, Record, read_records, write_numbered
 from kvorum.wire.records.record_runs import RecordOutline, RecordPieces, Run, outline_of
 from kvorum.wire.records.record_summary import summarize_all, summary_of
+from kvorum.wire.records.size_check import up_to
 
 PACKED = tuple(Compression)[1:]
 CONTENT = b"0123456789abcde"

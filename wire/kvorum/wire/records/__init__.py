@@ -4,7 +4,7 @@ Messages of the formats before are read by `kvorum.wire.records.legacy`.
 """
 
 from kvorum.wire.records.batch import BatchOptions, RecordBatch, build_batch, read_batches
-from kvorum.wire.records.compression import Compression
+from kvorum.wire.records.compression_type import Compression
 from kvorum.wire.records.control import (
     CONTROL_VERSION,
     ControlRecord,

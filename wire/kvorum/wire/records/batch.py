@@ -15,13 +15,12 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from kvorum.wire.checksums import crc32c
 from kvorum.wire.errors import CorruptBatchError, DecompressionError
-from kvorum.wire.records.compression import Compression, SizeCheck, any_size
+from kvorum.wire.records.compression_type import Compression
 from kvorum.wire.records.decompression import (
     DECOMPRESSED_BYTES_MAX,
     RECORD_BYTES_MAX,
     decompress_few,
     decompressed_pieces,
-    up_to,
 )
 from kvorum.wire.records.record import (
     INT64_MAX,
@@ -33,6 +32,7 @@ from kvorum.wire.records.record import (
     write_numbered,
 )
 from kvorum.wire.records.record_runs import RecordOutline, RecordPieces, Run, outline_of
+from kvorum.wire.records.size_check import SizeCheck, any_size, up_to
 
 INT32_MAX: Final = 2**31 - 1
 MAGIC: Final = 2

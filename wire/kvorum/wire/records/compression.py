@@ -1,36 +1,13 @@
-"""Compression of a batch's records: gzip, snappy in Java's framing, lz4 and zstd.
+"""Pack bytes as Kafka's own producers do, at once or piece by piece."""
 
-The library is imported when the first batch needs it.
-"""
-
-import struct
-from collections.abc import Callable, Iterable, Iterator
-from enum import IntEnum
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any, Final, TypeAlias
+from typing import Any
 
-# The framing of snappy-java, which Kafka uses: this, two version numbers, then sized blocks.
-XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
-XERIAL_HEADER: Final = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
-XERIAL_BLOCK_SIZE: Final = struct.Struct(">i")
-_XERIAL_BLOCK_BYTES: Final = 32 * 1024
-
-SizeCheck: TypeAlias = Callable[[int], None]
-"""Takes the size that bytes have reached, in bytes, and raises an error to end the work."""
-
-
-def any_size(_: int) -> None:
-    """Allow any size."""
-
-
-class Compression(IntEnum):
-    """The compression of a batch's records: the low three bits of its attributes."""
-
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4
+from kvorum.wire.records.compression_library import codec
+from kvorum.wire.records.compression_type import Compression
+from kvorum.wire.records.size_check import SizeCheck, any_size
+from kvorum.wire.records.snappy_framing import XERIAL_HEADER, xerial_blocks
 
 
 def compress(data: bytes, compression: Compression) -> bytes:
@@ -38,7 +15,7 @@ def compress(data: bytes, compression: Compression) -> bytes:
     if compression is Compression.NONE:
         return data
     if compression is Compression.SNAPPY:
-        return b"".join((XERIAL_HEADER, *_xerial_blocks(data)))
+        return b"".join((XERIAL_HEADER, *xerial_blocks(data)))
     if compression is Compression.LZ4:
         packer = _stream_packer(compression)
         packer.compress(data)
@@ -58,11 +35,12 @@ def compress_pieces(
     second = next(left, None)
     parts: list[bytes] = []
     size = 0
-    for part in (
-        (compress(first, compression),)
+    packed = (
+        iter((compress(first, compression),))
         if second is None
         else _packed_parts(chain((first, second), left), compression)
-    ):
+    )
+    for part in packed:
         size += len(part)
         check_size(size)
         parts.append(part)
@@ -75,7 +53,7 @@ def _packed_parts(pieces: Iterable[bytes], compression: Compression) -> Iterator
     elif compression is Compression.SNAPPY:
         yield XERIAL_HEADER
         for piece in pieces:
-            yield b"".join(_xerial_blocks(piece))
+            yield b"".join(xerial_blocks(piece))
     else:
         packer = _stream_packer(compression)
         for piece in pieces:
@@ -90,26 +68,3 @@ def _stream_packer(compression: Compression) -> Any:
         # Kafka reads no blocks that depend on the preceding one.
         return packer(content_checksum=False, block_linked=False)
     return packer()
-
-
-def _xerial_blocks(data: bytes) -> Iterator[bytes]:
-    pack = codec(Compression.SNAPPY).compress_raw
-    for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
-        block = bytes(pack(data[start : start + _XERIAL_BLOCK_BYTES]))
-        yield XERIAL_BLOCK_SIZE.pack(len(block))
-        yield block
-
-
-def codec(compression: Compression) -> Any:
-    """Return the library's module for a compression."""
-    import cramjam  # noqa: PLC0415 - only readers of compressed batches need it
-
-    return getattr(cramjam, compression.name.lower())
-
-
-def codec_error() -> type[Exception]:
-    """Return the class of the library's errors for bytes that cannot be unpacked."""
-    import cramjam  # noqa: PLC0415 - imported already at this point
-
-    error: type[Exception] = cramjam.DecompressionError
-    return error

@@ -14,17 +14,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kvorum.wire.errors import BatchTooLargeError, DecompressionError
-from kvorum.wire.records.compression import (
-    XERIAL_BLOCK_SIZE,
-    XERIAL_HEADER,
-    XERIAL_MAGIC,
-    Compression,
-    SizeCheck,
-    any_size,
-    codec,
-    codec_error,
-)
+from kvorum.wire.records.compression_library import codec, codec_error
+from kvorum.wire.records.compression_type import Compression
 from kvorum.wire.records.lz4_frames import first_lz4_frame, frames_of_few_blocks
+from kvorum.wire.records.size_check import SizeCheck, any_size, up_to
+from kvorum.wire.records.snappy_framing import XERIAL_BLOCK_SIZE, XERIAL_HEADER, XERIAL_MAGIC
 
 DECOMPRESSED_BYTES_MAX: Final = 5 * 1024 * 1024
 """Most that a batch may unpack to unless its reader allows more, which kafka-dump-log takes too.
@@ -112,19 +106,6 @@ def decompressed_pieces(
         size += len(piece)
         check_size(size)
         yield piece
-
-
-def up_to(size_max: int, compression: Compression) -> SizeCheck:
-    """Return a check that raises `BatchTooLargeError` for more than `size_max` unpacked bytes."""
-    if compression is Compression.NONE:
-        return any_size
-
-    def check_size(size: int) -> None:
-        if size > size_max:
-            problem = f"{compression.name.lower()}: unpacks to more than {size_max} bytes"
-            raise BatchTooLargeError(_WHAT, problem)
-
-    return check_size
 
 
 def _unpack_within(data: bytes, compression: Compression, room: int) -> bytes | None:

@@ -25,16 +25,16 @@ from kvorum.wire.records.batch import (
     batch_at,
     read_units,
 )
-from kvorum.wire.records.compression import Compression, SizeCheck
+from kvorum.wire.records.compression_type import Compression
 from kvorum.wire.records.decompression import (
     DECOMPRESSED_BYTES_MAX,
     RECORD_BYTES_MAX,
     decompress_few,
     decompressed_pieces,
-    up_to,
 )
 from kvorum.wire.records.lz4_frames import repair_lz4_header
 from kvorum.wire.records.record_runs import PiecewiseBytes
+from kvorum.wire.records.size_check import SizeCheck, up_to
 
 _LENGTH_PLACE: Final = 8
 MAGIC_PLACE: Final = 16

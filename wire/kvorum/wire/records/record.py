@@ -10,7 +10,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kvorum.wire.errors import CorruptBatchError, EncodeError
 from kvorum.wire.primitives import decode_with_replacement
-from kvorum.wire.records.compression import Compression, SizeCheck, any_size, compress_pieces
+from kvorum.wire.records.compression import compress_pieces
+from kvorum.wire.records.compression_type import Compression
+from kvorum.wire.records.size_check import SizeCheck, any_size
 
 Header: TypeAlias = tuple[str, bytes | None]
 
