@@ -11,7 +11,7 @@ from tests.support.kafka.java import ToolRunner
 from tests.support.waiting import asked_until
 
 from kvorum.cli.shell_tool.session import SOFTWARE
-from kvorum.inspection.metadata_log import FoldedLog, Provenance
+from kvorum.inspection.folded_log import FoldedLog, Provenance
 from kvorum.inspection.shell.image_tree import (
     DanglingNameError,
     Software,

@@ -25,7 +25,9 @@ from tests.support.dump_log import dump
 from tests.support.golden_data import first_offset, snapshots
 from tests.support.kafka.java import ToolRunner
 
-from kvorum.inspection.metadata_log import FoldedLog, Moment, fold_until
+from kvorum.inspection.folded_log import FoldedLog
+from kvorum.inspection.folding import fold_until
+from kvorum.inspection.moment import Moment
 from kvorum.metadata.record_frame import RecordAndVersion, decode_record, record_type_name
 from kvorum.wire.apis import METADATA_RECORDS, record_class
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord

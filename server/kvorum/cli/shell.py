@@ -18,7 +18,7 @@ from kvorum.cli.shell_tool.session import (
     run_once,
 )
 from kvorum.cli.unparsed import accept_unparsed
-from kvorum.inspection.metadata_log import MetadataSourceError
+from kvorum.inspection.metadata_source_error import MetadataSourceError
 from kvorum.inspection.shell.image_tree import DanglingNameError
 
 NAME = "shell"

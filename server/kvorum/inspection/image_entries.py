@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from kvorum.inspection.folded_log import FoldedLog
 from kvorum.inspection.log_check.findings import Findings, Rule
 from kvorum.inspection.log_check.listing import read_directory
 from kvorum.inspection.log_check.replica_check import Replica, check_replicas
-from kvorum.inspection.metadata_log import FoldedLog
 from kvorum.inspection.reading import Tell
 from kvorum.inspection.shell.image_tree import (
     Node,

@@ -14,18 +14,13 @@ from tests.support.golden_data import (
 )
 
 from kvorum.inspection.decoding.files import file_objects
+from kvorum.inspection.folded_log import FoldedLog
+from kvorum.inspection.folding import fold_directory, fold_file, fold_snapshot, fold_until
 from kvorum.inspection.image_entries import image_entries
 from kvorum.inspection.log_check.check import check_paths
 from kvorum.inspection.log_check.findings import Verdict
-from kvorum.inspection.metadata_log import (
-    FoldedLog,
-    MetadataSourceError,
-    Moment,
-    fold_directory,
-    fold_file,
-    fold_snapshot,
-    fold_until,
-)
+from kvorum.inspection.metadata_source_error import MetadataSourceError
+from kvorum.inspection.moment import Moment
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record, encode_record
 from kvorum.storage.metadata_log.snapshot_writer import SnapshotWriter

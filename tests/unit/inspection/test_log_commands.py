@@ -12,10 +12,12 @@ from tests.support.golden_data import METADATA_NODES, TOPICS, golden_records
 
 from kvorum.cli import main
 from kvorum.inspection.decoding.files import file_objects, files_below
+from kvorum.inspection.folded_log import FoldedLog
+from kvorum.inspection.folding import fold_until
 from kvorum.inspection.image_entries import image_changes, image_entries
 from kvorum.inspection.log_check.check import check_paths
 from kvorum.inspection.log_check.findings import Verdict
-from kvorum.inspection.metadata_log import FoldedLog, Moment, fold_until
+from kvorum.inspection.moment import Moment
 from kvorum.metadata.image import MetadataImage
 from kvorum.storage.names import parse_offset_name
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord

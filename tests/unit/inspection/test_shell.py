@@ -2,7 +2,7 @@
 
 import pytest
 
-from kvorum.inspection.metadata_log import Provenance
+from kvorum.inspection.folded_log import Provenance
 from kvorum.inspection.shell.grammar import (
     HELP,
     Count,

@@ -18,7 +18,9 @@ from tests.support.controller_under_test import (
 )
 from tests.support.spark.small_logs import written_records
 
-from kvorum.inspection.metadata_log import ENDLESS, HistorySource, MetadataSourceError
+from kvorum.inspection.history_source import HistorySource
+from kvorum.inspection.metadata_source_error import MetadataSourceError
+from kvorum.inspection.moment import ENDLESS
 from kvorum.inspection.partition_story.change import PartitionChange, Reason, ReasonKind
 from kvorum.inspection.partition_story.story import (
     NoSuchPartitionError,

@@ -11,6 +11,8 @@ from kvorum.cli.log_tool import PROGRAM
 from kvorum.cli.log_tool.moments import offset
 from kvorum.cli.progress import read_progress
 from kvorum.cli.shared_arguments import time_ms
+from kvorum.inspection.folded_log import FoldedLog
+from kvorum.inspection.folding import fold_until
 from kvorum.inspection.image_entries import (
     Change,
     image_changes,
@@ -18,7 +20,8 @@ from kvorum.inspection.image_entries import (
     log_differences,
     read_through,
 )
-from kvorum.inspection.metadata_log import FoldedLog, Moment, fold_until, utc_text
+from kvorum.inspection.moment import Moment
+from kvorum.inspection.utc_text import utc_text
 
 NAME = "diff"
 HELP = "print what differs between two offsets of a log, two files, or two replicas"

@@ -8,8 +8,9 @@ from kvorum.cli import OK
 from kvorum.cli.log_tool import PROGRAM
 from kvorum.cli.log_tool.moments import add_moment, moment_of
 from kvorum.cli.progress import read_progress
+from kvorum.inspection.folding import fold_until
 from kvorum.inspection.image_entries import image_entries
-from kvorum.inspection.metadata_log import fold_until, utc_text
+from kvorum.inspection.utc_text import utc_text
 
 NAME = "image"
 HELP = "print the cluster's metadata as of an offset, a line for each path and value"

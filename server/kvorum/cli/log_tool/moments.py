@@ -3,7 +3,7 @@
 import argparse
 
 from kvorum.cli.shared_arguments import time_ms
-from kvorum.inspection.metadata_log import Moment
+from kvorum.inspection.moment import Moment
 
 
 def offset(text: str) -> int:

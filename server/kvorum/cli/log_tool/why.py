@@ -9,9 +9,11 @@ from kvorum.cli import FAILED, OK
 from kvorum.cli.log_tool import PROGRAM
 from kvorum.cli.log_tool.moments import add_moment, moment_of, offset
 from kvorum.cli.progress import read_progress
-from kvorum.inspection.metadata_log import demand_offset, end_offset_of, history_source, utc_text
+from kvorum.inspection.history_source import history_source
+from kvorum.inspection.moment import demand_offset, end_offset_of
 from kvorum.inspection.partition_story.change import PartitionChange
 from kvorum.inspection.partition_story.story import partition_story, reasons_text, story_lines
+from kvorum.inspection.utc_text import utc_text
 
 NAME = "why"
 HELP = "print the records that led to a partition's leader, ISR and replicas, and the reasons"

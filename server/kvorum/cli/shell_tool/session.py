@@ -12,7 +12,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
-from kvorum.inspection.metadata_log import FoldedLog, MetadataSourceError, fold_directory, fold_file
+from kvorum.inspection.folded_log import FoldedLog
+from kvorum.inspection.folding import fold_directory, fold_file
+from kvorum.inspection.metadata_source_error import MetadataSourceError
 from kvorum.inspection.shell.commands import ROOT, Surroundings, read_step
 from kvorum.inspection.shell.grammar import (
     HELP,

@@ -7,7 +7,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kvorum.inspection.metadata_log import HistorySource, MetadataSourceError, utc_text
+from kvorum.inspection.history_source import HistorySource
+from kvorum.inspection.metadata_source_error import MetadataSourceError
 from kvorum.inspection.partition_story.change import (
     PartitionChange,
     Reason,
@@ -15,6 +16,7 @@ from kvorum.inspection.partition_story.change import (
     SurroundingsOfChanges,
     reasons_for,
 )
+from kvorum.inspection.utc_text import utc_text
 from kvorum.metadata.directory_ids import LOST, MIGRATING, UNASSIGNED
 from kvorum.metadata.partition import NO_LEADER, RECOVERED
 from kvorum.spark.errors import HistoryError

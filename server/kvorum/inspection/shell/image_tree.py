@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
 
-from kvorum.inspection.metadata_log import Provenance, utc_text
+from kvorum.inspection.folded_log import Provenance
+from kvorum.inspection.utc_text import utc_text
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.cluster_image import (

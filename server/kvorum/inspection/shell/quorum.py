@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kvorum.inspection.metadata_log import FoldedLog, MetadataSourceError, fold_snapshot
+from kvorum.inspection.folded_log import FoldedLog
+from kvorum.inspection.folding import fold_snapshot
+from kvorum.inspection.metadata_source_error import MetadataSourceError
 from kvorum.metadata.errors import MetadataError
 from kvorum.spark.errors import OptionError, QuorumError
 from kvorum.spark.streaming.connection import parse_addresses
