@@ -28,7 +28,8 @@ from kvorum.spark.files.find import METADATA_SEARCH, find_files
 from kvorum.spark.files.ranges import FileRange, plan_ranges
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS, Column, columns_named
 from kvorum.spark.metadata_source.filters import NO_FILTER, RowFilter
-from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
+from kvorum.spark.metadata_source.query import Query
+from kvorum.spark.metadata_source.range_rows import arrow_batches
 
 RUNS = 5
 FEW_RECORDS = 50

@@ -27,8 +27,10 @@ from kvorum.spark.files.range_reader import (
 )
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.metadata_source.columns import COLUMNS, DAMAGE, DEFAULT_COLUMNS
+from kvorum.spark.metadata_source.decoded_rows import decoded_rows
 from kvorum.spark.metadata_source.filters import NO_FILTER
-from kvorum.spark.metadata_source.range_rows import Query, arrow_batches, decoded_rows
+from kvorum.spark.metadata_source.query import Query
+from kvorum.spark.metadata_source.range_rows import arrow_batches
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.records import ControlRecordType, RecordBatch, build_data_batch, read_batches

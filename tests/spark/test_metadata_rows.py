@@ -36,7 +36,8 @@ from kvorum.spark.metadata_source.columns import (
     columns_named,
 )
 from kvorum.spark.metadata_source.filters import NO_FILTER, RowFilter
-from kvorum.spark.metadata_source.range_rows import ROWS_MAX, Query, arrow_batches
+from kvorum.spark.metadata_source.query import Query
+from kvorum.spark.metadata_source.range_rows import ROWS_MAX, arrow_batches
 from kvorum.spark.metadata_source.source import PushingReader, parse_options
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.no_op_record import NoOpRecord

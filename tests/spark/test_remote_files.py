@@ -15,7 +15,8 @@ from kvorum.spark.files.find import METADATA_SEARCH, find_files
 from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS
 from kvorum.spark.metadata_source.filters import NO_FILTER
-from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
+from kvorum.spark.metadata_source.query import Query
+from kvorum.spark.metadata_source.range_rows import arrow_batches
 from kvorum.spark.metadata_source.source import parse_options
 
 pytestmark = SOCKETS_LEFT_OPEN

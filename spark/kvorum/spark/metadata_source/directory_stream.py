@@ -12,7 +12,8 @@ from kvorum.spark.files.entry_reader import BatchOrDamage
 from kvorum.spark.files.range_reader import read_range
 from kvorum.spark.metadata_source.columns import Column
 from kvorum.spark.metadata_source.filters import NO_FILTER
-from kvorum.spark.metadata_source.range_rows import Query, arrow_rows
+from kvorum.spark.metadata_source.query import Query
+from kvorum.spark.metadata_source.range_rows import arrow_rows
 from kvorum.spark.source_options import FileOptions
 from kvorum.spark.streaming.directory_planner import (
     DirectoryPlanner,

@@ -19,7 +19,8 @@ from kvorum.spark.files.range_reader import read_range
 from kvorum.spark.files.ranges import NO_EPOCH, FileRange, Place
 from kvorum.spark.metadata_source.columns import Column
 from kvorum.spark.metadata_source.filters import NO_FILTER
-from kvorum.spark.metadata_source.range_rows import Query, arrow_rows
+from kvorum.spark.metadata_source.query import Query
+from kvorum.spark.metadata_source.range_rows import arrow_rows
 from kvorum.spark.streaming.options import StreamOptions
 from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan, read_log
 from kvorum.spark.streaming.quorum_planner import QuorumOffset, QuorumPlanner

@@ -11,127 +11,29 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from kvorum.metadata.errors import MetadataError, MetadataParseError
+from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.json_text import json_text
-from kvorum.metadata.record_frame import (
-    SHORT_HEADER_BYTES,
-    decode_record,
-    record_type,
-    record_type_name,
-)
-from kvorum.spark.arrow_types import arrow_schema, timestamp_us
+from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record, record_type
+from kvorum.spark.arrow_types import arrow_schema
 from kvorum.spark.columnar.arrow_values import timestamps
 from kvorum.spark.columnar.batch_block import BatchBlock
 from kvorum.spark.columnar.body_columns import body_columns
-from kvorum.spark.columnar.field_places import Flags, Ints
+from kvorum.spark.columnar.field_places import Ints
 from kvorum.spark.columnar.record_places import RecordRun, read_run
-from kvorum.spark.conditions import ANY, Condition
-from kvorum.spark.files.damage import Damage, DamageKind, Mode, admit
+from kvorum.spark.conditions import ANY
+from kvorum.spark.files.damage import Damage, admit
 from kvorum.spark.files.find import LogFile
 from kvorum.spark.files.range_reader import BlockOrDamage, chosen_blocks, read_blocks
 from kvorum.spark.files.ranges import FileRange
-from kvorum.spark.metadata_source.columns import (
-    COLUMNS,
-    DAMAGE,
-    JSON,
-    Column,
-    Origin,
-    file_values,
-    types_of,
-)
-from kvorum.spark.metadata_source.filters import BODY_COLUMNS, BatchFilter, RowFilter
-from kvorum.spark.metadata_source.record_types import (
-    CONTROL,
-    METADATA,
-    NAMES,
-    NUMBERS,
-    SUBJECT_FIELDS,
-    struct_value,
-)
+from kvorum.spark.metadata_source.columns import DAMAGE, JSON, Column, Origin, file_values, types_of
+from kvorum.spark.metadata_source.decoded_rows import decoded_rows
+from kvorum.spark.metadata_source.filters import BODY_COLUMNS, BatchFilter
+from kvorum.spark.metadata_source.query import Query
+from kvorum.spark.metadata_source.record_types import METADATA, NAMES, NUMBERS, struct_value
+from kvorum.spark.metadata_source.run_filter import narrowed
 from kvorum.wire.errors import WireError
 from kvorum.wire.json_form import to_json
-from kvorum.wire.primitives import Message
-from kvorum.wire.records import Record, RecordBatch, decode_control_record
-
-
-class DecodedRecord(NamedTuple):
-    """A record of any kind, decoded."""
-
-    record: Record
-    record_kind: str
-    type: str
-    message: Message
-    version: int
-
-
-def decoded_one_by_one(path: str, batch: RecordBatch) -> Iterator[DecodedRecord | Damage]:
-    """Yield each record of a batch decoded, and damage for what cannot be.
-
-    Every offset of the batch is that of a record or in a damage.
-    """
-    expected = batch.base_offset
-    reason = f"the batch holds {batch.record_count} records"
-    try:
-        for record in batch.records():
-            if record.offset != expected:
-                reason = f"a record of offset {record.offset} where {expected} belongs"
-                break
-            expected += 1
-            yield _decoded_or_damage(path, batch, record)
-    except WireError as error:
-        reason = str(error)
-    if expected <= batch.last_offset:
-        yield _damage(path, batch, expected, batch.last_offset, reason)
-
-
-def _decoded_or_damage(path: str, batch: RecordBatch, record: Record) -> DecodedRecord | Damage:
-    try:
-        return _decoded(record, is_control=batch.is_control)
-    except (WireError, MetadataError) as error:
-        return _damage(path, batch, record.offset, record.offset, str(error))
-
-
-def _decoded(record: Record, *, is_control: bool) -> DecodedRecord:
-    if is_control:
-        control = decode_control_record(record)
-        return DecodedRecord(record, CONTROL, control.type.name, control.message, control.version)
-    if record.value is None:
-        raise MetadataParseError("a metadata record without a value")
-    message, version = decode_record(record.value)
-    return DecodedRecord(record, METADATA, record_type_name(type(message)), message, version)
-
-
-def decoded_rows(
-    path: str, batch: RecordBatch, wanted: frozenset[str]
-) -> Iterator[dict[str, Any] | Damage]:
-    """Yield a row with the `wanted` columns for each record, and damage for what has none."""
-    for item in decoded_one_by_one(path, batch):
-        yield item if isinstance(item, Damage) else _row(batch, item, wanted)
-
-
-def _row(batch: RecordBatch, decoded: DecodedRecord, wanted: frozenset[str]) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "offset": decoded.record.offset,
-        "epoch": batch.partition_leader_epoch,
-        "timestamp": timestamp_us(decoded.record.timestamp),
-        "record_kind": decoded.record_kind,
-        "type": decoded.type,
-        "version": decoded.version,
-    }
-    fields = SUBJECT_FIELDS.get(decoded.type, {})
-    if JSON in wanted or not wanted.isdisjoint(fields):
-        value = to_json(decoded.message, decoded.version)
-        row |= {column: value.get(field) for column, field in fields.items()}
-        row[JSON] = json_text(value) if JSON in wanted else None
-    struct = decoded.type.lower()
-    if struct in wanted and COLUMNS[struct].origin is Origin.MESSAGE:
-        row[struct] = struct_value(decoded.message, decoded.version)
-    return row
-
-
-def _damage(path: str, batch: RecordBatch, first: int, last: int, reason: str) -> Damage:
-    return Damage(DamageKind.DAMAGED, path, batch.position, first, last, reason)
-
+from kvorum.wire.records import RecordBatch
 
 ROWS_MAX: Final = 16 * 1024
 """The most rows of an Arrow batch; Spark's own default is ten thousand."""
@@ -139,19 +41,12 @@ ROWS_MAX: Final = 16 * 1024
 SEARCH_PARTS: Final = 16
 """Into how many parts batches are divided to find the one that cannot be read by column."""
 
+_OF_HEADERS: Final = frozenset({Origin.FILE, Origin.DAMAGE, Origin.BATCH})
+"""The origins of columns that need no record."""
 # A type's name at the index that is the type's number.
 _TYPE_NAMES: Final[Any] = pa.array(
     [NAMES.get(number) for number in range(max(NAMES) + 1)], pa.string()
 )
-
-
-class Query(NamedTuple):
-    """The wanted part of a range."""
-
-    columns: tuple[Column, ...]
-    row_filter: RowFilter
-    mode: Mode
-    file_system_options: Mapping[str, Any]
 
 
 class _Rows(NamedTuple):
@@ -245,7 +140,7 @@ class _RowReader:
         records = read_run(block, self._batch_filter.needles)
         if records is None or not records.has_all_offsets or not _are_known(records):
             raise _UnusualRunError
-        return self._of_run(self._narrowed(records))
+        return self._of_run(narrowed(records, self._filter))
 
     def _of_headers(self, block: BatchBlock) -> _Rows:
         """Return rows of which no record need be read."""
@@ -254,23 +149,6 @@ class _RowReader:
         kept = self._filter.conditions.get("offset", ANY).matching(offsets)
         arrays = {"offset": pa.array(offsets[kept]), "epoch": pa.array(epochs[kept], pa.int32())}
         return _Rows(offsets[kept], self._assembled(arrays, int(kept.sum())))
-
-    def _narrowed(self, records: RecordRun) -> RecordRun:
-        """Return the records that the conditions on headers, frames and bodies leave."""
-        conditions = self._filter.conditions
-        if not conditions:
-            return records
-        kept = conditions.get("offset", ANY).matching(records.offsets)
-        kept &= conditions.get("timestamp", ANY).matching(records.timestamps)
-        if self._filter.types is not None:
-            numbers = [NUMBERS[name] for name in self._filter.types if name in NUMBERS]
-            kept &= np.isin(records.types, numbers)
-        records = records.where(kept)
-        for name in BODY_COLUMNS:
-            condition = conditions.get(name)
-            if condition is not None and len(records.offsets):
-                records = _narrowed_by_body(records, name, condition)
-        return records
 
     def _of_run(self, records: RecordRun) -> _Rows:
         arrays: dict[str, Any] = {
@@ -361,9 +239,6 @@ class _RowReader:
         return known.slice(0, count)
 
 
-_OF_HEADERS: Final = frozenset({Origin.FILE, Origin.DAMAGE, Origin.BATCH})
-
-
 def _offsets_of(block: BatchBlock) -> Ints:
     """Return the offsets of the records of batches, in each of which no offset is missing."""
     counts = block.column("record_count")
@@ -383,23 +258,3 @@ def _is_known(number: int, version: int) -> bool:
         return False
     kind = record_type(number)
     return kind.MIN_VERSION <= version <= kind.MAX_VERSION
-
-
-def _narrowed_by_body(records: RecordRun, name: str, condition: Condition) -> RecordRun:
-    """Return the records whose value of one column satisfies a condition."""
-    column = COLUMNS[name].body
-    # No other type of record has a value, so none of them satisfies the condition.
-    records = records.where(np.isin(records.types, list(column.fields)))
-    if not len(records.offsets):
-        return records
-    (values,) = body_columns(records, [column])
-    return records.where(_matching(values, condition))
-
-
-def _matching(values: Any, condition: Condition) -> Flags:
-    """Return which values satisfy a condition; each different one is looked at once."""
-    encoded = values.dictionary_encode()
-    is_match = np.array([condition.matches(value) for value in encoded.dictionary.to_pylist()])
-    # Null has no place in the dictionary, and never matches.
-    places: Ints = encoded.indices.fill_null(len(is_match)).to_numpy(zero_copy_only=False)
-    return np.append(is_match, [False])[places].astype(np.bool_)

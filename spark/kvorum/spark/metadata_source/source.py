@@ -39,6 +39,7 @@ from kvorum.spark.metadata_source.columns import (
     types_of,
 )
 from kvorum.spark.metadata_source.filters import COLUMN_KINDS, NO_FILTER, RowFilter
+from kvorum.spark.metadata_source.query import Query
 from kvorum.spark.source_options import (
     FILE_OPTIONS,
     PUSH_FILTERS,
@@ -129,7 +130,7 @@ class KvorumMetadataReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield the records of a range as Arrow batches; none where Spark has no range."""
-        from kvorum.spark.metadata_source.range_rows import Query, arrow_batches  # noqa: PLC0415 - tasks alone need it
+        from kvorum.spark.metadata_source.range_rows import arrow_batches  # noqa: PLC0415 - tasks alone need it
 
         prepare_for_more_tasks()
         unit = unit_of(partition)

@@ -19,7 +19,7 @@ from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.files.range_reader import read_range
 from kvorum.spark.files.ranges import FileRange, plan_ranges
 from kvorum.spark.history.intervals import LogRecord
-from kvorum.spark.metadata_source.range_rows import decoded_one_by_one
+from kvorum.spark.metadata_source.decoded_records import decoded_one_by_one
 from kvorum.spark.pipeline.cluster_state import Tail, TailPlace
 from kvorum.spark.pipeline.replicas import ENDLESS, Hole, ReadableReplica, Replica
 from kvorum.wire.errors import WireError

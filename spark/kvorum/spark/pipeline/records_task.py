@@ -11,7 +11,8 @@ from kvorum.spark.errors import SparkSliceError
 from kvorum.spark.files.damage import Mode
 from kvorum.spark.metadata_source.columns import DAMAGE, DEFAULT_COLUMNS, JSON_COLUMN, columns_named
 from kvorum.spark.metadata_source.filters import RowFilter
-from kvorum.spark.metadata_source.range_rows import Query, arrow_batches
+from kvorum.spark.metadata_source.query import Query
+from kvorum.spark.metadata_source.range_rows import arrow_batches
 from kvorum.spark.pipeline.cluster_plan import FailedTask, PieceOutcome, PiecePlan, RunPlan
 from kvorum.spark.pipeline.layout import DAY_MS
 from kvorum.spark.pipeline.log_reading import Piece
