@@ -185,7 +185,7 @@ async def test_deleted_offsets_are_out_of_range_and_the_client_starts_again(
         servers = cluster.bootstrap_servers
         await asyncio.to_thread(fill, cluster.controller_servers, "first")
         start = await move_start(cluster.node(node_id))
-        end = cluster.node(node_id).shared_server.raft.log.local_log.log_end_offset
+        end = cluster.node(node_id).shared_server.raft.log.log_end_offset
         assert 0 < start < end
 
         def look() -> None:

@@ -84,8 +84,7 @@ def written(golden_sets: Path, tmp_path_factory: pytest.TempPathFactory) -> Writ
     log = MetadataLog.open(found.log, files=FILES, config=config, now_ms=0)
     fill(log, golden)
     raw = log.create_snapshot(
-        OffsetAndEpoch(log.local_log.log_end_offset, log.last_epoch),
-        high_watermark=log.local_log.log_end_offset,
+        OffsetAndEpoch(log.log_end_offset, log.last_epoch), high_watermark=log.log_end_offset
     )
     assert raw is not None
     writer = SnapshotWriter(
@@ -234,7 +233,7 @@ def test_a_real_node_goes_on_with_a_log_that_we_wrote_and_we_with_its(
         kafka_topics(kafka_tools, node, "--create", "--topic", "three")
     assert (directory / "kvorum-flushed-offset").exists()
     log = MetadataLog.open(directory, files=FILES, now_ms=0)
-    assert log.local_log.log_end_offset > end_offset
+    assert log.log_end_offset > end_offset
     assert log.recovery.torn_tail is None
     log.local_log.close()
 

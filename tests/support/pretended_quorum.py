@@ -126,7 +126,7 @@ class PretendedNode:
     def append(self, *values: bytes, epoch: int = 1, flush: bool = True) -> None:
         view = self.own_core.shown_log
         self.own_log.local_log.append(
-            make_batch(self.own_log.local_log.log_end_offset, epoch=epoch, values=values)
+            make_batch(self.own_log.log_end_offset, epoch=epoch, values=values)
         )
         view.append(epoch=epoch, count=len(values))
         if flush:
@@ -228,11 +228,11 @@ class PretendedQuorum:
         """Let one node lead and the others follow, with one committed record."""
         for node in self.nodes.values():
             if node.node_id == leader_id:
-                node.lead(epoch, start=node.own_log.local_log.log_end_offset)
+                node.lead(epoch, start=node.own_log.log_end_offset)
             else:
                 node.follow(epoch, leader_id)
         self.replicate(b"start", epoch=epoch, on=self.nodes)
-        end = self[leader_id].own_log.local_log.log_end_offset
+        end = self[leader_id].own_log.log_end_offset
         for node in self.nodes.values():
             node.commit(end)
             node.look()

@@ -170,7 +170,7 @@ class Partition:
             self.log.local_log.assign_epoch(registration.leader_epoch)
             self.leader_epoch = registration.leader_epoch
         self._leader = leader
-        leader.lead(registration, log_end_offset=self.log.local_log.log_end_offset, now_ms=now_ms)
+        leader.lead(registration, log_end_offset=self.log.log_end_offset, now_ms=now_ms)
         self._follow_high_watermark(leader)
 
     def make_follower(self, registration: PartitionRegistration) -> bool:
@@ -234,7 +234,7 @@ class Partition:
             message_count=info.last_offset - info.first_offset + 1,
         )
         self._flush_finished_segments()
-        leader.on_append(self.log.local_log.log_end_offset, now_ms)
+        leader.on_append(self.log.log_end_offset, now_ms)
         if not self._follow_high_watermark(leader):
             # Followers may read what is not committed yet.
             self._changed()
@@ -311,9 +311,9 @@ class Partition:
         future = self.future_log
         assert future is not None
         future.update_high_watermark(self.log.high_watermark)
-        start = future.local_log.log_start_offset
-        future.delete_records(self.log.local_log.log_start_offset, now_ms=wall_ms)
-        if future.local_log.log_start_offset != start:
+        start = future.log_start_offset
+        future.delete_records(self.log.log_start_offset, now_ms=wall_ms)
+        if future.log_start_offset != start:
             # A deletion of records waits for every log.
             self._changed()
 
@@ -389,7 +389,7 @@ class Partition:
         log = self.log
         end_offset = self.readable_end(isolation)
         high_watermark, last_stable = log.high_watermark, log.last_stable_offset
-        start = log.local_log.log_start_offset
+        start = log.log_start_offset
         diverging = self._divergence(offset, last_fetched_epoch)
         if diverging is not None:
             return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
@@ -403,7 +403,7 @@ class Partition:
         """Return the offsets for a consumer that reads elsewhere; raises LeaderRefusesError."""
         self.check_current_leader_epoch(leader_epoch)
         log = self.log
-        start = log.local_log.log_start_offset
+        start = log.log_start_offset
         return LogReadInfo(log.high_watermark, log.last_stable_offset, start, b"")
 
     def fetch_records_of_follower(
@@ -419,11 +419,11 @@ class Partition:
         leader.check_fetch(fetch)
         log = self.log
         high_watermark, last_stable = log.high_watermark, log.last_stable_offset
-        start = log.local_log.log_start_offset
+        start = log.log_start_offset
         diverging = self._divergence(fetch.offset, last_fetched_epoch)
         if diverging is not None:
             return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
-        read = log.read_range(fetch.offset, max_bytes, end_offset=log.local_log.log_end_offset)
+        read = log.read_range(fetch.offset, max_bytes, end_offset=log.log_end_offset)
         if now_ms is not None:
             low_watermark = self.low_watermark
             proposal = leader.on_fetch(fetch, now_ms)
@@ -440,10 +440,10 @@ class Partition:
         if last_fetched_epoch == NO_EPOCH:
             return None
         last = self.last_offset_for_epoch(last_fetched_epoch)
-        if last.epoch == NO_EPOCH or offset < self.log.local_log.log_start_offset:
+        if last.epoch == NO_EPOCH or offset < self.log.log_start_offset:
             raise OffsetOutOfRangeError(
                 f"offset {offset} behind epoch {last_fetched_epoch} is not in a log that starts at "
-                f"{self.log.local_log.log_start_offset}"
+                f"{self.log.log_start_offset}"
             )
         return last if last.epoch < last_fetched_epoch or last.end_offset < offset else None
 
@@ -484,7 +484,7 @@ class Partition:
         More than `wanted` bytes need not be counted. See `readable_end`.
         """
         log, end_offset = self.log, self.readable_end(isolation)
-        if not log.local_log.log_start_offset <= offset <= end_offset:
+        if not log.log_start_offset <= offset <= end_offset:
             return None
         if offset == end_offset:
             return 0
@@ -501,7 +501,7 @@ class Partition:
     def readable_end(self, isolation: IsolationLevel | None) -> int:
         """Return the offset up to which a consumer may read, or without an isolation a replica."""
         if isolation is None:
-            return self.log.local_log.log_end_offset
+            return self.log.log_end_offset
         is_committed = isolation is IsolationLevel.READ_COMMITTED
         return self.log.last_stable_offset if is_committed else self.log.high_watermark
 
@@ -525,12 +525,12 @@ class Partition:
     @property
     def low_watermark(self) -> int:
         """The offset below which no replica that is alive has records, as far as is known."""
-        start = self.log.local_log.log_start_offset
+        start = self.log.log_start_offset
         if self._leader is not None:
             start = self._leader.low_watermark(start)
         if self.future_log is None:
             return start
-        return min(start, self.future_log.local_log.log_start_offset)
+        return min(start, self.future_log.log_start_offset)
 
     def delete_records(self, offset: int, *, now_ms: int) -> None:
         """Move the log's start up to `offset`; the followers' starts follow with their fetches.

@@ -184,10 +184,8 @@ class SimulatedNode:
             return
         self.process = process
         self._traced_role = None
-        self._traced_log_start = process.client.log.local_log.log_start_offset
-        around.trace.say(
-            f"{self.node_id} starts ({process.client.log.local_log.log_end_offset} records)"
-        )
+        self._traced_log_start = process.client.log.log_start_offset
+        around.trace.say(f"{self.node_id} starts ({process.client.log.log_end_offset} records)")
         around.properties.node_started(self)
         process.begin()
 
@@ -324,7 +322,7 @@ class SimulatedNode:
         if role is not self._traced_role:
             self._traced_role = role
             self._around.trace.say(f"{self.node_id} is {role_text(role)}")
-        start_offset = process.client.log.local_log.log_start_offset
+        start_offset = process.client.log.log_start_offset
         if start_offset != self._traced_log_start:
             # The log was cleaned, or replaced by a snapshot.
             self._traced_log_start = start_offset

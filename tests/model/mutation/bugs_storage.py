@@ -27,7 +27,7 @@ MUTANTS = (
         breaks="P9",
         within="MetadataLog.create_snapshot",
         old="snapshot_id.offset > high_watermark",
-        new="snapshot_id.offset > max(high_watermark, self.local_log.log_end_offset)",
+        new="snapshot_id.offset > max(high_watermark, self.log_end_offset)",
     ),
     safety_bug(
         id="KAFKA-14238",

@@ -93,7 +93,7 @@ REPLICATION_MISTAKES: Final = (
             Edit(
                 within="ReplicaFetcher._on_divergence",
                 old="self.truncate(state, offset)",
-                new="self.truncate(state, log.local_log.log_start_offset)",
+                new="self.truncate(state, log.log_start_offset)",
             )
         ),
     ),

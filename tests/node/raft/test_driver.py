@@ -152,7 +152,7 @@ def test_a_record_that_was_cut_off_is_never_told_of(driven: DrivenDriver) -> Non
     driven.receive(begin_quorum_epoch.write_request(begin, cluster_id=CLUSTER_ID), version=1)
     driven.runtime.do_work()
     driven.fetch_response(2, diverging=OffsetAndEpoch(0, 0))
-    assert driven.driver.log.local_log.log_end_offset == 0
+    assert driven.driver.log.log_end_offset == 0
     first = build_data_batch([b"first"], base_offset=0, epoch=2, timestamp_ms=0)
     second = build_data_batch([b"kept"], base_offset=1, epoch=2, timestamp_ms=0)
     driven.fetch_response(2, high_watermark=1, data=first + second)

@@ -68,9 +68,9 @@ def test_only_the_leader_deletes_records(world: Replicas) -> None:
     with pytest.raises(LeaderRefusesError) as refused:
         follower.delete_records(1, now_ms=WALL_MS)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert follower.log.local_log.log_start_offset == 0
+    assert follower.log.log_start_offset == 0
     leader.delete_records(1, now_ms=WALL_MS)
-    assert leader.log.local_log.log_start_offset == 1
+    assert leader.log.log_start_offset == 1
 
 
 def test_a_new_leader_knows_the_end_when_it_has_heard_of_its_predecessors_records(
@@ -89,7 +89,7 @@ def test_a_new_leader_knows_the_end_when_it_has_heard_of_its_predecessors_record
     world.all[2].write(b"e")
     world.all[3].fetch_from(world.all[2])
     world.all[3].fetch_from(world.all[2])
-    assert leader.log.high_watermark < leader.log.local_log.log_end_offset
+    assert leader.log.high_watermark < leader.log.log_end_offset
     assert leader.is_offset_available
 
 

@@ -174,8 +174,8 @@ def check_execution(world: World, plan: RecoveryPlan, nodes: Sequence[SimulatedN
     if plan.is_dynamic:
         assert again.voters.is_only_voter(ReplicaKey(node.node_id, node.directory_id))
         assert again.end.epoch == plan.epoch
-        assert after.local_log.log_start_offset == before.local_log.log_start_offset
-        assert after.local_log.log_end_offset == plan.chosen.end.offset + 3
+        assert after.log_start_offset == before.log_start_offset
+        assert after.log_end_offset == plan.chosen.end.offset + 3
         assert b"".join(content(after.local_log)).startswith(b"".join(content(before.local_log)))
     else:
         assert b"".join(content(after.local_log)) == b"".join(content(before.local_log))

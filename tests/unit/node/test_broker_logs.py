@@ -160,7 +160,7 @@ def fill(manager: LogManager, partition: TopicPartition, count: int) -> None:
     log = manager.get_or_create_log(partition, TOPIC_ID, directory_id=None, now_ms=NOW_MS)
     for number in range(count):
         append(log, batch_of(RecordData(b"%d" % number, b"key", NOW_MS)))
-    log.update_high_watermark(log.local_log.log_end_offset)
+    log.update_high_watermark(log.log_end_offset)
 
 
 async def wait_until_clean(directory: LogDirectory, partition: TopicPartition) -> None:

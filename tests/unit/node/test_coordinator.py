@@ -206,11 +206,11 @@ def test_an_answer_waits_for_its_commit_and_reads_see_what_is_committed(node: Co
 
 
 def test_a_request_that_a_shard_refuses_writes_nothing(node: Counters) -> None:
-    end = node.log.local_log.log_end_offset
+    end = node.log.log_end_offset
     with pytest.raises(RequestError) as refused:
         node.add("a", -1)
     assert refused.value.code is ErrorCode.INVALID_REQUEST
-    assert node.log.local_log.log_end_offset == end
+    assert node.log.log_end_offset == end
 
 
 def test_a_promise_is_kept_by_another_request(node: Counters) -> None:
@@ -242,13 +242,13 @@ def test_a_shard_that_has_changed_already_is_not_changed_by_its_record(node: Cou
 def test_an_append_that_the_log_refuses_is_taken_back(node: Counters) -> None:
     reserved: list[int | None] = []
     node.add("a", 2)
-    end = node.log.local_log.log_end_offset
+    end = node.log.log_end_offset
     with pytest.raises(RequestError) as refused:
         node.asked(lambda shard, _: shard.reserve(TOO_LONG, Promise(reserved.append)))
     assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
     assert reserved == [None], "the shard hears of it"
     assert dict(node.shard.counts.items()) == {"a": 2}
-    assert node.log.local_log.log_end_offset == end
+    assert node.log.log_end_offset == end
     assert node.shard.timeline.written_offset == end
     assert node.add("a", 1) == [3]
 
@@ -292,11 +292,11 @@ def test_records_that_are_not_atomic_fill_several_batches(node: Counters) -> Non
 def test_a_batch_that_is_refused_takes_none_of_the_former_ones_back(node: Counters) -> None:
     node.add("a")
     node.add("b")
-    end = node.log.local_log.log_end_offset
+    end = node.log.log_end_offset
     with pytest.raises(RequestError):
         node.asked(lambda shard, _: shard.remove("a", TOO_LONG, "b"))
     assert dict(node.shard.counts.items()) == {"b": 1}
-    assert node.shard.timeline.written_offset == end + 1 == node.log.local_log.log_end_offset
+    assert node.shard.timeline.written_offset == end + 1 == node.log.log_end_offset
 
 
 def test_records_of_another_writer_have_the_shard_loaded_again(
@@ -383,9 +383,9 @@ def test_a_coordinator_that_resigns_answers_all_and_acts_no_more(node: Counters)
     assert (counts, reserved) == ([UNKNOWN], [None])
     assert context.state is CoordinatorState.CLOSED
     assert list(node.coordinators.active_shards()) == []
-    end = node.log.local_log.log_end_offset
+    end = node.log.log_end_offset
     node.run(2 * SILENCE_MS)
-    assert node.log.local_log.log_end_offset == end, "its timers are off"
+    assert node.log.log_end_offset == end, "its timers are off"
     with pytest.raises(RequestError):
         context.read(lambda shard: shard.count("a"))
 

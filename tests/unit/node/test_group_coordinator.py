@@ -121,7 +121,7 @@ async def test_a_log_whose_last_records_compaction_has_taken_is_loaded(idle: Coo
     idle.register(leader_epoch=0)
     await idle.loaded()
     assert await idle.offset() == 4
-    assert idle.log.local_log.log_end_offset == 4
+    assert idle.log.log_end_offset == 4
 
 
 async def test_a_batch_that_unpacks_to_much_is_loaded(idle: Coordinated) -> None:
@@ -148,7 +148,7 @@ async def test_offsets_that_former_releases_wrote_are_loaded(codec: Compression)
     node = Coordinated()
     last = node.log.append_as_follower(bytes(data), leader_epoch=0, now_ms=0)
     assert last is not None
-    assert (last.last_offset, node.log.local_log.log_end_offset) == (1, 2)
+    assert (last.last_offset, node.log.log_end_offset) == (1, 2)
     await node.lead()
     assert await node.offset() == 4
     assert await node.commit(5) is ErrorCode.NONE
@@ -235,10 +235,10 @@ async def test_all_who_wait_hear_that_the_leader_is_another(node: Coordinated) -
 
 
 async def test_a_leader_that_hears_late_of_its_loss_appends_nothing(node: Coordinated) -> None:
-    end = node.log.local_log.log_end_offset
+    end = node.log.log_end_offset
     node.partitions[0].make_follower(node.registration._replace(leader_epoch=1))
     assert await node.commit(5) is ErrorCode.NOT_COORDINATOR
-    assert node.log.local_log.log_end_offset == end
+    assert node.log.log_end_offset == end
     assert node.states() == {}, "the group of the commit is taken back"
 
 
@@ -246,7 +246,7 @@ async def test_what_another_leader_commits_completes_nothing(node: Coordinated) 
     node.hold()
     waiting = asyncio.create_task(node.commit(5))
     await asyncio.sleep(0)
-    end = node.log.local_log.log_end_offset
+    end = node.log.log_end_offset
     partition = node.partitions[0]
     partition.make_follower(node.registration._replace(leader=2, leader_epoch=1))
     node.log.truncate_to(0, now_ms=0)

@@ -39,6 +39,11 @@ class PlayedLog:
         self.log_end_offset = end_offset
         self.reads = 0
 
+    @property
+    def local_log(self) -> "PlayedLog":
+        """The log below, which this log plays too."""
+        return self
+
     def read(self, offset: int, max_bytes: int, *, end_offset: int) -> memoryview:
         self.reads += 1
         batches = [
@@ -55,7 +60,7 @@ class Broker:
     def __init__(self, *, committed: int, end: int) -> None:
         self.log = PlayedLog(end)
         self.replica = SimpleNamespace(
-            log=SimpleNamespace(local_log=self.log),
+            log=self.log,
             epoch=1,
             is_in_touch=True,
             settings=SimpleNamespace(raft=RaftConfig(fetch_timeout_ms=FETCH_TIMEOUT_MS)),

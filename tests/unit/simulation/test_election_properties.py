@@ -272,7 +272,7 @@ def test_p15_an_answer_to_another_cluster(quorum: PretendedQuorum) -> None:
 def _add_voters(quorum: PretendedQuorum, node_id: int, voters: VoterSet) -> None:
     """Append a KRAFT_VOTERS record, and let the core take it in."""
     node = quorum[node_id]
-    offset = node.own_log.local_log.log_end_offset
+    offset = node.own_log.log_end_offset
     record = ControlRecord(ControlRecordType.KRAFT_VOTERS, voters_record_of(voters))
     data = build_control_batch([record], base_offset=offset, epoch=1, timestamp_ms=0)
     node.own_log.local_log.append(data)
@@ -320,9 +320,7 @@ def test_p14_a_removed_voter_may_be_asked_back_by_a_leader_who_knows_of_the_remo
     quorum.led_by(1)
     _commit_voters(quorum, (1, 2, 3))
     quorum.properties.voters.asked_to_remove(key_of(3))
-    quorum.properties.voters.asked_to_add(
-        key_of(3), at_offset=quorum[1].own_log.local_log.log_end_offset + 1
-    )
+    quorum.properties.voters.asked_to_add(key_of(3), at_offset=quorum[1].own_log.log_end_offset + 1)
     _commit_voters(quorum, (1, 2))
     _commit_voters(quorum, (1, 2, 3))
     assert quorum.count("P14") >= 3
@@ -353,7 +351,7 @@ def _commit_voters(quorum: PretendedQuorum, ids: tuple[int, ...]) -> None:
     for node_id in (1, 2, 3):
         _add_voters(quorum, node_id, voters_of(ids))
         quorum[node_id].look()
-    quorum[1].commit(quorum[1].own_log.local_log.log_end_offset)
+    quorum[1].commit(quorum[1].own_log.log_end_offset)
     quorum[1].look()
 
 

@@ -88,7 +88,8 @@ def append(log: UnifiedLog, batch: RecordBatch) -> LogAppendInfo:
 
 def values_in(log: UnifiedLog) -> list[bytes | None]:
     found: list[bytes | None] = []
-    offset, end = log.local_log.log_start_offset, log.local_log.log_end_offset
+    offset = log.log_start_offset
+    end = log.log_end_offset
     while offset < end:
         for batch in read_batches(log.local_log.read(offset, 1 << 20, end_offset=end)):
             found += [record.value for record in batch.records()]

@@ -96,7 +96,7 @@ class PartitionFetchState:
 
         `high_watermark` is the leader's.
         """
-        end_offset = self.partition.log.local_log.log_end_offset
+        end_offset = self.partition.log.log_end_offset
         return replace(
             self,
             fetch_offset=end_offset,
@@ -116,7 +116,7 @@ def initial_fetch_state(partition: Partition, leader_epoch: int) -> PartitionFet
     return PartitionFetchState(
         partition=partition,
         leader_epoch=leader_epoch,
-        fetch_offset=log.high_watermark if is_truncating else log.local_log.log_end_offset,
+        fetch_offset=log.high_watermark if is_truncating else log.log_end_offset,
         last_fetched_epoch=NO_EPOCH if epoch is None else epoch,
         is_truncating=is_truncating,
     )
@@ -180,7 +180,7 @@ def _fetch_partition(
         current_leader_epoch=state.leader_epoch,
         fetch_offset=state.fetch_offset,
         last_fetched_epoch=state.last_fetched_epoch,
-        log_start_offset=state.partition.log.local_log.log_start_offset,
+        log_start_offset=state.partition.log.log_start_offset,
         partition_max_bytes=settings.bytes_max,
     )
 

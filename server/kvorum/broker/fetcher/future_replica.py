@@ -42,7 +42,8 @@ class FutureReplica:
     @property
     def is_caught_up(self) -> bool:
         """Whether the future log has what the current one has, and nothing else."""
-        current, future = self.partition.log.local_log, self.log.local_log
+        current = self.partition.log
+        future = self.log
         return (
             future.log_end_offset == current.log_end_offset
             and future.log_start_offset >= current.log_start_offset
@@ -57,7 +58,7 @@ class FutureReplica:
         """
         current, future = self.partition.log, self.log
         common = self._common_offset()
-        copied_to = future.local_log.log_end_offset
+        copied_to = future.log_end_offset
         if common < copied_to:
             future.truncate_to(common, now_ms=wall_ms)
             return 0
@@ -65,7 +66,7 @@ class FutureReplica:
         self.partition.future_truncation_offset = None
         if common > copied_to:
             future.truncate_fully_and_start_at(common, now_ms=wall_ms)
-        end = current.local_log.log_end_offset
+        end = current.log_end_offset
         records = bytes(current.read_range(common, max_bytes, end_offset=end).records)
         if records:
             self.partition.append_records_to_future_replica(records, wall_ms=wall_ms)

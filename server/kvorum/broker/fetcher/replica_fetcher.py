@@ -76,7 +76,7 @@ class OffsetSearch(NamedTuple):
         answer: ListOffsetsResponse.ListOffsetsPartitionResponse,
     ) -> bool:
         """Return whether the leader's offset was enough to know what to do."""
-        end_offset = state.partition.log.local_log.log_end_offset
+        end_offset = state.partition.log.log_end_offset
         if self.timestamp == LATEST:
             if answer.offset >= end_offset:
                 return False
@@ -249,7 +249,8 @@ class ReplicaFetcher:
     def _on_data(
         self, state: PartitionFetchState, data: FetchResponse.PartitionData, now_ms: float
     ) -> None:
-        partition, log = state.partition, state.partition.log.local_log
+        partition = state.partition
+        log = partition.log
         if state.fetch_offset != log.log_end_offset:
             self._fail(state, f"Offset {state.fetch_offset} is not the end {log.log_end_offset}")
             return

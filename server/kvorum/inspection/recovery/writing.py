@@ -267,7 +267,8 @@ def _finish(
 def _append_voters(plan: RecoveryPlan, files: FileSystem, *, now_ms: int) -> None:
     log = MetadataLog.open(plan.chosen.log_directory, files=files, now_ms=now_ms)
     with closing(log.local_log):
-        end_offset, before = log.local_log.log_end_offset, plan.chosen.end
+        end_offset = log.log_end_offset
+        before = plan.chosen.end
         if (end_offset, log.last_epoch) != (before.offset, before.epoch):
             raise LogChangedError(
                 f"the log ends at offset {end_offset} with epoch {log.last_epoch}, and not "

@@ -150,7 +150,7 @@ def _give_up_nothing() -> None:
 def _search_in(
     batch: Entry, timestamp: int, log: UnifiedLog
 ) -> Callable[[SizeCheck], TimestampAndOffset | None]:
-    start_offset = log.local_log.log_start_offset
+    start_offset = log.log_start_offset
     record_bytes_max = log.config.rules.record_bytes_max
 
     def search(check_size: SizeCheck) -> TimestampAndOffset | None:

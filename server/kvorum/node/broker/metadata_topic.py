@@ -73,7 +73,7 @@ class MetadataTopic:
     @property
     def log_start_offset(self) -> int:
         """The first offset that can be read."""
-        return self._raft.log.local_log.log_start_offset
+        return self._raft.log.log_start_offset
 
     @property
     def high_watermark(self) -> int:
@@ -119,7 +119,7 @@ class MetadataTopic:
         (OFFSET_OUT_OF_RANGE). If it was not, it does not know (OFFSET_NOT_AVAILABLE, upon which
         clients try again).
         """
-        if offset > self._raft.log.local_log.log_end_offset:
+        if offset > self._raft.log.log_end_offset:
             await self._catch_up(offset)
         await self.next_turn()
 
@@ -152,7 +152,7 @@ class MetadataTopic:
         self, offset: int, max_bytes: int, *, wanted: int, **_: object
     ) -> int | None:
         """Return how many bytes there are for a fetch, None if it must not wait at this offset."""
-        if not self.log_start_offset <= offset <= self._raft.log.local_log.log_end_offset:
+        if not self.log_start_offset <= offset <= self._raft.log.log_end_offset:
             return None
         if wanted == 1 and offset < self.high_watermark:
             return wanted

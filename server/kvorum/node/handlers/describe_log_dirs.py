@@ -76,8 +76,8 @@ def _offset_lag(current: UnifiedLog | None, log: UnifiedLog, *, is_future: bool)
     if current is None:
         return INVALID_OFFSET_LAG
     if is_future:
-        return current.local_log.log_end_offset - log.local_log.log_end_offset
-    return max(current.high_watermark - log.local_log.log_end_offset, 0)
+        return current.log_end_offset - log.log_end_offset
+    return max(current.high_watermark - log.log_end_offset, 0)
 
 
 def _describe(

@@ -136,7 +136,7 @@ def preferred_read_replica(
         if not isinstance(partition, Partition) or partition.leader_id_if_local is None:
             return None
         leader_id = partition.leader_id_if_local
-        end_offset = partition.log.local_log.log_end_offset
+        end_offset = partition.log.log_end_offset
         leader = ReplicaView(leader_id, rack_of(leader_id), end_offset, 0.0)
         followers = [
             ReplicaView(

@@ -238,13 +238,13 @@ async def _place(
     if timestamp == LATEST:
         return TimestampAndOffset(NO_TIMESTAMP, end_offset, partition.leader_epoch)
     if timestamp in {EARLIEST, EARLIEST_LOCAL}:
-        starts, start_offset = log.local_log.epoch_starts, log.local_log.log_start_offset
+        starts, start_offset = log.local_log.epoch_starts, log.log_start_offset
         is_known = bool(starts) and starts[0].start_offset <= start_offset
         epoch = starts[0].epoch if is_known else -1
         return TimestampAndOffset(NO_TIMESTAMP, start_offset, epoch)
     if timestamp == MAX_TIMESTAMP:
         found = await inspector.first_record_since(
-            log, log.local_log.max_timestamp, end_offset=log.local_log.log_end_offset
+            log, log.local_log.max_timestamp, end_offset=log.log_end_offset
         )
         return None if found is None or found.offset >= end_offset else found
     # The other special numbers are about tiered storage, which no log here has.

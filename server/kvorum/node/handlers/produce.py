@@ -337,7 +337,7 @@ class _Appender:
             index=index,
             base_offset=info.first_offset,
             log_append_time_ms=info.log_append_time_ms,
-            log_start_offset=partition.log.local_log.log_start_offset,
+            log_start_offset=partition.log.log_start_offset,
         )
         return _Appended(partition, info, response)
 
@@ -434,7 +434,7 @@ def _refusal(
         index=index,
         error_code=code,
         base_offset=-1,
-        log_start_offset=by.log.local_log.log_start_offset if by and is_start_named else -1,
+        log_start_offset=by.log.log_start_offset if by and is_start_named else -1,
         error_message=message,
         record_errors=[
             ProduceResponse.BatchIndexAndErrorMessage(one.batch_index, one.message)

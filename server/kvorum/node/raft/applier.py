@@ -129,7 +129,7 @@ class Applier:
     """Follows the high watermark; `next_offset` is the first offset not yet passed on."""
 
     def __init__(self, log: MetadataLog, listener: RaftListener) -> None:
-        self.next_offset = log.local_log.log_start_offset
+        self.next_offset = log.log_start_offset
         self._log = log
         self._listener = listener
         self._events: deque[Event] = deque()
@@ -204,7 +204,7 @@ class Applier:
 
     def _hand_over(self, high_watermark: int) -> bool:
         """Pass on a piece of the log; return whether that reached `high_watermark`."""
-        end_offset = min(high_watermark, self._log.local_log.log_end_offset)
+        end_offset = min(high_watermark, self._log.log_end_offset)
         if self._pieces is None:
             if self.next_offset >= end_offset:
                 return True

@@ -279,18 +279,18 @@ class Driver:
         )
 
     def _append_own(self, batch: bytes) -> None:
-        before = self.log.local_log.log_end_offset
+        before = self.log.log_end_offset
         self._append(batch)
-        end_offset = self.log.local_log.log_end_offset
+        end_offset = self.log.log_end_offset
         self.measures.appended(end_offset - before, end_offset=end_offset, now_ms=self.now())
 
     def _append_fetched(self, effect: AppendFetched) -> None:
         records = self._results.pop(effect.number).records
         if records is None:
             raise TypeError("there are no fetched records to append")
-        before = self.log.local_log.log_end_offset
+        before = self.log.log_end_offset
         self._append(records.first(effect.batch_count))
-        self.measures.fetched(self.log.local_log.log_end_offset - before, now_ms=self.now())
+        self.measures.fetched(self.log.log_end_offset - before, now_ms=self.now())
 
     def _append(self, batches: bytes | memoryview) -> None:
         self.log.local_log.append(batches)
@@ -367,7 +367,7 @@ class Driver:
         # The log may have been truncated meanwhile: its current durable offset counts.
         self.call(lambda: self.core.log_durable(self.now(), self.log.local_log.recovery_point))
         is_done = self._is_flushing or self.is_stopped
-        if self.log.local_log.recovery_point < self.log.local_log.log_end_offset and not is_done:
+        if self.log.local_log.recovery_point < self.log.log_end_offset and not is_done:
             self._flush()
 
     def _install(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -399,7 +399,7 @@ class Driver:
         effects = self.core.snapshot_installed(
             self.now(), snapshot_id, voters=controls.voters, kraft_version=controls.kraft_version
         )
-        self.core.log_start_moved(self.log.local_log.log_start_offset, self.log.snapshots.ids())
+        self.core.log_start_moved(self.log.log_start_offset, self.log.snapshots.ids())
         self.applier.add(SnapshotReady(snapshot_id))
         return effects
 

@@ -244,14 +244,14 @@ def _mirror(log: MetadataLog) -> LogView:
 def _voter_history(settings: RaftSettings, log: MetadataLog) -> VoterSetHistory:
     """Return the voters and kraft.versions in the latest snapshot and the log after it."""
     history = VoterSetHistory(static=_static_voters(settings))
-    start = log.local_log.log_start_offset
+    start = log.log_start_offset
     latest = log.snapshots.latest()
     if latest is not None:
         controls = snapshot_controls(log, latest)
         history.start_from_snapshot(
             latest, voters=controls.voters, kraft_version=controls.kraft_version
         )
-        start = max(start, min(latest.offset, log.local_log.log_end_offset))
+        start = max(start, min(latest.offset, log.log_end_offset))
     for batch in log_batches(log, start):
         found = quorum_controls(batch)
         for offset, version in found.kraft_versions:
@@ -271,7 +271,7 @@ def _static_voters(settings: RaftSettings) -> VoterSet:
 
 def log_batches(log: MetadataLog, offset: int) -> Iterator[RecordBatch]:
     """Yield the batches of a log from `offset` to its current end."""
-    end_offset = log.local_log.log_end_offset
+    end_offset = log.log_end_offset
     while offset < end_offset:
         for batch in batches_of(log, log.local_log.read(offset, READ_BYTES, end_offset=end_offset)):
             yield batch

@@ -357,7 +357,7 @@ class RaftClient:
                 lambda: local_log.update_files(now_ms=now_ms), self._files_removed
             )
         if did_clean:
-            log_start_offset = driver.log.local_log.log_start_offset
+            log_start_offset = driver.log.log_start_offset
             driver.core.log_start_moved(log_start_offset, driver.log.snapshots.ids())
             _LOG.info(LogEvent("Cleaned the metadata log", log_start_offset=log_start_offset))
         return did_clean

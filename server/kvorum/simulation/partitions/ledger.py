@@ -63,8 +63,8 @@ class Replica:
         log = self.log
         return (
             f"partition {self.index} of broker {self.broker_id}: "
-            f"start {log.local_log.log_start_offset}, "
-            f"high watermark {log.high_watermark}, end {log.local_log.log_end_offset}, "
+            f"start {log.log_start_offset}, "
+            f"high watermark {log.high_watermark}, end {log.log_end_offset}, "
             f"epochs {[tuple(one) for one in log.local_log.epoch_starts]}"
         )
 
@@ -102,7 +102,7 @@ class Ledger:
             # It hears late of its own unclean election: the next one has taken place already.
             return
         self._check_start(known, replica)
-        start = replica.log.local_log.log_start_offset
+        start = replica.log.log_start_offset
         if known.unclean_epoch > NONE_YET and start <= known.deleted:
             # A former leader has deleted more than an unclean election has left.
             known.committed += [_DELETED] * (start - len(known.committed))
@@ -124,8 +124,8 @@ class Ledger:
         as a leader may follow now. `wall_ms` is the time of day for its broker.
         """
         known, log = self._known[replica.index], replica.log
-        start = log.local_log.log_start_offset
-        if not start <= log.high_watermark <= log.local_log.log_end_offset:
+        start = log.log_start_offset
+        if not start <= log.high_watermark <= log.log_end_offset:
             self._fail(promises.WATERMARK_IN_LOG, replica)
         self.checks.held(promises.WATERMARK_IN_LOG)
         is_asked_for = start <= (known.deleted if is_leader or is_new else known.leader_start)
@@ -156,17 +156,14 @@ class Ledger:
         return is_large or is_old
 
     def _check_start(self, known: _Known, replica: Replica) -> None:
-        if (
-            replica.log.local_log.log_start_offset > known.deleted
-            and known.unclean_epoch == NONE_YET
-        ):
+        if replica.log.log_start_offset > known.deleted and known.unclean_epoch == NONE_YET:
             self._fail(promises.NOTHING_DELETED, replica)
         self.checks.held(promises.NOTHING_DELETED)
 
     def _forget_lost(self, known: _Known, replica: Replica) -> None:
         log = replica.log
-        kept = log.local_log.log_start_offset
-        for batch in self._stored(log, kept, log.local_log.log_end_offset):
+        kept = log.log_start_offset
+        for batch in self._stored(log, kept, log.log_end_offset):
             if known.committed[batch.last_offset : batch.last_offset + 1] != [batch]:
                 break
             kept = batch.last_offset + 1
@@ -175,15 +172,15 @@ class Ledger:
         self.counts["lost by unclean elections"] += max(len(known.committed) - kept, 0)
         del known.committed[kept:]
         # The leader may have deleted more than is still known.
-        known.committed += [_DELETED] * (log.local_log.log_start_offset - len(known.committed))
+        known.committed += [_DELETED] * (log.log_start_offset - len(known.committed))
         for offset in [one for one in known.acknowledged if one >= kept]:
             del known.acknowledged[offset]
 
     def _holds(self, replica: Replica, end: int) -> bool:
         """Return whether a log has what is committed from its start up to `end`."""
         known, log = self._known[replica.index], replica.log
-        committed, start = known.committed, log.local_log.log_start_offset
-        if log.local_log.log_end_offset < end or start > len(committed):
+        committed, start = known.committed, log.log_start_offset
+        if log.log_end_offset < end or start > len(committed):
             return False
         return all(
             committed[batch.last_offset] == batch
@@ -214,8 +211,8 @@ class Ledger:
         `leader_epoch` is the last one that the replica's broker knows of.
         """
         known, log = self._known[replica.index], replica.log
-        start = max(before_end, log.local_log.log_start_offset)
-        for batch in self._stored(log, start, log.local_log.log_end_offset):
+        start = max(before_end, log.log_start_offset)
+        for batch in self._stored(log, start, log.log_end_offset):
             place = batch.base_offset, batch.leader_epoch
             if batch.leader_epoch > leader_epoch:
                 self._fail(promises.KNOWN_EPOCHS, replica)
@@ -227,7 +224,7 @@ class Ledger:
         """Check a truncation of a log whose high watermark was `below`, its last epoch `latest`."""
         self.counts["truncations"] += 1
         known = self._known[replica.index]
-        if replica.log.local_log.log_end_offset < below and latest_epoch >= known.unclean_epoch:
+        if replica.log.log_end_offset < below and latest_epoch >= known.unclean_epoch:
             self._fail(promises.NO_TRUNCATION, replica)
         self.checks.held(promises.NO_TRUNCATION)
 
@@ -245,7 +242,7 @@ class Ledger:
         self._compare(known, replica, start=before, may_add=True)
         if leader_epoch == known.last_epoch and reached > before:
             for member in self._in_sync(replica.index):
-                if member.log.local_log.log_end_offset < reached:
+                if member.log.log_end_offset < reached:
                     self._fail(promises.COMMITTED_IN_SYNC, replica, f"; {member}")
                 self.checks.held(promises.COMMITTED_IN_SYNC)
 
@@ -258,7 +255,7 @@ class Ledger:
     def _compare(self, known: _Known, replica: Replica, *, start: int, may_add: bool) -> None:
         committed, log = known.committed, replica.log
         # A high watermark may lie within a batch, which is noted with the next one.
-        start = max(min(start, len(committed)), log.local_log.log_start_offset)
+        start = max(min(start, len(committed)), log.log_start_offset)
         for batch in self._stored(log, start, log.high_watermark):
             for offset in range(max(batch.base_offset, start), batch.last_offset + 1):
                 if offset == len(committed) and may_add:
@@ -334,20 +331,18 @@ class Ledger:
         """
         known = self._known[index]
         message = "; ".join(map(str, replicas))
-        start = max(
-            known.deleted, *(replica.log.local_log.log_start_offset for replica in replicas)
-        )
+        start = max(known.deleted, *(replica.log.log_start_offset for replica in replicas))
         for replica in replicas:
             self._check_start(known, replica)
-            if replica.log.high_watermark != replica.log.local_log.log_end_offset:
+            if replica.log.high_watermark != replica.log.log_end_offset:
                 raise PropertyViolatedError(promises.ALL_COMMITTED, message)
             self.checks.held(promises.ALL_COMMITTED)
         if self._is_compacted:
             self._check_compacted(known, replicas, wall_ms, has_sequences=has_sequences)
             return
-        first = self._stored(replicas[0].log, start, replicas[0].log.local_log.log_end_offset)
+        first = self._stored(replicas[0].log, start, replicas[0].log.log_end_offset)
         for replica in replicas[1:]:
-            if self._stored(replica.log, start, replica.log.local_log.log_end_offset) != first:
+            if self._stored(replica.log, start, replica.log.log_end_offset) != first:
                 raise PropertyViolatedError(promises.ALL_THE_SAME, message)
             self.checks.held(promises.ALL_THE_SAME)
         crcs = {batch.base_offset: batch.crc for batch in first}

@@ -23,8 +23,8 @@ class _State(NamedTuple):
         """Return whether a partition is in this state still; this is asked after every turn."""
         log = partition.log
         return (
-            log.local_log.log_end_offset == self.end_offset
-            and log.local_log.log_start_offset == self.start_offset
+            log.log_end_offset == self.end_offset
+            and log.log_start_offset == self.start_offset
             and log.high_watermark == self.high_watermark
             and partition.leader_epoch == self.leader_epoch
             and log is self.log
@@ -99,5 +99,5 @@ class ReplicaWatch:
 
 def _state(partition: Partition, log: UnifiedLog) -> _State:
     epoch = NO_EPOCH if log.local_log.latest_epoch is None else log.local_log.latest_epoch
-    start, end = log.local_log.log_start_offset, log.local_log.log_end_offset
+    start, end = log.log_start_offset, log.log_end_offset
     return _State(log, start, end, log.high_watermark, epoch, partition.leader_epoch)

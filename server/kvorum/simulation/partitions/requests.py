@@ -68,7 +68,7 @@ class ProduceHandler:
                 reply(response)
 
         def append(partition: Partition) -> LogAppendInfo:
-            before_end = partition.log.local_log.log_end_offset
+            before_end = partition.log.log_end_offset
             records = memoryview(data.records or b"")
             info = partition.append_records_to_leader(
                 produced_batch(first_batch(records), records, VERSION),
@@ -77,7 +77,7 @@ class ProduceHandler:
                 now_ms=self._around.now_ms,
             )
             answer.base_offset = info.first_offset
-            is_written = partition.log.local_log.log_end_offset > before_end
+            is_written = partition.log.log_end_offset > before_end
             name = "written batches" if is_written else "duplicates answered"
             self._around.ledger.counts[name] += 1
             return info

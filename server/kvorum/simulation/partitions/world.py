@@ -187,7 +187,7 @@ class IdlePartitions:
     def _ends_of(self, index: int) -> set[int]:
         """Return the offsets at which the logs of a partition end that can be read."""
         replicas = [self._brokers[one].replica(index) for one in self._partitions[index].replicas]
-        return {one.log.local_log.log_end_offset for one in replicas if one is not None}
+        return {one.log.log_end_offset for one in replicas if one is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Answers:
             self._elections.check_known_epoch(memory, asked.epoch)
         if isinstance(asked, core.FetchRequest) and not memory.is_log_damaged:
             durable = memory.scan.durable_end_offset
-            start = 0 if memory.node.log is None else memory.node.log.local_log.log_start_offset
+            start = 0 if memory.node.log is None else memory.node.log.log_start_offset
             text = f"{memory.name} fetches from {asked.position.offset} and has {durable} durably"
             self._checks.demand(P6, text, holds=asked.position.offset <= max(durable, start))
 

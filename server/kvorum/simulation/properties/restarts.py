@@ -61,8 +61,8 @@ class Restarts:
         opened = open_directory(memory.node.settings, files=disk.mount(), now_ms=0)
         log = opened.log
         return _Found(
-            start_offset=log.local_log.log_start_offset,
-            end_offset=log.local_log.log_end_offset,
+            start_offset=log.log_start_offset,
+            end_offset=log.log_end_offset,
             epoch_starts=log.local_log.epoch_starts,
             snapshots=tuple(log.snapshots.ids()),
             stored=opened.stored,

@@ -54,14 +54,14 @@ class SnapshotFacts:
     def check_cover(self, memory: NodeMemory) -> None:
         """Demand that a snapshot covers the part that the log has removed from its start."""
         log = memory.node.log
-        if log is None or log.local_log.log_start_offset == memory.start_offset:
+        if log is None or log.log_start_offset == memory.start_offset:
             return
-        memory.start_offset = log.local_log.log_start_offset
+        memory.start_offset = log.log_start_offset
         latest = log.snapshots.latest()
-        text = f"{memory.name}'s log starts at {log.local_log.log_start_offset}, its snapshots are "
+        text = f"{memory.name}'s log starts at {log.log_start_offset}, its snapshots are "
         text += f"{sorted(memory.snapshots)}"
         self._checks.demand(
-            P9, text, holds=latest is not None and latest.offset >= log.local_log.log_start_offset
+            P9, text, holds=latest is not None and latest.offset >= log.log_start_offset
         )
 
     def _check_one(self, memory: NodeMemory, snapshot_id: OffsetAndEpoch) -> None:

@@ -161,9 +161,9 @@ class LogDirectory:
     def store_log_starts(self) -> None:
         """Store where logs start that have deleted records in their first segment, durably."""
         self._stored_starts = {
-            topic_partition: log.local_log.log_start_offset
+            topic_partition: log.log_start_offset
             for topic_partition, log in self._all_logs().items()
-            if log.local_log.log_start_offset > log.local_log.first_stored_offset
+            if log.log_start_offset > log.local_log.first_stored_offset
         }
         self._log_starts.write(self._stored_starts)
 

@@ -375,8 +375,8 @@ class LogManager:
             raise StorageError(f"a log of {topic_partition} is offline")
         current, future = source.logs[topic_partition], target.future_logs[topic_partition]
         checkpoint = LogCheckpoint(
-            recovery_point=future.local_log.log_end_offset,
-            log_start_offset=future.local_log.log_start_offset,
+            recovery_point=future.log_end_offset,
+            log_start_offset=future.log_start_offset,
             had_clean_shutdown=True,
         )
         future.local_log.flush()
@@ -472,4 +472,4 @@ class LogManager:
 
 def _last_epoch_and_end(log: UnifiedLog) -> tuple[int, int]:
     epoch = log.local_log.latest_epoch
-    return -1 if epoch is None else epoch, log.local_log.log_end_offset
+    return -1 if epoch is None else epoch, log.log_end_offset

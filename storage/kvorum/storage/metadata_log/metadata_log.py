@@ -56,6 +56,16 @@ class MetadataLog:
         return log
 
     @property
+    def log_start_offset(self) -> int:
+        """The offset of the first record that may be read."""
+        return self.local_log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """One more than the offset of the last record."""
+        return self.local_log.log_end_offset
+
+    @property
     def last_epoch(self) -> int:
         """The epoch of the last record, of the snapshot where the log is empty, or 0.
 
@@ -117,7 +127,7 @@ class MetadataLog:
         high watermark, for an epoch that the log did not have there, or within a batch.
         """
         self.local_log.poison.demand_sound()
-        if snapshot_id.offset < self.local_log.log_start_offset:
+        if snapshot_id.offset < self.log_start_offset:
             return None
         if snapshot_id.offset > high_watermark:
             problem = f"is above the high watermark {high_watermark}"

@@ -97,6 +97,16 @@ class UnifiedLog:
         self.local_log.update_config(config.segments)
 
     @property
+    def log_start_offset(self) -> int:
+        """The offset of the first record that may be read."""
+        return self.local_log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """One more than the offset of the last record."""
+        return self.local_log.log_end_offset
+
+    @property
     def last_stable_offset(self) -> int:
         """The offset below which every record is committed, and its transaction decided."""
         unstable = self.producers.first_unstable_offset
@@ -104,8 +114,7 @@ class UnifiedLog:
 
     def update_high_watermark(self, offset: int) -> None:
         """Set the high watermark, as far as the log's start and end allow."""
-        log = self.local_log
-        self.high_watermark = max(min(offset, log.log_end_offset), log.log_start_offset)
+        self.high_watermark = max(min(offset, self.log_end_offset), self.log_start_offset)
         self.producers.on_high_watermark(self.high_watermark)
 
     def append_as_leader(
@@ -126,7 +135,7 @@ class UnifiedLog:
         """
         self._check_sent(batch, origin)
         rules = self.config.rules
-        target = Target(self.topic_partition, self.local_log.log_end_offset, leader_epoch)
+        target = Target(self.topic_partition, self.log_end_offset, leader_epoch)
         validated = (
             validate_batch(batch, target, rules, now_ms=now_ms, origin=origin)
             if inspected is None
@@ -194,7 +203,8 @@ class UnifiedLog:
         batches = replicated_batches(records, leader_epoch=leader_epoch)
         if not batches:
             return None
-        start, end = self.local_log.log_start_offset, self.local_log.log_end_offset
+        start = self.log_start_offset
+        end = self.log_end_offset
         if start == end and batches[0].base_offset < end <= batches[0].last_offset:
             self.truncate_fully_and_start_at(batches[0].base_offset, now_ms=now_ms)
         if any(not isinstance(one, LegacyMessage) and one.has_producer_id for one in batches):
@@ -208,7 +218,7 @@ class UnifiedLog:
             self.local_log.append(memoryview(records)[:size], now_ms=now_ms)
             self.producers.end_offset = batches[-1].next_offset
         self._flush_if_wanted()
-        if start > self.local_log.log_start_offset:
+        if start > self.log_start_offset:
             self.local_log.increment_log_start_offset(start, now_ms=now_ms)
         return batches[-1]
 
@@ -222,10 +232,10 @@ class UnifiedLog:
 
         Below the log's start nothing is left, and the log goes on at `offset`.
         """
-        if offset < self.local_log.log_start_offset:
+        if offset < self.log_start_offset:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return
-        has_less = offset < self.local_log.log_end_offset
+        has_less = offset < self.log_end_offset
         self.local_log.truncate_to(offset, now_ms=now_ms)
         if has_less:
             self._after_truncation(now_ms)
@@ -312,7 +322,7 @@ class UnifiedLog:
         if bound is None:
             bases = [segment.base_offset for segment in self.local_log.segments]
             slot = bisect_right(bases, found.segment.base_offset)
-            bound = bases[slot] if slot < len(bases) else self.local_log.log_end_offset
+            bound = bases[slot] if slot < len(bases) else self.log_end_offset
         return FetchDataInfo(found.records, bound)
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
@@ -393,7 +403,7 @@ class UnifiedLog:
                 f"{self.high_watermark}",
                 file=self.local_log.directory,
             )
-        if offset > self.local_log.log_start_offset:
+        if offset > self.log_start_offset:
             self.local_log.increment_log_start_offset(offset, now_ms=now_ms)
 
     def delete_old_segments(self, *, now_ms: int) -> int:
@@ -466,7 +476,7 @@ def load_unified_log(
         directory,
         files,
         lambda: encode_producer_snapshot(producers.entries),
-        lambda: log.local_log.log_start_offset,
+        lambda: log.log_start_offset,
     )
     has_metadata = check_partition_metadata(directory, files, topic_id=place.topic_id)
     loaded = load_local_log(

@@ -72,7 +72,7 @@ class Replica:
 
     @property
     def end_offset(self) -> int:
-        return self.partition.log.local_log.log_end_offset
+        return self.partition.log.log_end_offset
 
     def write(self, *values: bytes) -> None:
         for value in values:

@@ -116,7 +116,7 @@ def test_the_copy_starts_where_the_log_does(moving: Moving) -> None:
     moving.write(*numbers(20))
     moving.partition.delete_records(17, now_ms=WALL_MS)
     moving.copy()
-    assert moving.future.local_log.log_start_offset == 17
+    assert moving.future.log_start_offset == 17
     assert values_in(moving.future)[-3:] == numbers(20)[-3:]
     waited: list[int] = []
     moving.partition.watch(lambda: waited.append(moving.partition.low_watermark))
@@ -133,8 +133,8 @@ def test_a_log_that_was_deleted_up_to_its_end_is_copied(moving: Moving) -> None:
     moving.write(*numbers(5))
     moving.partition.delete_records(25, now_ms=WALL_MS)
     moving.copy()
-    assert moving.future.local_log.log_start_offset == 25
-    assert moving.future.local_log.log_end_offset == 25
+    assert moving.future.log_start_offset == 25
+    assert moving.future.log_end_offset == 25
 
 
 def test_a_copy_is_truncated_where_the_epochs_part(moving: Moving) -> None:
@@ -146,7 +146,7 @@ def test_a_copy_is_truncated_where_the_epochs_part(moving: Moving) -> None:
     moving.current.truncate_to(10, now_ms=WALL_MS)
     moving.lead(2)
     moving.write(b"kept", b"kept as well")
-    assert moving.current.local_log.log_end_offset == moving.future.local_log.log_end_offset
+    assert moving.current.log_end_offset == moving.future.log_end_offset
     assert not moving.replica.is_caught_up
     moving.copy()
     assert values_in(moving.future) == [*numbers(10), b"kept", b"kept as well"]
@@ -181,8 +181,8 @@ def test_a_copy_of_an_epoch_that_the_log_does_not_know_begins_again(moving: Movi
     moving.copy()
     moving.current.truncate_fully_and_start_at(2, now_ms=WALL_MS)
     moving.copy()
-    assert moving.future.local_log.log_start_offset == 2
-    assert moving.future.local_log.log_end_offset == 2
+    assert moving.future.log_start_offset == 2
+    assert moving.future.log_end_offset == 2
     assert values_in(moving.future) == []
 
 
@@ -212,4 +212,4 @@ def test_open_transactions_are_known_to_the_copy(moving: Moving) -> None:
     assert (log.high_watermark, log.last_stable_offset) == (4, 0)
     moving.write(b"plain")
     assert moving.current is log
-    assert log.local_log.log_end_offset == 5
+    assert log.log_end_offset == 5

@@ -277,7 +277,7 @@ def test_a_follower_far_behind_begins_where_the_leader_does(world: Replicas) -> 
     one.write(b"f")
     two.fetch_from(one)
     log = two.partition.log
-    assert (log.local_log.log_start_offset, log.local_log.log_end_offset) == (5, 5)
+    assert (log.log_start_offset, log.log_end_offset) == (5, 5)
     assert log.high_watermark == 5
     world.copy(1, 2)
     assert two.values == [b"f"]
@@ -320,7 +320,7 @@ def test_the_start_of_the_log_follows_the_leaders(world: Replicas) -> None:
     one.partition.delete_records(1, now_ms=NOW_MS)
     assert one.partition.low_watermark == 0
     world.copy(1, 2, 3)
-    assert [each.partition.log.local_log.log_start_offset for each in (two, three)] == [1, 1]
+    assert [each.partition.log.log_start_offset for each in (two, three)] == [1, 1]
     assert one.partition.low_watermark == 1
 
 

@@ -46,7 +46,7 @@ def filled(manager: LogManager) -> UnifiedLog:
     log = manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=IDS[HERE], now_ms=NOW_MS)
     for number in range(COUNT):
         append(log, sent(b"%d" % number, sequence=number, producer=PRODUCER))
-    log.update_high_watermark(log.local_log.log_end_offset)
+    log.update_high_watermark(log.log_end_offset)
     return log
 
 
@@ -111,7 +111,7 @@ def test_a_move_goes_on_after_a_start(files: FaultyFiles) -> None:
     current, future = again.get_log(PARTITION), again.future_log(PARTITION)
     assert current is not None
     assert future is not None
-    assert (current.local_log.log_end_offset, future.local_log.log_end_offset) == (COUNT + 1, COUNT)
+    assert (current.log_end_offset, future.log_end_offset) == (COUNT + 1, COUNT)
     assert future.high_watermark == COUNT
     copy(current, future)
     assert len(values_in(moved(again))) == COUNT + 1
@@ -210,7 +210,7 @@ def test_deleted_records_stay_deleted_in_the_next_directory(files: FaultyFiles) 
     manager = started(files)
     moving(manager).delete_records(17, now_ms=NOW_MS)
     moved(manager)
-    assert log_in(started(files, assigned=THERE)).local_log.log_start_offset == 17
+    assert log_in(started(files, assigned=THERE)).log_start_offset == 17
 
 
 def test_two_current_logs_are_one_where_the_metadata_has_the_replica() -> None:

@@ -55,7 +55,7 @@ def filled(manager: LogManager, count: int = 30) -> UnifiedLog:
     log = created(manager)
     for number in range(count):
         append(log, sent(b"%d" % number, sequence=number, producer=PRODUCER, time_ms=number))
-    log.update_high_watermark(log.local_log.log_end_offset)
+    log.update_high_watermark(log.log_end_offset)
     return log
 
 
@@ -72,7 +72,7 @@ def test_records_and_producers_are_there_after_a_start(files: FaultyFiles, is_cl
     assert values_in(log) == [b"%d" % number for number in range(30)]
     assert log.high_watermark == (30 if is_clean else 0)
     again = append(log, sent(b"29", sequence=29, producer=PRODUCER))
-    assert (again.first_offset, log.local_log.log_end_offset) == (29, 30)
+    assert (again.first_offset, log.log_end_offset) == (29, 30)
     with pytest.raises(ProducerError) as refused:
         append(log, sent(b"31", sequence=31, producer=PRODUCER))
     assert refused.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -121,7 +121,7 @@ def test_a_batch_that_was_not_written_may_be_sent_again(files: FaultyFiles) -> N
     with pytest.raises(DiskError):
         append(log, batch)
     files.faults.clear()
-    assert (append(log, batch).first_offset, log.local_log.log_end_offset) == (1, 2)
+    assert (append(log, batch).first_offset, log.log_end_offset) == (1, 2)
     assert values_in(log) == [b"0", b"1"]
 
 
@@ -247,9 +247,9 @@ def test_deleted_records_stay_deleted(files: FaultyFiles) -> None:
         log.delete_records(31, now_ms=NOW_MS)
     manager.shutdown(broker_epoch=3)
     again = log_in(started(files))
-    assert again.local_log.log_start_offset == 17
+    assert again.log_start_offset == 17
     first, *_ = again.batches_since(3, end_offset=30)
-    found = first_record_since(first, 3, start_offset=again.local_log.log_start_offset)
+    found = first_record_since(first, 3, start_offset=again.log_start_offset)
     assert found is not None
     assert (found.offset, found.timestamp) == (17, 17)
 
@@ -274,7 +274,7 @@ def test_a_batch_is_refused_by_its_size_and_checksum() -> None:
     with pytest.raises(RecordValidationError) as corrupt:
         append(log, batch._replace(crc=batch.crc ^ 1))
     assert corrupt.value.code is ErrorCode.CORRUPT_MESSAGE
-    assert log.local_log.log_end_offset == 0
+    assert log.log_end_offset == 0
 
 
 def test_readers_of_committed_records_learn_of_aborted_transactions(files: FaultyFiles) -> None:
@@ -283,12 +283,12 @@ def test_readers_of_committed_records_learn_of_aborted_transactions(files: Fault
     for number in range(4):
         append(log, transactional(b"%d" % number, sequence=number))
     append(log, sent(b"plain"))
-    log.update_high_watermark(log.local_log.log_end_offset)
+    log.update_high_watermark(log.log_end_offset)
     assert (log.high_watermark, log.last_stable_offset) == (5, 0)
     log.append_as_leader(
         abort_marker(), leader_epoch=0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
     )
-    log.update_high_watermark(log.local_log.log_end_offset)
+    log.update_high_watermark(log.log_end_offset)
     assert log.last_stable_offset == 6
     manager.shutdown(broker_epoch=3)
     again = log_in(started(files))

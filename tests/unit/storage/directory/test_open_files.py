@@ -228,7 +228,7 @@ def test_a_segment_that_gets_no_descriptor_begins_later(one: OneLog) -> None:
     with one.without_descriptors(), pytest.raises(TooManyOpenFilesError):
         append(log, sent(b"b" * 400))
     append(log, sent(b"b" * 400))
-    assert log.local_log.log_end_offset == 2
+    assert log.log_end_offset == 2
     assert values_in(log) == [b"a" * 400, b"b" * 400]
 
 

@@ -142,16 +142,14 @@ def check(model: Model, files: FaultyFiles) -> None:
         all(index < len(allowed) and allowed[index] == batch for index, batch in found.items())
         for allowed in model.allowed
     )
-    if log.local_log.log_end_offset < len(model.must):
-        raise AssertionError(
-            f"acknowledged up to {len(model.must)}, left {log.local_log.log_end_offset}"
-        )
-    if log.local_log.log_start_offset > 0:
+    if log.log_end_offset < len(model.must):
+        raise AssertionError(f"acknowledged up to {len(model.must)}, left {log.log_end_offset}")
+    if log.log_start_offset > 0:
         assert model.snapshot_is_enough
         latest = log.snapshots.latest()
         assert latest is not None
-        assert latest.offset >= log.local_log.log_start_offset
-    log.local_log.append(make_batch(log.local_log.log_end_offset, epoch=9))
+        assert latest.offset >= log.log_start_offset
+    log.local_log.append(make_batch(log.log_end_offset, epoch=9))
     log.local_log.close()
 
 

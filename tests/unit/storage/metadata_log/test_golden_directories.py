@@ -69,7 +69,7 @@ def test_every_directory_opens_and_stays_as_it_is(copies: list[Path]) -> None:
         assert log_bytes(directory) == logs
         assert (directory / "leader-epoch-checkpoint").read_bytes() == epochs
         again = open_in(directory)
-        assert again.local_log.log_end_offset == log.local_log.log_end_offset
+        assert again.log_end_offset == log.log_end_offset
         assert again.last_epoch == log.last_epoch
         assert again.recovery.lines() == []
         again.local_log.close()
@@ -81,7 +81,7 @@ def test_ends_and_epochs_are_those_of_the_small_files(copies: list[Path]) -> Non
         closed_at = max((int(path.stem) for path in directory.glob("*.snapshot")), default=0)
         lines = (directory / "leader-epoch-checkpoint").read_text().splitlines()
         log = open_in(directory)
-        assert log.local_log.log_end_offset >= closed_at
+        assert log.log_end_offset >= closed_at
         assert str(log.last_epoch) == lines[-1].split()[0]
         log.local_log.close()
 
@@ -298,7 +298,7 @@ def test_the_bootstrap_snapshot_of_a_new_quorum_holds_its_voters(
     assert last.base_offset == 3
     log = open_in(tmp_path)
     assert log.snapshots.latest() == BOOTSTRAP_SNAPSHOT_ID
-    assert (log.local_log.log_end_offset, log.last_epoch) == (0, 0)
+    assert (log.log_end_offset, log.last_epoch) == (0, 0)
 
 
 def test_data_batches_hold_1024_records_at_most() -> None:

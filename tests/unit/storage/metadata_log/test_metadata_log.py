@@ -45,7 +45,7 @@ def filled(directory: Path, count: int = 40) -> MetadataLog:
 
 def test_an_empty_log_starts_and_ends_at_zero(tmp_path: Path) -> None:
     log = open_log(tmp_path / "log")
-    assert (log.local_log.log_start_offset, log.local_log.log_end_offset) == (0, 0)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 0)
     assert log.last_epoch == 0
     assert bytes(log.local_log.read(0, 100)) == b""
 
@@ -110,7 +110,7 @@ def test_what_does_not_continue_the_log_is_refused_whole(tmp_path: Path, batch: 
     log = filled(tmp_path)
     with pytest.raises(InvalidAppendError):
         log.local_log.append(batch)
-    assert log.local_log.log_end_offset == 40
+    assert log.log_end_offset == 40
     assert content(log.local_log) == make_batches(0, 40)
 
 
@@ -211,7 +211,7 @@ def test_validation_of_a_fetch_position(tmp_path: Path) -> None:
 def test_truncation_removes_what_is_at_and_after_the_offset(tmp_path: Path, offset: int) -> None:
     log = filled(tmp_path)
     assert log.local_log.truncate_to(offset, now_ms=0) == offset
-    assert log.local_log.log_end_offset == offset
+    assert log.log_end_offset == offset
     assert content(log.local_log) == make_batches(0, offset)
     for batch in make_batches(offset, 15, epoch=2):
         log.local_log.append(batch)
@@ -229,9 +229,9 @@ def test_truncation_within_a_batch_removes_the_whole_batch(tmp_path: Path) -> No
     log.local_log.append(first + make_batch(2, values=(b"c", b"d", b"e"), epoch=2))
     log.local_log.flush()
     assert log.local_log.truncate_to(4, now_ms=0) == 2
-    assert (log.local_log.log_end_offset, log.local_log.recovery_point, log.last_epoch) == (2, 2, 1)
+    assert (log.log_end_offset, log.local_log.recovery_point, log.last_epoch) == (2, 2, 1)
     again = open_log(tmp_path)
-    assert (again.local_log.log_end_offset, again.recovery.torn_tail) == (2, None)
+    assert (again.log_end_offset, again.recovery.torn_tail) == (2, None)
 
 
 def test_truncation_at_the_end_changes_nothing_and_below_the_start_is_refused(
@@ -260,7 +260,7 @@ def test_full_truncation_goes_on_at_the_end_of_the_snapshot(tmp_path: Path) -> N
     log = filled(tmp_path)
     add_snapshot(log.snapshots, OffsetAndEpoch(100, 3))
     assert log.truncate_to_latest_snapshot(now_ms=0)
-    assert (log.local_log.log_start_offset, log.local_log.log_end_offset) == (100, 100)
+    assert (log.log_start_offset, log.log_end_offset) == (100, 100)
     assert log.last_epoch == 3
     assert [path.name for path in tmp_path.glob("*.log")] == [f"{100:020d}.log"]
     log.local_log.append(make_batch(100, epoch=4))
@@ -268,14 +268,14 @@ def test_full_truncation_goes_on_at_the_end_of_the_snapshot(tmp_path: Path) -> N
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n4 100\n"
     log.local_log.close()
     again = open_log(tmp_path)
-    assert (again.local_log.log_start_offset, again.local_log.log_end_offset) == (100, 101)
+    assert (again.log_start_offset, again.log_end_offset) == (100, 101)
     assert again.last_epoch == 4
 
 
 def test_full_truncation_is_made_up_for_after_a_crash(tmp_path: Path) -> None:
     add_snapshot(filled(tmp_path).snapshots, OffsetAndEpoch(100, 1))
     again = open_log(tmp_path)
-    assert (again.local_log.log_start_offset, again.local_log.log_end_offset) == (100, 100)
+    assert (again.log_start_offset, again.log_end_offset) == (100, 100)
     assert again.last_epoch == 1
     assert not again.truncate_to_latest_snapshot(now_ms=0)
 

@@ -206,20 +206,16 @@ def test_a_power_cut_loses_nothing_that_was_flushed(seed: int) -> None:
     for _ in range(4):
         log = open_log(files)
         assert content(log.local_log) == expected
-        flushed = log.local_log.log_end_offset
+        flushed = log.log_end_offset
         for _ in range(random.randint(0, 12)):
             deed = random.random()
             if deed < 0.2:
                 flushed = log.local_log.flush()
             elif deed < 0.3:
-                end = log.local_log.truncate_to(
-                    random.randint(0, log.local_log.log_end_offset), now_ms=0
-                )
+                end = log.local_log.truncate_to(random.randint(0, log.log_end_offset), now_ms=0)
                 expected, flushed = expected[:end], min(flushed, end)
             else:
-                batch = make_batch(
-                    log.local_log.log_end_offset, epoch=random.choice([log.last_epoch, 9])
-                )
+                batch = make_batch(log.log_end_offset, epoch=random.choice([log.last_epoch, 9]))
                 log.local_log.append(batch)
                 expected.append(batch)
         files = files.after_power_cut(random)
@@ -398,5 +394,5 @@ def test_the_advice_for_a_missing_snapshot_can_be_followed() -> None:
     files.rename(marked, HERE / snapshot_name(OLDER))
     log = open_log(files)
     assert log.snapshots.ids() == [OLDER]
-    assert log.local_log.log_end_offset == 20
+    assert log.log_end_offset == 20
     assert bytes(log.local_log.read(12, 10_000)) == b"".join(BATCHES[12:18])

@@ -42,9 +42,7 @@ def log(tmp_path: Path) -> MetadataLog:
 
 
 def add_snapshot(log: MetadataLog, offset: int, epoch: int, *, timestamp: int = 5_000) -> None:
-    writer = log.create_snapshot(
-        OffsetAndEpoch(offset, epoch), high_watermark=log.local_log.log_end_offset
-    )
+    writer = log.create_snapshot(OffsetAndEpoch(offset, epoch), high_watermark=log.log_end_offset)
     assert writer is not None
     writer.append(make_snapshot(epoch=epoch, timestamp=timestamp))
     writer.freeze()
@@ -128,7 +126,7 @@ def test_dropping_the_log_below_a_snapshot(log: MetadataLog, tmp_path: Path) -> 
     assert log.validate_offset_and_epoch(OffsetAndEpoch(0, 0)).kind is ValidityKind.VALID
     assert log.delete_before_snapshot(OffsetAndEpoch(25, 2), now_ms=0)
     log.local_log.update_files(now_ms=0)
-    assert (log.local_log.log_start_offset, log.snapshots.ids()) == (25, [OffsetAndEpoch(25, 2)])
+    assert (log.log_start_offset, log.snapshots.ids()) == (25, [OffsetAndEpoch(25, 2)])
     segments = sorted(int(path.stem) for path in tmp_path.glob("*.log"))
     assert segments[0] <= 25 < segments[1]
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n2 25\n"
@@ -139,7 +137,7 @@ def test_dropping_the_log_below_a_snapshot(log: MetadataLog, tmp_path: Path) -> 
     assert log.end_offset_for_epoch(2) == OffsetAndEpoch(40, 2)
     log.local_log.close()
     again = open_log(tmp_path)
-    assert again.local_log.log_start_offset == segments[0]
+    assert again.log_start_offset == segments[0]
     assert again.snapshots.ids() == [OffsetAndEpoch(25, 2)]
     assert (tmp_path / "leader-epoch-checkpoint").read_text() == "0\n1\n2 25\n"
 
@@ -154,7 +152,7 @@ def test_a_log_opens_whose_deleted_segments_were_left_by_a_crash(tmp_path: Path)
     assert log.delete_before_snapshot(OffsetAndEpoch(39, 2), now_ms=0)
     log.local_log.abandon()
     again = open_log(tmp_path)
-    assert (again.local_log.log_start_offset, again.local_log.log_end_offset) == (first, 40)
+    assert (again.log_start_offset, again.log_end_offset) == (first, 40)
     assert again.snapshots.ids() == [OffsetAndEpoch(39, 2)]
 
 
@@ -165,7 +163,7 @@ def test_what_the_log_has_forgotten_is_not_believed_after_a_restart(tmp_path: Pa
     log.delete_before_snapshot(OffsetAndEpoch(27, 2), now_ms=0)
     log.local_log.close()
     again = open_log(tmp_path)
-    assert again.local_log.log_start_offset < 26 < again.local_log.epoch_starts[0].start_offset
+    assert again.log_start_offset < 26 < again.local_log.epoch_starts[0].start_offset
     snapshot = ValidOffsetAndEpoch(ValidityKind.SNAPSHOT, OffsetAndEpoch(27, 2))
     assert again.validate_offset_and_epoch(OffsetAndEpoch(26, 2)) == snapshot
     with pytest.raises(InvalidSnapshotIdError, match="is not of this log: snapshot at"):
@@ -220,7 +218,7 @@ def test_retention_by_size_keeps_the_latest(tmp_path: Path) -> None:
         add_snapshot(log, offset, 1 if offset <= 20 else 2)
     assert clean(log, now_ms=0)
     assert log.snapshots.ids() == [OffsetAndEpoch(30, 2)]
-    assert log.local_log.log_start_offset == 30
+    assert log.log_start_offset == 30
     assert not clean(log, now_ms=0)
     log.local_log.update_files(now_ms=0)
     assert list(tmp_path.glob("*.deleted"))
@@ -245,7 +243,7 @@ def test_retention_by_age_goes_by_the_last_contained_timestamp(tmp_path: Path) -
         add_snapshot(log, offset, 1 if offset <= 20 else 2, timestamp=offset * 100)
     assert not clean(log, now_ms=2_000)
     assert clean(log, now_ms=2_001)
-    assert log.local_log.log_start_offset == 20
+    assert log.log_start_offset == 20
     assert clean(log, now_ms=1_000_000)
     assert log.snapshots.ids() == [OffsetAndEpoch(30, 2)]
 

@@ -69,7 +69,7 @@ class CoordinatorLoader:
         self._partition = partition
         self._runtime = runtime
         self._then = then
-        self._offset = partition.log.local_log.log_start_offset
+        self._offset = partition.log.log_start_offset
         self._is_cancelled = False
         shard.timeline.written_offset = self._offset
         runtime.call_soon(self._turn)
