@@ -30,7 +30,7 @@ from kvorum.storage.errors import CleaningAbortedError, DiskError, PoisonedError
 from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.log.batch_header import read_header
 from kvorum.storage.log.segment import RELATIVE_OFFSET_MAX, Segment
-from kvorum.storage.log.segment_list import create_cleaned_segment, segments_between
+from kvorum.storage.log.segment_list import create_cleaned_segment, segments_between, slot_holding
 from kvorum.storage.log.transaction_index import AbortedTransaction, find_aborted
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.errors import CorruptBatchError
@@ -280,7 +280,7 @@ def _aborted(log: SharedLog, first: int, end: int) -> list[AbortedTransaction]:
     aborted: their keys are not mapped, and older records of these keys stay until the next write.
     """
     segments = log.segments
-    start = max(0, sum(one.base_offset <= first for one in segments) - 1)
+    start = slot_holding(segments, first)
     indexes = (one.transaction_index for one in segments[start:])
     return find_aborted(indexes, log.log_start_offset, end)
 

@@ -82,8 +82,7 @@ class SegmentList:
 
     def holding(self, offset: int) -> Segment:
         """Return the segment that holds `offset`, or the oldest for anything below it."""
-        bases = [segment.base_offset for segment in self._segments]
-        return self._segments[max(bisect_right(bases, offset) - 1, 0)]
+        return self._segments[slot_holding(self._segments, offset)]
 
     def first_with(self, offset: int) -> Segment:
         """Return the segment of the first batch that ends at `offset` or after it.
@@ -91,8 +90,7 @@ class SegmentList:
         Without one, the last segment. Only in a log with gaps that can be another segment than the
         one that holds `offset`.
         """
-        bases = [segment.base_offset for segment in self._segments]
-        for segment in self._segments[max(bisect_right(bases, offset) - 1, 0) :]:
+        for segment in self._segments[slot_holding(self._segments, offset) :]:
             if segment.reaches(offset):
                 return segment
         return self.active
@@ -259,12 +257,21 @@ class SegmentList:
             segment.close()
 
 
+def count_begun(segments: Sequence[Segment], offset: int) -> int:
+    """Return how many segments begin at `offset` or before it."""
+    return bisect_right(segments, offset, key=lambda segment: segment.base_offset)
+
+
+def slot_holding(segments: Sequence[Segment], offset: int) -> int:
+    """Return the index of the segment that holds `offset`; 0 for anything below the oldest."""
+    return max(count_begun(segments, offset) - 1, 0)
+
+
 def segments_between(segments: Sequence[Segment], first: int, end: int) -> list[Segment]:
     """Return the segments from the one that holds `first` up to those that begin below `end`."""
     if first >= end:
         return []
-    above = [number for number, one in enumerate(segments) if one.base_offset <= first]
-    start = above[-1] if above else 0
+    start = slot_holding(segments, first)
     return [segment for segment in segments[start:] if segment.base_offset < end]
 
 

@@ -6,7 +6,6 @@ their producer. Readers see what is below the high watermark, or below the last 
 One thread owns the log (see `LocalLog` for what may run in another one).
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from kvorum.storage.log.log_loader import LogCheckpoint, load_local_log
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, encode_producer_snapshot
 from kvorum.storage.log.producer_state import BatchMetadata, CompletedTransaction, ProducerState
 from kvorum.storage.log.segment import Segment
+from kvorum.storage.log.segment_list import count_begun, slot_holding
 from kvorum.storage.log.transaction_index import AbortedTransaction, find_aborted
 from kvorum.storage.log.verification_state import NO_TRANSACTION, TransactionAppend
 from kvorum.storage.small_files.partition_metadata import (
@@ -320,23 +320,22 @@ class UnifiedLog:
             return FetchDataInfo(b"", offset)
         bound = found.segment.offset_beyond(found.records.position + len(found.records))
         if bound is None:
-            bases = [segment.base_offset for segment in self.local_log.segments]
-            slot = bisect_right(bases, found.segment.base_offset)
-            bound = bases[slot] if slot < len(bases) else self.log_end_offset
+            segments = self.local_log.segments
+            slot = count_begun(segments, found.segment.base_offset)
+            bound = segments[slot].base_offset if slot < len(segments) else self.log_end_offset
         return FetchDataInfo(found.records, bound)
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that a reader from `offset` to `end_offset` must know."""
         segments = self.local_log.segments
-        bases = [segment.base_offset for segment in segments]
-        first = max(bisect_right(bases, offset) - 1, 0)
+        first = slot_holding(segments, offset)
         indexes = (segment.transaction_index for segment in segments[first:])
         return find_aborted(indexes, offset, end_offset)
 
     def is_on_older_segment(self, offset: int, other_offset: int) -> bool:
         """Return whether a segment ends between the two offsets."""
-        bases = [segment.base_offset for segment in self.local_log.segments]
-        return bisect_right(bases, offset) < bisect_right(bases, other_offset)
+        segments = self.local_log.segments
+        return count_begun(segments, offset) < count_begun(segments, other_offset)
 
     def batches_since(self, timestamp: int, *, end_offset: int) -> Iterator[Entry]:
         """Yield the batches among which is the first record with `timestamp` or a later one.
