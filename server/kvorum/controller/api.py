@@ -21,6 +21,19 @@ Response_co = TypeVar("Response_co", covariant=True)
 Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 
+Result = TypeVar("Result")
+Pieces: TypeAlias = Generator[None, None, Result]
+"""Work that pauses now and then, so that other work can be done, and then returns its result."""
+
+Steps: TypeAlias = Iterator[RecordAndVersion | None]
+"""Records in order, and None where the work may pause without one."""
+
+PIECE_RECORDS: Final = 1000
+"""The number of records that are decided on between two pauses: some 20 ms."""
+
+MAX_RECORDS_PER_USER_OPERATION = 10_000
+"""The limit of one request, as in Kafka: a single request cannot stall the log."""
+
 
 @dataclass(frozen=True, slots=True)
 class ControllerResult(Generic[Response_co]):
@@ -35,17 +48,6 @@ class ControllerResult(Generic[Response_co]):
     records: tuple[RecordAndVersion, ...] = ()
     is_atomic: bool = True
     kraft_version: int | None = None
-
-
-Result = TypeVar("Result")
-Pieces: TypeAlias = Generator[None, None, Result]
-"""Work that pauses now and then, so that other work can be done, and then returns its result."""
-
-Steps: TypeAlias = Iterator[RecordAndVersion | None]
-"""Records in order, and None where the work may pause without one."""
-
-PIECE_RECORDS: Final = 1000
-"""The number of records that are decided on between two pauses: some 20 ms."""
 
 
 def at_once(pieces: Pieces[Result]) -> Result:
@@ -73,10 +75,6 @@ def gather(records: list[RecordAndVersion], steps: Steps) -> Iterator[None]:
 def records_of(steps: Steps) -> Iterator[RecordAndVersion]:
     """Yield the records of `steps` without a pause."""
     return (record for record in steps if record is not None)
-
-
-MAX_RECORDS_PER_USER_OPERATION = 10_000
-"""The limit of one request, as in Kafka: a single request cannot stall the log."""
 
 
 def check_record_count(records: Sized) -> None:

@@ -24,6 +24,11 @@ UNLIMITED_RATE: Final = float(2**63 - 1)
 FORGET_AFTER_MS: Final = 3_600_000
 """A bucket that has not been used for this time is dropped, as in Kafka."""
 
+_USER_AND_CLIENT: Final = frozenset({USER, CLIENT_ID})
+_ONLY_CLIENTS: Final = frozenset({frozenset({CLIENT_ID})})
+_ONLY_USERS: Final = frozenset({frozenset({USER})})
+_ONLY_PAIRS: Final = frozenset({_USER_AND_CLIENT})
+
 
 class BucketKey(NamedTuple):
     """The user and client id of one bucket; a part that the quota does not name is empty."""
@@ -135,12 +140,6 @@ class MutationQuotas:
         for key, bucket in list(self._buckets.items()):
             if now_ms - bucket.used_ms > FORGET_AFTER_MS:
                 del self._buckets[key]
-
-
-_USER_AND_CLIENT: Final = frozenset({USER, CLIENT_ID})
-_ONLY_CLIENTS: Final = frozenset({frozenset({CLIENT_ID})})
-_ONLY_USERS: Final = frozenset({frozenset({USER})})
-_ONLY_PAIRS: Final = frozenset({_USER_AND_CLIENT})
 
 
 class MutationLimits(NamedTuple):

@@ -37,6 +37,8 @@ from kvorum.wire.primitives import Message
 
 Request_co = TypeVar("Request_co", bound=Message, covariant=True)
 
+Refused = TypeVar("Refused")
+
 
 @unique
 class NoClusterPermission(Enum):
@@ -99,7 +101,6 @@ class _WithMessage(Protocol):
 
 Coded = TypeVar("Coded", bound=_WithCode)
 Explained = TypeVar("Explained", bound=_WithMessage)
-Refused = TypeVar("Refused")
 Refuse: TypeAlias = Callable[[Message, RequestError, int], Refused]
 """Returns the response that refuses a request, in a version."""
 

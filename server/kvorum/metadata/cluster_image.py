@@ -17,6 +17,12 @@ from kvorum.wire.messages.unfence_broker_record import UnfenceBrokerRecord
 from kvorum.wire.messages.unregister_broker_record import UnregisterBrokerRecord
 from kvorum.wire.messages.unregister_controller_record import UnregisterControllerRecord
 
+Written = TypeVar("Written")
+
+_FENCING_CHANGES = {-1: False, 0: None, 1: True}
+_SHUTDOWN_CHANGES = {0: None, 1: True}
+"""The codes of a change record's fields; None leaves the state as it is."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Endpoint:
@@ -139,9 +145,6 @@ class FeatureFields(Protocol):
     max_supported_version: int
 
 
-Written = TypeVar("Written")
-
-
 def endpoint_of(fields: EndpointFields) -> Endpoint:
     """Return an endpoint as a request or a record writes it."""
     return Endpoint(fields.name, fields.host, fields.port, fields.security_protocol)
@@ -212,10 +215,6 @@ def replay_unfence_broker(image: ClusterImage, record: UnfenceBrokerRecord) -> C
     """Return `image` with one broker unfenced."""
     broker = _registered(image, record.id, record.epoch, action="unfence")
     return replace(image, brokers=image.brokers.set(broker.id, replace(broker, is_fenced=False)))
-
-
-_FENCING_CHANGES = {-1: False, 0: None, 1: True}
-_SHUTDOWN_CHANGES = {0: None, 1: True}
 
 
 def replay_broker_registration_change(

@@ -19,6 +19,12 @@ IP: Final = "ip"
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """Entity type and name, sorted by type; a name of None is the type's default."""
 
+ConfigResource = tuple[int, str]
+"""Resource type and name; the empty broker name means all brokers of the cluster."""
+
+_NO_VALUES: Final = Map[str, str]()
+"""The values of a resource that has none."""
+
 
 @unique
 class ResourceType(IntEnum):
@@ -31,11 +37,6 @@ class ResourceType(IntEnum):
     CLIENT_METRICS = 16
     GROUP = 32
 
-
-ConfigResource = tuple[int, str]
-"""Resource type and name; the empty broker name means all brokers of the cluster."""
-
-_NO_VALUES: Final = Map[str, str]()
 
 CLUSTER_RESOURCE: ConfigResource = (ResourceType.BROKER, "")
 

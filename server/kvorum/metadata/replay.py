@@ -44,6 +44,8 @@ from kvorum.wire.messages.user_scram_credential_record import UserScramCredentia
 from kvorum.wire.messages.zk_migration_state_record import ZkMigrationStateRecord
 from kvorum.wire.primitives import Message
 
+Record = TypeVar("Record", bound=Message)
+
 
 @dataclass(frozen=True, slots=True)
 class ImageParts:
@@ -119,7 +121,6 @@ class ImageEditor:
 
 
 Fold: TypeAlias = Callable[[ImageEditor, Message, int], None]
-Record = TypeVar("Record", bound=Message)
 
 
 def fold_record(editor: ImageEditor, message: Message, offset: int) -> None:

@@ -16,6 +16,29 @@ TIMESTAMP_MS_MAX: Final = 253_402_300_799_999
 Neither Python nor Spark's own functions can show another time.
 """
 
+BOOLEAN: Final = pa.bool_()
+INT: Final = pa.int32()
+LONG: Final = pa.int64()
+TEXT: Final = pa.string()
+INTS: Final = pa.list_(INT)
+TEXTS: Final = pa.list_(TEXT)
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+"""The unit is Spark's: it takes no other one from Arrow."""
+
+_SPARK_TYPES: Final[Mapping[Any, str]] = MappingProxyType(
+    {
+        pa.bool_(): "boolean",
+        pa.int8(): "tinyint",
+        pa.int16(): "smallint",
+        pa.int32(): "int",
+        pa.int64(): "bigint",
+        pa.float64(): "double",
+        pa.string(): "string",
+        pa.binary(): "binary",
+        TIMESTAMP: "timestamp",
+    }
+)
+
 
 def is_shown(timestamp_ms: int) -> bool:
     """Return whether a column can have the time; "no timestamp" is none."""
@@ -26,16 +49,6 @@ def is_shown(timestamp_ms: int) -> bool:
 def timestamp_us(timestamp_ms: int) -> int | None:
     """Return a time in Spark's microseconds; None for "no timestamp" and a time out of range."""
     return timestamp_ms * 1000 if is_shown(timestamp_ms) else None
-
-
-BOOLEAN: Final = pa.bool_()
-INT: Final = pa.int32()
-LONG: Final = pa.int64()
-TEXT: Final = pa.string()
-INTS: Final = pa.list_(INT)
-TEXTS: Final = pa.list_(TEXT)
-TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
-"""The unit is Spark's: it takes no other one from Arrow."""
 
 
 def arrow_schema(types: Mapping[str, Any]) -> pa.Schema:
@@ -64,18 +77,3 @@ def spark_type(kind: Any) -> str:
         inner = ",".join(f"{field.name}:{spark_type(field.type)}" for field in fields)
         return f"struct<{inner}>"
     return f"array<{spark_type(kind.value_type)}>" if pa.types.is_list(kind) else _SPARK_TYPES[kind]
-
-
-_SPARK_TYPES: Final[Mapping[Any, str]] = MappingProxyType(
-    {
-        pa.bool_(): "boolean",
-        pa.int8(): "tinyint",
-        pa.int16(): "smallint",
-        pa.int32(): "int",
-        pa.int64(): "bigint",
-        pa.float64(): "double",
-        pa.string(): "string",
-        pa.binary(): "binary",
-        TIMESTAMP: "timestamp",
-    }
-)

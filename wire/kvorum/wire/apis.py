@@ -18,6 +18,9 @@ from kvorum.wire.api_table import API_ROWS, MODULES, RECORD_ROWS
 if TYPE_CHECKING:
     from kvorum.wire.primitives import Message
 
+METADATA_RECORDS: Mapping[int, str] = MappingProxyType({row[0]: row[1] for row in RECORD_ROWS})
+"""The names of the metadata records by their types."""
+
 
 class ApiSpec(NamedTuple):
     """One API: its key, its versions, and the listeners that serve it.
@@ -54,7 +57,6 @@ class ApiSpec(NamedTuple):
 API_SPECS: Mapping[int, ApiSpec] = MappingProxyType(
     {spec.key: spec for spec in (ApiSpec(ApiKey(row[0]), *row[1:]) for row in API_ROWS)}
 )
-METADATA_RECORDS: Mapping[int, str] = MappingProxyType({row[0]: row[1] for row in RECORD_ROWS})
 
 
 @cache

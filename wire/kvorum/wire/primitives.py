@@ -84,6 +84,11 @@ Budget: TypeAlias = "MemoryBudget | None"
 Reader: TypeAlias = Callable[[bytes, int, Budget], tuple[Any, int]]
 Writer: TypeAlias = Callable[[Any, Write, int], None]
 
+EMPTY: list[Any] = []
+"""The value for "not given" where None means null. Never stored, never changed."""
+UVARINT_1 = tuple(bytes([value]) for value in range(128))
+"""The unsigned varints of one byte, by their values: nearly all that are written."""
+
 
 class New(Protocol):
     """Make an object without running its `__init__`: the reader sets every field itself."""
@@ -94,9 +99,6 @@ class New(Protocol):
 
 
 new: New = object.__new__
-EMPTY: list[Any] = []
-"""The value for "not given" where None means null. Never stored, never changed."""
-UVARINT_1 = tuple(bytes([value]) for value in range(128))
 
 
 def unpacker(code: str) -> Callable[[bytes, int], tuple[Any, ...]]:

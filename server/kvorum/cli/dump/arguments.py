@@ -12,6 +12,13 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+_DECODER: Final = (
+    "a Python function from bytes to what is printed, as package.module:function or by the name "
+    "of an entry point of the group kvorum.decoders; or StringDecoder (the default), LongDecoder "
+    "or IntegerDecoder of org.apache.kafka.tools.api"
+)
+"""The values that the options for keys and for values take."""
+
 
 class WrongUsageError(Exception):
     """A command line that cannot be understood; the text is one line."""
@@ -33,11 +40,6 @@ class Option(NamedTuple):
     value: str = ""
 
 
-_DECODER: Final = (
-    "a Python function from bytes to what is printed, as package.module:function or by the name "
-    "of an entry point of the group kvorum.decoders; or StringDecoder (the default), LongDecoder "
-    "or IntegerDecoder of org.apache.kafka.tools.api"
-)
 OPTIONS: Final[Mapping[str, Option]] = MappingProxyType(
     {
         "files": Option(

@@ -26,6 +26,9 @@ from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 KINDS: Final = (CLIENT_ID, USER, IP)
 FRACTION_MAX: Final = 1e-6
 
+Entity = dict[str, str | None]
+"""The names of an entity by their types; None is a type's default."""
+
 
 @dataclass(frozen=True, slots=True)
 class QuotaKey:
@@ -47,8 +50,6 @@ CLIENT_KEYS: Final[Mapping[str, QuotaKey]] = MappingProxyType(
     }
 )
 IP_KEYS: Final[Mapping[str, QuotaKey]] = MappingProxyType({"connection_creation_rate": INT})
-
-Entity = dict[str, str | None]
 
 
 def alter_client_quotas(

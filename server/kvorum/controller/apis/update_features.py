@@ -34,6 +34,9 @@ from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
+LAST_VERSION_WITH_RESULTS = 1
+"""The last version whose response has a result for each feature."""
+
 
 @unique
 class UpgradeType(IntEnum):
@@ -52,9 +55,6 @@ class _Update:
     name: str
     level: int
     upgrade_type: UpgradeType
-
-
-LAST_VERSION_WITH_RESULTS = 1
 
 
 def update_features(

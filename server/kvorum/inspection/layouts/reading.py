@@ -39,6 +39,12 @@ _FRAMED: Final = Struct(
     "end" / Terminated,
 )
 
+_GZIP: Final = 1
+_SNAPPY: Final = 2
+_LZ4: Final = 3
+_ZSTD: Final = 4
+"""The codes of compression that a batch's attributes have."""
+
 
 def unpack_snappy(packed: bytes) -> bytes:
     """Return the unpacked bytes of framed blocks, or of one block without a frame.
@@ -191,12 +197,6 @@ def _within(layout: Layout, field: Field) -> Reading:
     if problem is not None:
         problem = problem._replace(position=start + problem.position)
     return Reading(moved, start + inner.end, problem)
-
-
-_GZIP: Final = 1
-_SNAPPY: Final = 2
-_LZ4: Final = 3
-_ZSTD: Final = 4
 
 
 def unpack(packed: bytes, compression: int) -> bytes:

@@ -49,6 +49,28 @@ else:
     # The class has parameters for type checkers only.
     Layout = Construct
 
+HERE: Final = Tell
+"""The position in the file, which takes up no bytes."""
+
+UUID: Final = Bytes(16)
+
+MAGIC: Final = 2
+HEADER_BYTES: Final = 61
+OVERHEAD_BYTES: Final = 12
+"""The bytes of a batch besides those that its length counts: offset and length."""
+_LENGTH_MIN: Final = HEADER_BYTES - OVERHEAD_BYTES
+# Format, checksum and what lies before them are not covered by the checksum.
+_BEFORE_CRC: Final = 9
+_OFFSET_MAX: Final = 2**63 - 2**31
+"""The highest base offset: the last one of the batch must fit 64 bits too."""
+
+COMPRESSION_BITS: Final = 0x07
+CONTROL_BIT: Final = 0x20
+
+ABORT: Final = 0
+COMMIT: Final = 1
+"""The types of the control records that end a transaction."""
+
 
 class _Named(Layout):
     """A field that adds itself to `trace`, a list that parse() was given."""
@@ -99,10 +121,6 @@ def rule(problem: Callable[[Container[Any]], str | None]) -> Layout:
     return Computed(checked)
 
 
-HERE: Final = Tell
-"""The position in the file, which takes up no bytes."""
-
-
 def problem_of_end(part: Container[Any]) -> str | None:
     """Return what is wrong where a part, whose length counts from `_body`, ends at `_end`."""
     stated = part._body + part.length
@@ -142,7 +160,6 @@ def _not_written(*_: object) -> NoReturn:
 UNSIGNED_VARINT: Final = _number(VARINT_BYTES, 32)
 VARINT: Final = _zigzag(UNSIGNED_VARINT)
 VARLONG: Final = _zigzag(_number(VARLONG_BYTES, 64))
-UUID: Final = Bytes(16)
 
 
 def sized_bytes(length: Layout, *, may_be_null: bool = True) -> Layout:
@@ -168,17 +185,6 @@ TAGGED_FIELDS: Final = FocusedSeq("items", count=UNSIGNED_VARINT, items=Array(th
 """The end of a flexible version: fields that a reader need not know."""
 
 
-MAGIC: Final = 2
-HEADER_BYTES: Final = 61
-OVERHEAD_BYTES: Final = 12
-"""The bytes of a batch besides those that its length counts: offset and length."""
-_LENGTH_MIN: Final = HEADER_BYTES - OVERHEAD_BYTES
-# Format, checksum and what lies before them are not covered by the checksum.
-_BEFORE_CRC: Final = 9
-_OFFSET_MAX: Final = 2**63 - 2**31
-
-COMPRESSION_BITS: Final = 0x07
-CONTROL_BIT: Final = 0x20
 CONTROL_KEY: Final = named(version=Int16sb, type=Int16sb)
 """The key of every control record. 0 and 1 end a transaction, the others are the quorum's."""
 
@@ -221,8 +227,6 @@ KRAFT_VOTERS: Final = named(
     version=Int16sb, voters=compact_array(_VOTER), tagged_fields=TAGGED_FIELDS
 )
 
-ABORT: Final = 0
-COMMIT: Final = 1
 CONTROL_VALUES: Final[Mapping[int, Layout]] = MappingProxyType(
     {
         ABORT: END_TRANSACTION_MARKER,

@@ -18,6 +18,19 @@ _NUMBER: Final = rb"0|-?[1-9][0-9]{0,18}"
 _UUID: Final = rb"[A-Za-z0-9_-]{21}[AQgw]"
 """22 characters for 128 bits: the last one stands for two of them."""
 
+_INT32: Final = rb"0|-?[1-9][0-9]{0,9}"
+_CHECKSUM: Final = rb'(,"kvorumChecksum":"(?P<kvorumChecksum>[0-9a-f]{8})")?'
+"""The key of quorum-state that kvorum adds: Kafka's files lack it."""
+
+_COVERED_BYTES: Final = 22
+"""The bytes that the flushed offset's checksum covers: version, space and 20 digits."""
+
+_PROPERTIES: Final = frozenset({"version", "cluster.id", "broker.id", "node.id", "directory.id"})
+"""The keys of meta.properties."""
+_PROPERTY: Final = re.compile(
+    rb"(#[^\r\n]*|(?P<key>[a-z.]+)[ \t]*=[ \t]*(?P<value>[^\r\n]*))(\r?\n|\Z)"
+)
+
 
 class TextProblem(NamedTuple):
     """The point at which a text leaves its form: the first byte of that line or part, and why."""
@@ -138,8 +151,6 @@ PARTITION_METADATA: Final = _one_form(
     rb"version: (?P<version>0)\r?\ntopic_id: (?P<topic_id>" + _UUID + rb")(\r?\n)?"
 )
 
-_INT32: Final = rb"0|-?[1-9][0-9]{0,9}"
-_CHECKSUM: Final = rb'(,"kvorumChecksum":"(?P<kvorumChecksum>[0-9a-f]{8})")?'
 _QUORUM_STATE: Final = _one_form(
     rb'\{"clusterId":"(?P<clusterId>[^"]*)","leaderId":(?P<leaderId>'
     + _INT32
@@ -186,7 +197,6 @@ def _problem_of_checksum(covered: bytes, stored: Field) -> TextProblem | None:
 _FLUSHED_OFFSET: Final = _one_form(
     rb"(?P<version>0) (?P<offset>[0-9]{20}) (?P<checksum>[0-9a-f]{8})\n"
 )
-_COVERED_BYTES: Final = 22
 
 
 def flushed_offset(data: bytes) -> TextReading:
@@ -201,11 +211,6 @@ CLEAN_SHUTDOWN: Final = _one_form(
     rb"", rb'\{"version":(?P<version>0),"brokerEpoch":(?P<brokerEpoch>' + _NUMBER + rb")\}\r?\n?"
 )
 """`.kafka_cleanshutdown`; older releases leave it empty."""
-
-_PROPERTIES: Final = frozenset({"version", "cluster.id", "broker.id", "node.id", "directory.id"})
-_PROPERTY: Final = re.compile(
-    rb"(#[^\r\n]*|(?P<key>[a-z.]+)[ \t]*=[ \t]*(?P<value>[^\r\n]*))(\r?\n|\Z)"
-)
 
 
 def meta_properties(data: bytes) -> TextReading:

@@ -20,6 +20,12 @@ from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.decompression import UNLIMITED_BYTES
 from kvorum.wire.records.legacy import Entry, read_entries
 
+_EARLY: Final = (
+    "offset {offset} ends a batch behind byte {position}, where older releases let an entry point "
+    "that stands for several batches"
+)
+"""A problem that is only noted, because older releases wrote such entries."""
+
 
 class BatchPlace(NamedTuple):
     """One batch; `latest_timestamp` is the largest of the segment up to the batch before it."""
@@ -127,12 +133,6 @@ def check_offset_index(
             if not is_early:
                 return
         last_relative, last_position = relative, position
-
-
-_EARLY: Final = (
-    "offset {offset} ends a batch behind byte {position}, where older releases let an entry point "
-    "that stands for several batches"
-)
 
 
 def _problem_of_place(batches: SegmentBatches, offset: int, position: int) -> str | None:

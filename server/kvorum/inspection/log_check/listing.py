@@ -40,6 +40,11 @@ SIZE_MAX: Final = 64 * 1024 * 1024
 """More than any small file has: Kafka sets 10 MiB aside for an index."""
 _WHOLE_FILES = 2**63
 
+KNOWN_NAMES: Final = frozenset(
+    {"leader-epoch-checkpoint", "partition.metadata", "quorum-state", "kvorum-flushed-offset"}
+)
+"""The files of a partition that are not named after an offset."""
+
 
 @dataclass(slots=True)
 class PartitionFiles:
@@ -101,11 +106,6 @@ def _place(name: str, lasting: str, files: PartitionFiles, findings: Findings) -
         files.named[name] = path
     else:
         findings.add(Rule.FILE_NAME, path, "no file of a log", severity=Severity.NOTE)
-
-
-KNOWN_NAMES: Final = frozenset(
-    {"leader-epoch-checkpoint", "partition.metadata", "quorum-state", "kvorum-flushed-offset"}
-)
 
 
 def is_partition_directory(path: Path) -> bool:

@@ -52,6 +52,12 @@ _Key = TypeVar("_Key")
 _Item = TypeVar("_Item")
 _FINALIZED: Final = "finalized_"
 
+_ENTITY_TYPES: Final = MappingProxyType({"clientId": CLIENT_ID, "ip": IP, "user": USER})
+"""The types by their names in the shell."""
+_ENTITY_PART: Final = re.compile(r"(clientId|ip|user)\(((?:[^)\\]|\\.)*)\)", re.DOTALL)
+"""A type with its name in brackets, in which a backslash takes the next character as it is."""
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+
 
 def in_java_order(name: str) -> bytes:
     """Return the key that sorts names as Java does, by UTF-16 code units."""
@@ -369,12 +375,6 @@ def _client_quotas(image: ClientQuotasImage) -> Directory:
 
     kind = "class org.apache.kafka.image.node.ClientQuotasImageNode"
     return _mapped(image.entities, _entity_name, _entity, node, kind)
-
-
-_ENTITY_TYPES: Final = MappingProxyType({"clientId": CLIENT_ID, "ip": IP, "user": USER})
-"""The types by their names in the shell."""
-_ENTITY_PART: Final = re.compile(r"(clientId|ip|user)\(((?:[^)\\]|\\.)*)\)", re.DOTALL)
-_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def _entity_name(entity: QuotaEntity) -> str:

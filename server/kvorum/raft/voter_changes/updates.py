@@ -53,6 +53,9 @@ from kvorum.raft.voter_set import VoterSet
 
 _PARTS_OF_A_PERIOD = 4
 
+_SETTLED = frozenset({Error.NONE, Error.REQUEST_TIMED_OUT})
+"""The answers after which the change is done, or may still be."""
+
 
 def upgrade_kraft_version(
     replica: Replica, now: float, *, epoch: int, kraft_version: int, validate_only: bool
@@ -266,9 +269,6 @@ def _join(replica: Replica) -> Request:
     if former is not None:
         return RemoveRaftVoterRequest(former.key)
     return AddRaftVoterRequest(replica.own.key, replica.own.endpoints, acks_when_committed=False)
-
-
-_SETTLED = frozenset({Error.NONE, Error.REQUEST_TIMED_OUT})
 
 
 def is_settled(response: AddRaftVoterResponse | RemoveRaftVoterResponse) -> bool:

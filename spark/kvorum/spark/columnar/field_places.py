@@ -19,6 +19,24 @@ NOWHERE: Final = 1 << 40
 VARINT_BYTES_MAX: Final = 5
 VARLONG_BYTES_MAX: Final = 10
 
+FIXED_BYTES: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "bool": 1,
+        "int8": 1,
+        "int16": 2,
+        "uint16": 2,
+        "int32": 4,
+        "int64": 8,
+        "float64": 8,
+        "uuid": 16,
+    }
+)
+"""Kinds of fields that always take the same number of bytes."""
+COUNTED: Final = frozenset({"string", "bytes"})
+"""Kinds of fields that begin with their length."""
+ABSENT: Final = -1
+"""The count of a field that has no value."""
+
 
 class Numbers(NamedTuple):
     """The numbers at some positions, and the positions after them.
@@ -58,23 +76,6 @@ def _read_more(data: Bytes, values: Ints, ends: Ints, longer: Ints, bytes_max: i
         if not longer.size:
             return
     ends[longer] = NOWHERE
-
-
-FIXED_BYTES: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "bool": 1,
-        "int8": 1,
-        "int16": 2,
-        "uint16": 2,
-        "int32": 4,
-        "int64": 8,
-        "float64": 8,
-        "uuid": 16,
-    }
-)
-"""Kinds of fields that always take the same number of bytes."""
-COUNTED: Final = frozenset({"string", "bytes"})
-ABSENT: Final = -1
 
 
 class Places(NamedTuple):

@@ -33,6 +33,11 @@ _TOGETHER_MIN: Final = 256
 _NO_STEP: Final = 0
 _BEYOND: Final = 1 << 40
 
+PADDING = bytes(16)
+"""The end of the data, so that the longest value of fixed size can be read at its last byte."""
+_NO_HEADERS = b"\x00"
+"""The header count of a record without headers."""
+
 
 def _steps() -> tuple[int, ...]:
     """Return how far on the next record is, by the first byte of a record's length.
@@ -132,11 +137,6 @@ def _long_step(content: bytes, pos: int) -> int:
         if byte < 0x80:
             return _BEYOND if length & 1 else index + 1 + (length >> 1)
     return _BEYOND
-
-
-PADDING = bytes(16)
-"""The end of the data, so that the longest value of fixed size can be read at its last byte."""
-_NO_HEADERS = b"\x00"
 
 
 class RecordPlaces(NamedTuple):

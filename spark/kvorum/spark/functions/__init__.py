@@ -49,6 +49,25 @@ _ARROW_UDF = cast(
     "Callable[[Callable[..., ArrowArray], str], Callable[..., SparkColumn]]", arrow_udf
 )
 
+__all__ = [
+    "FUNCTIONS",
+    "consumer_offsets_record",
+    "metadata_record",
+    "register",
+    "remote_log_metadata_record",
+    "share_group_state_record",
+    "transaction_state_record",
+]
+
+FUNCTIONS: Final = (
+    METADATA_RECORD,
+    CONSUMER_OFFSETS_RECORD,
+    TRANSACTION_STATE_RECORD,
+    SHARE_GROUP_STATE_RECORD,
+    REMOTE_LOG_METADATA_RECORD,
+)
+"""Every function that `register` makes known."""
+
 
 def arrow_function(function: RecordFunction) -> Callable[..., SparkColumn]:
     """Return the function as Spark calls it, over batches of rows in Arrow's form."""
@@ -92,25 +111,6 @@ def _checked(
         if mode is Mode.FAILFAST and row is not None and "error" in row:
             raise UndecodableRecordError(f"{function.name}: {row['error']}")
         yield row
-
-
-__all__ = [
-    "FUNCTIONS",
-    "consumer_offsets_record",
-    "metadata_record",
-    "register",
-    "remote_log_metadata_record",
-    "share_group_state_record",
-    "transaction_state_record",
-]
-
-FUNCTIONS: Final = (
-    METADATA_RECORD,
-    CONSUMER_OFFSETS_RECORD,
-    TRANSACTION_STATE_RECORD,
-    SHARE_GROUP_STATE_RECORD,
-    REMOTE_LOG_METADATA_RECORD,
-)
 
 
 def register(spark: SparkSession) -> None:

@@ -14,6 +14,9 @@ import pyarrow as pa
 
 from kvorum.wire.json_form import Json
 
+Row: TypeAlias = dict[str, Json]
+"""One result: the columns that are not null, by name. Times are in microseconds."""
+
 
 class RecordFunctionError(Exception):
     """A function cannot return its result; the text names the function and the reason."""
@@ -25,10 +28,6 @@ class FunctionArgumentError(RecordFunctionError, ValueError):
 
 class UndecodableRecordError(RecordFunctionError):
     """Bytes that are not a record of the function's topic."""
-
-
-Row: TypeAlias = dict[str, Json]
-"""One result: the columns that are not null, by name. Times are in microseconds."""
 
 
 class Column(NamedTuple):

@@ -64,6 +64,22 @@ from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord
 from kvorum.wire.uuid_text import uuid_to_text
 
+MAGIC: Final = b"kvorum-history-1\n"
+"""The name and the number of the format. Another format has another number."""
+
+_LENGTH: Final = struct.Struct(">I")
+"""The length of a record, before it."""
+_EVERYTHING: Final = FeaturesImage(
+    LATEST_PRODUCTION_METADATA_VERSION, Map({ELR_VERSION_FEATURE: 1})
+)
+"""The features at which no record of the image is left out."""
+
+RECORDS_PER_IMAGE: Final = 16_384
+"""The number of records after which the editor's changes become an image. That bounds what the
+editor collects, and is rare enough to cost little for each record."""
+
+_NOTHING_READ: Final = Position(offset=-1, epoch=-1, timestamp_ms=-1)
+
 
 def end_state(image: MetadataImage, voters: tuple[VoterColumn, ...]) -> Iterator[StateRow]:
     """Yield the rows of all tables of the state, table by table, each in order of its key."""
@@ -145,15 +161,6 @@ def _quotas(image: MetadataImage) -> Iterator[QuotaRow]:
     yield from rows
 
 
-MAGIC: Final = b"kvorum-history-1\n"
-"""The name and the number of the format. Another format has another number."""
-
-_LENGTH: Final = struct.Struct(">I")
-_EVERYTHING: Final = FeaturesImage(
-    LATEST_PRODUCTION_METADATA_VERSION, Map({ELR_VERSION_FEATURE: 1})
-)
-
-
 @dataclass(frozen=True, slots=True)
 class SavedHistory:
     """The state of a history: open intervals, the published image, and an open transaction.
@@ -232,13 +239,6 @@ def _record_from_json(saved: list[Any]) -> LogRecord:
     offset, epoch, timestamp_ms, encoded = saved
     message, version = decode_record(base64.b64decode(encoded))
     return LogRecord(offset, epoch, timestamp_ms, message, version)
-
-
-RECORDS_PER_IMAGE: Final = 16_384
-"""The number of records after which the editor's changes become an image. That bounds what the
-editor collects, and is rare enough to cost little for each record."""
-
-_NOTHING_READ: Final = Position(offset=-1, epoch=-1, timestamp_ms=-1)
 
 
 class MetadataHistory:

@@ -41,6 +41,9 @@ CONDITIONS: Final = tuple(Condition)
 DIRECTORY_LISTS_MAX: Final = 16_384
 """The number of lists of directories whose text is kept: partitions have few distinct ones."""
 
+AVAILABLE: Final[tuple[Condition, ...]] = ()
+"""The conditions of a partition that lacks nothing."""
+
 
 class OpenPartition:
     """A partition with the begin of its interval, and of each condition that it is in."""
@@ -305,9 +308,6 @@ def _availability_row(
         duration_ms=end.observed_ms - begin.timestamp_ms,
         end_reason=end.reason,
     )
-
-
-AVAILABLE: Final[tuple[Condition, ...]] = ()
 
 
 def conditions_of(

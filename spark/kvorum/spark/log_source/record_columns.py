@@ -23,6 +23,14 @@ CREATE_TIME: Final = "CreateTime"
 LOG_APPEND_TIME: Final = "LogAppendTime"
 UNKNOWN_CONTROL: Final = "UNKNOWN"
 
+NEVER_OF_MESSAGES: Final = frozenset(
+    {
+        *("leader_epoch", "producer_id", "producer_epoch", "sequence"),
+        *("transaction", "control_type"),
+    }
+)
+"""The columns of what the formats 0 and 1 are older than: null for their records."""
+
 
 class RecordColumns:
     """Columns by name, each made when it is asked for, of a run of entries of one kind."""
@@ -101,13 +109,6 @@ ENTRY_VALUES: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
     }
 )
 """The columns that are the same for all records of a batch, or for all that a message wraps."""
-NEVER_OF_MESSAGES: Final = frozenset(
-    {
-        *("leader_epoch", "producer_id", "producer_epoch", "sequence"),
-        *("transaction", "control_type"),
-    }
-)
-"""The columns of what the formats 0 and 1 are older than: null for their records."""
 
 
 def _known(number: int) -> int | None:

@@ -28,13 +28,6 @@ NUMBERS: Final[Mapping[str, int]] = MappingProxyType(
 
 CONTROL_NAMES: Final = frozenset(kind.name for kind in ControlRecordType)
 
-
-def message_classes() -> dict[str, type[Message]]:
-    """Return the class of the messages of every type of record, by its name in the table."""
-    metadata = {name: record_type(number) for number, name in NAMES.items()}
-    return metadata | {kind.name: message_class(kind) for kind in ControlRecordType}
-
-
 # Record type -> column -> field in Kafka's JSON form. Types without such fields are left out.
 SUBJECT_FIELDS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -86,7 +79,6 @@ SUBJECT_FIELDS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     }
 )
 
-
 _LIST: Final = "[]"
 _UUID: Final = "uuid"
 _BYTES: Final = frozenset({"bytes", "records"})
@@ -106,6 +98,12 @@ _TYPES: Final[Mapping[str, pa.DataType]] = MappingProxyType(
         "records": pa.binary(),
     }
 )
+
+
+def message_classes() -> dict[str, type[Message]]:
+    """Return the class of the messages of every type of record, by its name in the table."""
+    metadata = {name: record_type(number) for number, name in NAMES.items()}
+    return metadata | {kind.name: message_class(kind) for kind in ControlRecordType}
 
 
 def struct_type(kind: type[Struct]) -> pa.DataType:

@@ -14,6 +14,8 @@ from kvorum.spark.pipeline.replicas import Cluster
 from kvorum.spark.pipeline.staged_files import Stage, StagedFile
 from kvorum.spark.pipeline.tables import ErrorRow
 
+Item = TypeVar("Item")
+
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
@@ -114,7 +116,6 @@ class FailedTask(NamedTuple):
     reason: str
 
 
-Item = TypeVar("Item")
 Result = TypeVar("Result", ClusterOutcome, PieceOutcome)
 
 

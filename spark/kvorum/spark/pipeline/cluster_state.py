@@ -12,6 +12,9 @@ from kvorum.spark.errors import DamagedOutputError
 from kvorum.spark.files.file_systems import files_at
 from kvorum.storage.log.batch_header import HEADER_SIZE, read_header
 
+FORMAT: Final = 1
+"""Another number stands for another meaning of what is stored."""
+
 
 class Tail(NamedTuple):
     """The end of what was folded: the next offset, and the batch that holds the one before it.
@@ -43,10 +46,6 @@ def is_in_place(tail: Tail, place: TailPlace, options: Mapping[str, Any]) -> boo
     header = read_header(data)
     is_there = header.base_offset < tail.next_offset <= header.next_offset
     return is_there and (header.leader_epoch, header.crc) == (tail.epoch, tail.crc)
-
-
-FORMAT: Final = 1
-"""Another number stands for another meaning of what is stored."""
 
 
 @dataclass(frozen=True, slots=True)

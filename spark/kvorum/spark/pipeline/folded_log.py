@@ -33,6 +33,24 @@ from kvorum.spark.pipeline.replicas import ENDLESS, ReadableReplica, begins_of
 from kvorum.spark.pipeline.staged_files import DayRows, Stage
 from kvorum.spark.pipeline.tables import ErrorRow
 
+_TABLE_AND_TIME: Final[Mapping[type[Any], tuple[str, int]]] = MappingProxyType(
+    {
+        row_type: (
+            name,
+            next(
+                index
+                for index, column in enumerate(row_type._fields)
+                if column in {"from_time", "time"}
+            ),
+        )
+        for name, row_type in HISTORY_TABLES.items()
+    }
+)
+"""The table of each type of row, and the index of the column with the time when it began."""
+
+PASSES_MAX: Final = 4
+"""The number of times that a log is read if it changes meanwhile."""
+
 
 class FoldStart(NamedTuple):
     """A history, and the place in the log at which it goes on.
@@ -109,22 +127,6 @@ def _start_at(
     return FoldStart(FoldBegin.SNAPSHOT, history, offset, None, [Piece(unit, 0, ENDLESS)], count)
 
 
-_TABLE_AND_TIME: Final[Mapping[type[Any], tuple[str, int]]] = MappingProxyType(
-    {
-        row_type: (
-            name,
-            next(
-                index
-                for index, column in enumerate(row_type._fields)
-                if column in {"from_time", "time"}
-            ),
-        )
-        for name, row_type in HISTORY_TABLES.items()
-    }
-)
-"""The table of each type of row, and the index of the column with the time when it began."""
-
-
 def table_and_day(row: HistoryRow) -> tuple[str, int | None]:
     """Return the table of a row, and the day when it began, in days since 1970."""
     table, time = _TABLE_AND_TIME[type(row)]
@@ -168,9 +170,6 @@ def fold(history: MetadataHistory, reading: LogReading, rows: DayRows) -> int:
             f"{metadata} metadata records were folded"
         )
     return control
-
-
-PASSES_MAX: Final = 4
 
 
 class FoldedLog(NamedTuple):

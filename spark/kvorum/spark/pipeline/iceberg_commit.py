@@ -78,6 +78,26 @@ _METADATA_NAME: Final = re.compile(r"v([0-9]+)(\.gz)?\.metadata\.json")
 # The hints of pyarrow's module for Parquet are incomplete.
 _PARQUET: Any = pyarrow.parquet
 
+PARTITION_TYPES: Final[Mapping[str, PrimitiveType]] = MappingProxyType(
+    {"cluster_id": StringType(), "day": DateType()}
+)
+PARTITION_FIELD_ID_MIN: Final = 1000
+"""The specification's first id of a partition's field."""
+# Iceberg has no integers of fewer than 32 bits.
+_TYPES: Final[Mapping[Any, PrimitiveType]] = MappingProxyType(
+    {
+        pa.bool_(): BooleanType(),
+        pa.int8(): IntegerType(),
+        pa.int16(): IntegerType(),
+        pa.int32(): IntegerType(),
+        pa.int64(): LongType(),
+        pa.float64(): DoubleType(),
+        pa.string(): StringType(),
+        pa.binary(): BinaryType(),
+        TIMESTAMP: TimestamptzType(),
+    }
+)
+
 
 def add_commit(files: OutputFiles, table_root: str, change: TableChange) -> None:
     """See `AddCommit`."""
@@ -270,27 +290,6 @@ def _summary(manifests: Iterable[ManifestFile], snapshot_id: int) -> Summary:
         counts["total-records"] += (each.added_rows_count or 0) + (each.existing_rows_count or 0)
     operation = Operation.OVERWRITE if counts["deleted-data-files"] else Operation.APPEND
     return Summary(operation, **{name: str(count) for name, count in counts.items()})
-
-
-PARTITION_TYPES: Final[Mapping[str, PrimitiveType]] = MappingProxyType(
-    {"cluster_id": StringType(), "day": DateType()}
-)
-PARTITION_FIELD_ID_MIN: Final = 1000
-"""The specification's first id of a partition's field."""
-# Iceberg has no integers of fewer than 32 bits.
-_TYPES: Final[Mapping[Any, PrimitiveType]] = MappingProxyType(
-    {
-        pa.bool_(): BooleanType(),
-        pa.int8(): IntegerType(),
-        pa.int16(): IntegerType(),
-        pa.int32(): IntegerType(),
-        pa.int64(): LongType(),
-        pa.float64(): DoubleType(),
-        pa.string(): StringType(),
-        pa.binary(): BinaryType(),
-        TIMESTAMP: TimestamptzType(),
-    }
-)
 
 
 def table_schema(

@@ -30,6 +30,9 @@ RANGE_BYTES: Final = 16 * 1024 * 1024
 RUN_BYTES_MAX: Final = 256 * 1024
 """The bytes of batches that are decoded at once: enough to make the price of a run small."""
 
+Records: TypeAlias = Generator[LogRecord, None, Damage | None]
+"""Yields records, and returns the damage that ends them."""
+
 
 class Piece(NamedTuple):
     """Records of a range of a file, from `first_offset` up to `end_offset`, itself not included."""
@@ -37,9 +40,6 @@ class Piece(NamedTuple):
     unit: FileRange
     first_offset: int
     end_offset: int
-
-
-Records: TypeAlias = Generator[LogRecord, None, Damage | None]
 
 
 @dataclass(slots=True)

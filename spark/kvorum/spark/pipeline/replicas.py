@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 from kvorum.spark.errors import LogFilesError
 from kvorum.spark.files.find import FileKind, FoundFiles, LogFile
 
+ENDLESS: Final = 2**63 - 1
+"""An offset greater than every other."""
+
 
 class Replica(NamedTuple):
     """The files of one node's metadata log, by offset."""
@@ -127,9 +130,6 @@ def demand_begin(cluster: Cluster) -> None:
         f"{replica.segments[0].path}: the log begins at offset {replica.start_offset}, but nothing "
         f"here covers the offsets from {covered} on"
     )
-
-
-ENDLESS: Final = 2**63 - 1
 
 
 class Hole(NamedTuple):

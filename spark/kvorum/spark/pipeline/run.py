@@ -50,6 +50,11 @@ REBUILT: Final[Mapping[FoldBegin, str]] = MappingProxyType(
 )
 """The error of a cluster whose log is not the one of the run before."""
 
+# The files that each format adds to the directory of a table.
+_TRACES: Final[Mapping[str, TableFormat]] = MappingProxyType(
+    {LOG: TableFormat.DELTA, ICEBERG_METADATA: TableFormat.ICEBERG}
+)
+
 
 def find_clusters(request: PipelineRequest) -> tuple[Cluster, ...]:
     """Return the clusters at the inputs; raises `LogFilesError` where there are no usable logs."""
@@ -221,12 +226,6 @@ def demand_all_records(outcomes: Iterable[ClusterOutcome], written: Iterable[Pie
                 f"{outcome.cluster_id}: {expected} records were read, but "
                 f"{counts[outcome.cluster_id]} are in the table of records"
             )
-
-
-# The files that each format adds to the directory of a table.
-_TRACES: Final[Mapping[str, TableFormat]] = MappingProxyType(
-    {LOG: TableFormat.DELTA, ICEBERG_METADATA: TableFormat.ICEBERG}
-)
 
 
 def demand_own_output(files: OutputFiles, root: str) -> None:

@@ -20,6 +20,16 @@ from kvorum.spark.pipeline.tables import ROW_TYPES
 # The hints of pyarrow's module for Parquet are incomplete.
 _PARQUET: Any = pyarrow.parquet
 
+ROWS_PER_BATCH: Final = 2048
+"""The number of Python rows that become one Arrow batch."""
+LOOSE_ROW_BYTES: Final = 1024
+"""About what a row of Python values takes."""
+HELD_BYTES_MAX: Final = 96 * 1024 * 1024
+"""The bytes of rows above which the largest tables are written."""
+
+_Key: TypeAlias = tuple[str, int | None]
+"""A table, and a day of it where it is divided into days."""
+
 
 class StagedFile(NamedTuple):
     """A staged file, and where it goes; both paths are relative to the output.
@@ -100,14 +110,6 @@ def rows_by_table(staged: list[StagedFile]) -> Mapping[str, int]:
         if file.table:
             counts[file.table] += file.row_count
     return counts
-
-
-ROWS_PER_BATCH: Final = 2048
-LOOSE_ROW_BYTES: Final = 1024
-"""About what a row of Python values takes."""
-HELD_BYTES_MAX: Final = 96 * 1024 * 1024
-
-_Key: TypeAlias = tuple[str, int | None]
 
 
 @dataclass(slots=True)

@@ -7,6 +7,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
 from kvorum.spark.history.columns import Int32, Int64, TimestampMs
 
+RECORDS: Final = "records"
+RUNS: Final = "runs"
+
 
 class ReplicaDivergenceRow(NamedTuple):
     """Offsets at which a replica differs from the one that the tables are made from."""
@@ -66,8 +69,6 @@ OWN_TABLES: Final[Mapping[str, type[OwnRow]]] = MappingProxyType(
 """The tables that are about the replicas and the runs, by name."""
 
 
-RECORDS: Final = "records"
-RUNS: Final = "runs"
 ROW_TYPES: Final[Mapping[str, type[Any]]] = MappingProxyType(
     {**HISTORY_TABLES, **STATE_TABLES, **OWN_TABLES}
 )

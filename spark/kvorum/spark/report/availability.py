@@ -39,6 +39,30 @@ _CHANGE_COLUMNS: Final = (
     "cause",
 )
 
+COLUMNS: Final = (
+    "topic_name",
+    "topic_id",
+    "partition_id",
+    "condition",
+    "from_offset",
+    "from_time",
+    "begins_earlier",
+    "to_offset",
+    "to_time",
+    "end_reason",
+)
+"""The columns of the table that the report reads."""
+DAYS_MAX: Final = 14
+"""The number of days with outages that the report shows."""
+OUTAGES_PER_DAY_MAX: Final = 40
+"""The number of outages that are drawn for one day."""
+SLOWEST_MAX: Final = 12
+"""The number of incidents that are listed by their length."""
+OPEN_MAX: Final = 12
+"""The number of incidents that are listed as still open."""
+SAME_TIME_MS: Final = SECOND_MS
+"""Intervals that begin and end within this time of each other are one incident."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeaderChange:
@@ -170,26 +194,6 @@ def _overlap_ms(spans: Iterable[tuple[int, int]], begin_ms: int, end_ms: int) ->
         max(0, (end_ms if end == MISSING else min(end, end_ms)) - max(begin, begin_ms))
         for begin, end in spans
     )
-
-
-COLUMNS: Final = (
-    "topic_name",
-    "topic_id",
-    "partition_id",
-    "condition",
-    "from_offset",
-    "from_time",
-    "begins_earlier",
-    "to_offset",
-    "to_time",
-    "end_reason",
-)
-DAYS_MAX: Final = 14
-OUTAGES_PER_DAY_MAX: Final = 40
-SLOWEST_MAX: Final = 12
-OPEN_MAX: Final = 12
-SAME_TIME_MS: Final = SECOND_MS
-"""Intervals that begin and end within this time of each other are one incident."""
 
 
 @dataclass(frozen=True, slots=True)

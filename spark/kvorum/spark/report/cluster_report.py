@@ -21,6 +21,24 @@ from kvorum.spark.report.value_history import (
     value_histories,
 )
 
+_NO_TIMES: Final = "Nothing is known of this cluster: its tables have no row with a time."
+WORST_FIRST: Final = (Condition.OFFLINE, Condition.UNDER_MIN_ISR, Condition.UNDER_REPLICATED)
+"""The conditions in the order in which clusters are compared."""
+
+_TIME_COLUMNS: Final = (
+    ("quorum_epochs", ("from_time", "to_time")),
+    ("quorum_voters", ("from_time", "to_time")),
+    ("partition_timeline", ("from_time", "to_time")),
+    ("broker_states", ("from_time", "to_time")),
+    ("config_history", ("time",)),
+    ("acl_history", ("time",)),
+    ("quota_history", ("time",)),
+    ("scram_history", ("time",)),
+    ("feature_history", ("time",)),
+    ("delegation_token_history", ("time",)),
+)
+"""The columns from which the time of a cluster's tables is taken."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
@@ -107,10 +125,6 @@ class ClusterReport:
         return (-self.trouble, *files, *counts, -len(self.facts.out_of_service))
 
 
-_NO_TIMES: Final = "Nothing is known of this cluster: its tables have no row with a time."
-WORST_FIRST: Final = (Condition.OFFLINE, Condition.UNDER_MIN_ISR, Condition.UNDER_REPLICATED)
-
-
 def cluster_report(
     tables: ClusterTables, *, since_ms: int | None = None, until_ms: int | None = None
 ) -> ClusterReport:
@@ -140,20 +154,6 @@ def cluster_report(
         events=latest_events(tables, window, quorum=quorum, values=values),
     )
     return ClusterReport(tables.cluster_id, log_file_facts(tables), facts)
-
-
-_TIME_COLUMNS: Final = (
-    ("quorum_epochs", ("from_time", "to_time")),
-    ("quorum_voters", ("from_time", "to_time")),
-    ("partition_timeline", ("from_time", "to_time")),
-    ("broker_states", ("from_time", "to_time")),
-    ("config_history", ("time",)),
-    ("acl_history", ("time",)),
-    ("quota_history", ("time",)),
-    ("scram_history", ("time",)),
-    ("feature_history", ("time",)),
-    ("delegation_token_history", ("time",)),
-)
 
 
 def window_of(

@@ -22,6 +22,28 @@ EVENTS_MAX: Final = 40
 GROUP_GAP_MS: Final = 10 * SECOND_MS
 """Leader changes of one cause with shorter pauses are one event."""
 
+_CAUSED_BY_OLD_LEADER: Final = (
+    LeaderChangeCause.BROKER_FENCED,
+    LeaderChangeCause.CONTROLLED_SHUTDOWN,
+    LeaderChangeCause.BROKER_UNREGISTERED,
+    LeaderChangeCause.BROKER_RESTARTED,
+    LeaderChangeCause.DIRECTORY_FAILED,
+)
+"""The causes that lie with the broker that led before."""
+_SENTENCES: Final[Mapping[str, str]] = {
+    LeaderChangeCause.BROKER_FENCED: "Broker {broker} was fenced",
+    LeaderChangeCause.CONTROLLED_SHUTDOWN: "Broker {broker} shut down in a controlled way",
+    LeaderChangeCause.BROKER_UNREGISTERED: "Broker {broker} was unregistered",
+    LeaderChangeCause.BROKER_RESTARTED: "Broker {broker} restarted uncleanly",
+    LeaderChangeCause.DIRECTORY_FAILED: "A log directory of broker {broker} failed",
+    LeaderChangeCause.BROKER_UNFENCED: "Broker {broker} was unfenced",
+    LeaderChangeCause.PREFERRED_ELECTION: "Preferred leaders were elected",
+    LeaderChangeCause.REASSIGNMENT: "Partitions were reassigned",
+    LeaderChangeCause.UNCLEAN_ELECTION: "Leaders were elected uncleanly",
+    LeaderChangeCause.PARTITION_CREATED: "{count} created",
+    LeaderChangeCause.UNKNOWN: "Leaders changed for an unknown cause",
+}
+
 
 @unique
 class Severity(Enum):
@@ -86,28 +108,6 @@ def _latest(
     first = int(np.sort(offsets)[-EVENTS_MAX:][0])
     latest: Condition = during(time, window) & (field(offset) >= first)
     return latest
-
-
-_CAUSED_BY_OLD_LEADER: Final = (
-    LeaderChangeCause.BROKER_FENCED,
-    LeaderChangeCause.CONTROLLED_SHUTDOWN,
-    LeaderChangeCause.BROKER_UNREGISTERED,
-    LeaderChangeCause.BROKER_RESTARTED,
-    LeaderChangeCause.DIRECTORY_FAILED,
-)
-_SENTENCES: Final[Mapping[str, str]] = {
-    LeaderChangeCause.BROKER_FENCED: "Broker {broker} was fenced",
-    LeaderChangeCause.CONTROLLED_SHUTDOWN: "Broker {broker} shut down in a controlled way",
-    LeaderChangeCause.BROKER_UNREGISTERED: "Broker {broker} was unregistered",
-    LeaderChangeCause.BROKER_RESTARTED: "Broker {broker} restarted uncleanly",
-    LeaderChangeCause.DIRECTORY_FAILED: "A log directory of broker {broker} failed",
-    LeaderChangeCause.BROKER_UNFENCED: "Broker {broker} was unfenced",
-    LeaderChangeCause.PREFERRED_ELECTION: "Preferred leaders were elected",
-    LeaderChangeCause.REASSIGNMENT: "Partitions were reassigned",
-    LeaderChangeCause.UNCLEAN_ELECTION: "Leaders were elected uncleanly",
-    LeaderChangeCause.PARTITION_CREATED: "{count} created",
-    LeaderChangeCause.UNKNOWN: "Leaders changed for an unknown cause",
-}
 
 
 def _leader_changes(tables: ClusterTables, window: TimeWindow) -> Iterator[Event]:

@@ -12,6 +12,9 @@ from kvorum.spark.pipeline.tables import ErrorRow, ReplicaDivergenceRow
 from kvorum.spark.report.rows import MISSING
 from kvorum.spark.report.tables_directory import ClusterTables
 
+UNUSABLE: Final = "unusable"
+"""The kind of an error for which a whole log cannot be used."""
+
 
 @unique
 class Trouble(IntEnum):
@@ -20,9 +23,6 @@ class Trouble(IntEnum):
     NONE = 0
     DEGRADED = 1
     CRITICAL = 2
-
-
-UNUSABLE: Final = "unusable"
 
 
 def replica_name(node_id: int | None, log_directory: str) -> str:

@@ -10,16 +10,15 @@ _VOID: Final = frozenset({"meta", "br", "hr"})
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co"})
 """Categories of characters that change how the text around them is shown, or have no form."""
 
+Content: TypeAlias = "Markup | str | int | Iterable[Markup] | None"
+AttributeValue: TypeAlias = "str | int | float | bool | None"
+
 
 @dataclass(frozen=True, slots=True)
 class Markup:
     """Text that is HTML already."""
 
     html: str
-
-
-Content: TypeAlias = "Markup | str | int | Iterable[Markup] | None"
-AttributeValue: TypeAlias = "str | int | float | bool | None"
 
 
 def element(name: str, /, *content: Content, **attributes: AttributeValue) -> Markup:

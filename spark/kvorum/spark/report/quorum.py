@@ -16,6 +16,16 @@ EPOCHS_MAX: Final = 30
 STRIP_EPOCHS_MAX: Final = 400
 """Epochs that are drawn; of more, the latest ones."""
 
+_COLUMNS: Final = (
+    "controller_id",
+    "incarnation_id",
+    "from_offset",
+    "begins_earlier",
+    "endpoints",
+    "features",
+)
+"""The columns of a controller's registration that the report shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
@@ -136,16 +146,6 @@ def _voters(
         return elected, None
     listed = tuple(sorted(voter["voter_id"] for voter in found[-1]["voters"]))
     return listed or elected, found[-1]["kraft_version"]
-
-
-_COLUMNS: Final = (
-    "controller_id",
-    "incarnation_id",
-    "from_offset",
-    "begins_earlier",
-    "endpoints",
-    "features",
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,16 @@ from kvorum.spark.report.tables_directory import ClusterTables
 from kvorum.spark.report.texts import cut_text
 from kvorum.spark.report.time_window import TimeWindow
 
+HIDDEN: Final = "(hidden)"
+"""Stands for a value that may be a secret."""
+CHANGES_MAX: Final = 30
+"""The number of latest changes that are shown of each kind."""
+
+_Row: TypeAlias = Mapping[str, Any]
+
+_RESOURCE: Final = ("resource_type", "resource_name")
+"""The columns that say what a value belongs to."""
+
 
 @dataclass(frozen=True, slots=True)
 class FeatureLevel:
@@ -56,12 +66,6 @@ def feature_levels(tables: ClusterTables, window: TimeWindow) -> tuple[FeatureLe
         for name, level in sorted(levels.items())
         if level
     )
-
-
-HIDDEN: Final = "(hidden)"
-CHANGES_MAX: Final = 30
-
-_Row: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +167,6 @@ def _feature_change(row: _Row) -> str:
     return f"{old} → {new}"
 
 
-_RESOURCE: Final = ("resource_type", "resource_name")
 _KINDS: Final = (
     _Kind(
         "configuration",

@@ -45,6 +45,23 @@ _LINKS: Final = (
     ("values", "Configurations and access"),
 )
 
+_HEIGHT: Final = 22
+"""The height of a small chart, in pixels."""
+_COLUMNS: Final = (
+    *("Cluster", "State", "Files of the log", "#No leader", "#Below min ISR", "#Under-replicated"),
+    *("Under-replicated over time", "#Brokers in service", "Controller", "#Partitions", "At"),
+)
+
+_WORDS: Final = {
+    Trouble.CRITICAL: "critical",
+    Trouble.DEGRADED: "degraded",
+    Trouble.NONE: "healthy",
+}
+
+INDEX: Final = "index.html"
+_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""Cluster ids that may be the name of a file as they are."""
+
 
 def cluster_page(report: ClusterReport, *, index: str | None = None) -> str:
     """Return the page of a cluster; `index` is the file name of the page of all clusters."""
@@ -95,20 +112,6 @@ def _times(facts: ClusterFacts) -> Markup:
         f", {duration_text(window.length_ms)}. All times are in UTC.",
         class_="times",
     )
-
-
-_HEIGHT: Final = 22
-_COLUMNS: Final = (
-    *("Cluster", "State", "Files of the log", "#No leader", "#Below min ISR", "#Under-replicated"),
-    *("Under-replicated over time", "#Brokers in service", "Controller", "#Partitions", "At"),
-)
-
-
-_WORDS: Final = {
-    Trouble.CRITICAL: "critical",
-    Trouble.DEGRADED: "degraded",
-    Trouble.NONE: "healthy",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +202,6 @@ def _sparkline(facts: ClusterFacts) -> Markup:
     title = f"at most {count_text(highest, 'under-replicated partition')} at one time"
     chart = plot(title, facts.window, _HEIGHT, area)
     return element("div", chart, note(f"peak {highest:,}"), class_="spark low")
-
-
-INDEX: Final = "index.html"
-_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class OutputError(SparkSliceError):

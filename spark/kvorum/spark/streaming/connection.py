@@ -30,6 +30,16 @@ from kvorum.wire.primitives import Message
 
 PORT_MAX = 65535
 
+CLIENT: Final = "kvorum-spark"
+"""The client id of every request."""
+API_VERSIONS_VERSION: Final = 3
+"""The ApiVersions that is asked for: the first that is flexible, which every KRaft node has."""
+FRAME_BYTES_MAX: Final = 512 * 1024 * 1024
+"""The largest response that is read: far more than any batch; a larger one is refused."""
+_SIZE: Final = struct.Struct(">i")
+"""The size of a frame, before it."""
+Response = TypeVar("Response", bound=Message)
+
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
     """Return the addresses of a list such as ``a:9093,[::1]:9093``; `OptionError` for no such list.
@@ -52,15 +62,6 @@ def _parse(text: str) -> Address:
     if not (port.isascii() and port.isdigit() and 0 < int(port) <= PORT_MAX):
         raise OptionError(f"option 'controllers' has {text!r}: its port is not 1 to {PORT_MAX}")
     return Address(host, int(port))
-
-
-CLIENT: Final = "kvorum-spark"
-API_VERSIONS_VERSION: Final = 3
-"""The ApiVersions that is asked for: the first that is flexible, which every KRaft node has."""
-FRAME_BYTES_MAX: Final = 512 * 1024 * 1024
-"""The largest response that is read: far more than any batch; a larger one is refused."""
-_SIZE: Final = struct.Struct(">i")
-Response = TypeVar("Response", bound=Message)
 
 
 class ConnectionFailedError(Exception):

@@ -42,6 +42,12 @@ _NAMES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+LOOK_BYTES: Final = 64 * 1024
+"""The bytes that are read to see whether a batch is still the one that was read."""
+
+UNNAMED: Final = "is not named by its first offset, as the segments of a stream must be"
+"""The problem of a file whose place in the log is unknown."""
+
 
 class LogPlace(NamedTuple):
     """A place in a log: byte `position` of the segment that begins at offset `segment`.
@@ -97,10 +103,6 @@ def _log(place: LogPlace) -> dict[str, int]:
 
 def _place(log: Mapping[str, Any]) -> LogPlace:
     return LogPlace(**{field: int(log[name]) for field, name in _NAMES.items() if name in log})
-
-
-LOOK_BYTES: Final = 64 * 1024
-"""The bytes that are read to see whether a batch is still the one that was read."""
 
 
 class LogTail:
@@ -216,9 +218,6 @@ def _after_batch(header: BatchHeader, place: LogPlace) -> LogPlace:
         last_crc=header.crc,
         again_from=place.again_from,
     )
-
-
-UNNAMED: Final = "is not named by its first offset, as the segments of a stream must be"
 
 
 class Unit(NamedTuple):

@@ -41,6 +41,16 @@ CONTROLLERS: Final = 2
 _LOG: Final = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
+FETCH_VERSION_MIN: Final = 13
+"""The first version that names topics by id, which leaders of a quorum demand."""
+FETCH_BYTES: Final = 4 * 1024 * 1024
+"""The bytes of records that one fetch asks for."""
+PEEK_BYTES: Final = 1
+"""So few bytes that an answer has a single batch."""
+LONG_POLL_MS: Final = 500
+"""The time for which a leader may wait for records, as for a follower."""
+Result = TypeVar("Result")
+
 
 class UnusableAnswerError(Exception):
     """An answer that is no use; the request is sent again, to the leader that is known by then."""
@@ -229,16 +239,6 @@ def error_text(request: str, code: int) -> str:
         return f"{request}: {ErrorCode(code).name}"
     except ValueError:
         return f"{request}: error {code}"
-
-
-FETCH_VERSION_MIN: Final = 13
-"""The first version that names topics by id, which leaders of a quorum demand."""
-FETCH_BYTES: Final = 4 * 1024 * 1024
-PEEK_BYTES: Final = 1
-"""So few bytes that an answer has a single batch."""
-LONG_POLL_MS: Final = 500
-"""The time for which a leader may wait for records, as for a follower."""
-Result = TypeVar("Result")
 
 
 class Fetched(NamedTuple):

@@ -10,6 +10,9 @@ from kvorum.spark.streaming.options import Starting
 from kvorum.spark.streaming.quorum_client import LONG_POLL_MS, PEEK_BYTES, QuorumClient, fetch
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
+BEGINNING = OffsetAndEpoch(0, 0)
+"""Before the first record of a log."""
+
 
 class QuorumOffset(NamedTuple):
     """A place in the log of a cluster; `cluster_id` is None where it is not known."""
@@ -44,10 +47,6 @@ class QuorumOffset(NamedTuple):
                 f"the checkpoint's offset {dict(found)} is not one of a quorum: was the stream "
                 "started with other options?"
             ) from None
-
-
-BEGINNING = OffsetAndEpoch(0, 0)
-"""Before the first record of a log."""
 
 
 class QuorumPlanner:

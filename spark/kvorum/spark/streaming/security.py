@@ -19,6 +19,40 @@ from typing import Final, TypeAlias
 
 from kvorum.spark.errors import OptionError, QuorumError
 
+ITERATIONS_MIN: Final = 4096
+"""The fewest that the specification of SCRAM allows."""
+ITERATIONS_MAX: Final = 1_000_000
+"""A second of work: no server is set to more."""
+_NO_BINDING: Final = "n,,"
+"""The header of a client without channel binding (RFC 5802)."""
+Exchange: TypeAlias = Generator[bytes, bytes]
+"""The requests of a client; it gets the server's answer to each."""
+
+PREFIX: Final = "kafka."
+PROTOCOL: Final = "kafka.security.protocol"
+MECHANISM: Final = "kafka.sasl.mechanism"
+JAAS: Final = "kafka.sasl.jaas.config"
+TRUSTED_FILE: Final = "kafka.ssl.truststore.location"
+TRUSTED_TEXT: Final = "kafka.ssl.truststore.certificates"
+TRUSTED_TYPE: Final = "kafka.ssl.truststore.type"
+OWN_FILE: Final = "kafka.ssl.keystore.location"
+OWN_TYPE: Final = "kafka.ssl.keystore.type"
+KEY_PASSWORD: Final = "kafka.ssl.key.password"  # noqa: S105 - the name of the option
+HOST_CHECK: Final = "kafka.ssl.endpoint.identification.algorithm"
+SASL_OPTIONS: Final = (MECHANISM, JAAS)
+TLS_OPTIONS: Final = (
+    *(TRUSTED_FILE, TRUSTED_TEXT, TRUSTED_TYPE, OWN_FILE, OWN_TYPE, KEY_PASSWORD),
+    HOST_CHECK,
+)
+SECURITY_OPTIONS: Final = (PROTOCOL, *SASL_OPTIONS, *TLS_OPTIONS)
+PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+_ENTRY: Final = re.compile(r"\s*(\S+)\s+required\s+(.*?)\s*;\s*", re.DOTALL)
+_PAIR: Final = re.compile(
+    r"""\s*(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"']+))"""
+)
+_ESCAPED: Final = re.compile(r"\\(.)")
+
 
 @dataclass(frozen=True, slots=True)
 class Tls:
@@ -84,14 +118,6 @@ def _unusable(option: str, path: str | None, error: Exception) -> QuorumError:
     return QuorumError(f"option {option!r}: {where}{reason}")
 
 
-ITERATIONS_MIN: Final = 4096
-ITERATIONS_MAX: Final = 1_000_000
-"""A second of work: no server is set to more."""
-_NO_BINDING: Final = "n,,"
-Exchange: TypeAlias = Generator[bytes, bytes]
-"""The requests of a client; it gets the server's answer to each."""
-
-
 class SaslError(Exception):
     """The server sent a message of another mechanism, or does not know the password."""
 
@@ -149,32 +175,6 @@ def _bytes(fields: Mapping[str, str], name: str) -> bytes:
         return base64.b64decode(fields[name], validate=True)
     except (KeyError, binascii.Error):
         raise SaslError(f"a message of the server lacks its field {name!r}") from None
-
-
-PREFIX: Final = "kafka."
-PROTOCOL: Final = "kafka.security.protocol"
-MECHANISM: Final = "kafka.sasl.mechanism"
-JAAS: Final = "kafka.sasl.jaas.config"
-TRUSTED_FILE: Final = "kafka.ssl.truststore.location"
-TRUSTED_TEXT: Final = "kafka.ssl.truststore.certificates"
-TRUSTED_TYPE: Final = "kafka.ssl.truststore.type"
-OWN_FILE: Final = "kafka.ssl.keystore.location"
-OWN_TYPE: Final = "kafka.ssl.keystore.type"
-KEY_PASSWORD: Final = "kafka.ssl.key.password"  # noqa: S105 - the name of the option
-HOST_CHECK: Final = "kafka.ssl.endpoint.identification.algorithm"
-SASL_OPTIONS: Final = (MECHANISM, JAAS)
-TLS_OPTIONS: Final = (
-    *(TRUSTED_FILE, TRUSTED_TEXT, TRUSTED_TYPE, OWN_FILE, OWN_TYPE, KEY_PASSWORD),
-    HOST_CHECK,
-)
-SECURITY_OPTIONS: Final = (PROTOCOL, *SASL_OPTIONS, *TLS_OPTIONS)
-PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-
-_ENTRY: Final = re.compile(r"\s*(\S+)\s+required\s+(.*?)\s*;\s*", re.DOTALL)
-_PAIR: Final = re.compile(
-    r"""\s*(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s"']+))"""
-)
-_ESCAPED: Final = re.compile(r"\\(.)")
 
 
 def security_options(options: Mapping[str, str]) -> Security:

@@ -28,6 +28,9 @@ from kvorum.storage.log.segment_list import SegmentList, create_segment, find_le
 from kvorum.storage.log.segment_scan import BadBatchError, scan_batches
 from kvorum.storage.names import LOG_SUFFIX, SWAP_SUFFIX, parse_offset_name
 
+_ADVICE = "Restore the files, or remove the directory and let the replica fetch the log anew"
+"""The advice to an operator where durable records are missing."""
+
 
 def finish_interrupted_swap(directory: Path, files: FileSystem) -> list[str]:
     """Finish or undo the replacement of segments; return the names of the removed files.
@@ -68,9 +71,6 @@ def _end_offset(path: Path, files: FileSystem) -> int:
         finally:
             file.close()
     return end_offset
-
-
-_ADVICE = "Restore the files, or remove the directory and let the replica fetch the log anew"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

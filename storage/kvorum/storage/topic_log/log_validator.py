@@ -63,14 +63,6 @@ _ATTRIBUTES: Final = struct.Struct(">h")
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
 _MAX_TIMESTAMP_START: Final = 35
 
-
-class TimestampType(IntEnum):
-    """Whose time records carry: ``message.timestamp.type``."""
-
-    CREATE_TIME = 0
-    LOG_APPEND_TIME = 1
-
-
 _COMPRESSIONS: Final[Mapping[str, Compression | None]] = MappingProxyType(
     {
         "producer": None,
@@ -81,6 +73,15 @@ _COMPRESSIONS: Final[Mapping[str, Compression | None]] = MappingProxyType(
         "zstd": Compression.ZSTD,
     }
 )
+
+
+class TimestampType(IntEnum):
+    """Whose time records carry: ``message.timestamp.type``."""
+
+    CREATE_TIME = 0
+    LOG_APPEND_TIME = 1
+
+
 _TIMESTAMP_TYPES: Final[Mapping[str, TimestampType]] = MappingProxyType(
     {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
 )

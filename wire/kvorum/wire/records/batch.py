@@ -57,6 +57,8 @@ _LENGTH = struct.Struct(">i")
 _WHAT = "record batch"
 _COMPRESSIONS: Final = tuple(Compression)
 
+_AnyRecord = TypeVar("_AnyRecord", Record, RecordOutline, Record | RecordOutline)
+
 
 class RecordBatch(NamedTuple):
     """A batch in a buffer: its header fields, its position, and a view of all its bytes."""
@@ -186,9 +188,6 @@ class RecordBatch(NamedTuple):
         packed = bytes(self.data[HEADER_BYTES:])
         unpacked = decompress_few(packed, self.compression, size_max=size_max)
         return None if unpacked is None else BatchContent(self, unpacked, any_size)
-
-
-_AnyRecord = TypeVar("_AnyRecord", Record, RecordOutline, Record | RecordOutline)
 
 
 class BatchContent:

@@ -36,6 +36,9 @@ _UINT32_MAX = 2**32 - 1
 _UINT64_MAX = 2**64 - 1
 _WHAT = "record"
 
+_Fields: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[Header, ...]]
+"""The fields of a `Record`, in its order."""
+
 
 class Record(NamedTuple):
     """A record as it is read: its offset and time are absolute."""
@@ -47,7 +50,6 @@ class Record(NamedTuple):
     headers: tuple[Header, ...]
 
 
-_Fields: TypeAlias = tuple[int, int, bytes | None, bytes | None, tuple[Header, ...]]
 # Makes a record without `Record.__new__`, which would double the cost.
 _NEW: Callable[[type[Record], _Fields], Record] = tuple.__new__  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - of object
 

@@ -35,6 +35,16 @@ _CONDITIONS = (
     (Condition.UNDER_REPLICATED, "under-replicated", "warning"),
 )
 
+_SHOWN = 12
+"""The number of events that are shown at once."""
+_MARKS = {Severity.BAD: "■", Severity.WARNING: "▲", Severity.GOOD: "●", Severity.PLAIN: "·"}
+
+_SHORTAGES = (
+    (Condition.UNDER_MIN_ISR, "Below min ISR"),
+    (Condition.UNDER_REPLICATED, "Under-replicated"),
+)
+"""The conditions of a partition that lacks replicas, with their titles."""
+
 
 def health(files: LogFileFacts, facts: ClusterFacts) -> Markup:
     """Return the verdict and the figures; what is wrong with the log's files comes first."""
@@ -188,10 +198,6 @@ def _broker_line(facts: ClusterFacts, broker_id: int) -> Markup:
     )
 
 
-_SHOWN = 12
-_MARKS = {Severity.BAD: "■", Severity.WARNING: "▲", Severity.GOOD: "●", Severity.PLAIN: "·"}
-
-
 def changed_last(facts: ClusterFacts) -> Markup:
     """Return the latest events, latest first, by day."""
     events = facts.events
@@ -305,12 +311,6 @@ def _day(day: OfflineDay, *, is_open: bool) -> Markup:
         is_open=is_open,
         id_=f"offline-{name.split()[1]}",
     )
-
-
-_SHORTAGES = (
-    (Condition.UNDER_MIN_ISR, "Below min ISR"),
-    (Condition.UNDER_REPLICATED, "Under-replicated"),
-)
 
 
 def recoveries(facts: ClusterFacts) -> Markup:

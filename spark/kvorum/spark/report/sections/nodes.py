@@ -15,6 +15,12 @@ from kvorum.spark.report.texts import count_text, duration_text
 
 LOADS_MAX: Final = 30
 
+BROKERS_MAX: Final = 40
+"""The number of brokers in the table."""
+
+CONTROLLERS_MAX: Final = 30
+"""The number of controllers in the table."""
+
 
 def leaders(facts: ClusterFacts) -> Markup:
     """Return leaders for each broker beside its preferred ones, and leader changes by cause."""
@@ -84,9 +90,6 @@ def _causes(facts: ClusterFacts) -> tuple[Markup, ...]:
     return element("h3", "Why leaders changed"), table(columns, rows, caption=caption)
 
 
-BROKERS_MAX: Final = 40
-
-
 def brokers(facts: ClusterFacts) -> Markup:
     """Return one line for each broker, the one that was out of service longest first."""
     found = sorted(facts.brokers, key=lambda one: (-one.out_of_service_ms, one.broker_id))
@@ -123,9 +126,6 @@ def _broker(broker: BrokerFacts) -> tuple[Content, ...]:
 
 def _length(length_ms: int) -> str:
     return duration_text(length_ms) if length_ms else "-"
-
-
-CONTROLLERS_MAX: Final = 30
 
 
 def quorum(facts: ClusterFacts, files: LogFileFacts) -> Markup:
