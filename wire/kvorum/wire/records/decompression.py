@@ -7,18 +7,18 @@ can only be unpacked whole, and unpacks to 22 times its size at most.
 Libraries are imported when the first batch needs them.
 """
 
-import struct
 import sys
 import zlib
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kvorum.wire.errors import BatchTooLargeError, DecompressionError
+from kvorum.wire.errors import BatchTooLargeError
 from kvorum.wire.records.compression_library import codec, codec_error
 from kvorum.wire.records.compression_type import Compression
+from kvorum.wire.records.decompression_errors import damaged
 from kvorum.wire.records.lz4_frames import first_lz4_frame, frames_of_few_blocks
 from kvorum.wire.records.size_check import SizeCheck, any_size, up_to
-from kvorum.wire.records.snappy_framing import XERIAL_BLOCK_SIZE, XERIAL_HEADER, XERIAL_MAGIC
+from kvorum.wire.records.snappy_framing import snappy_pieces
 
 DECOMPRESSED_BYTES_MAX: Final = 5 * 1024 * 1024
 """Most that a batch may unpack to unless its reader allows more, which kafka-dump-log takes too.
@@ -41,15 +41,10 @@ PIECE_BYTES: Final = 1024 * 1024
 _FIRST_ROOM_BYTES: Final = 32 * 1024
 _USUAL_RATIO: Final = 4
 _ROOM_GROWTH: Final = 8
-# A snappy block repeats at most 64 bytes for three of its own: a higher ratio is forged.
-_SNAPPY_RATIO_MAX: Final = 22
-_XERIAL_VERSION: Final = struct.Struct(">i")
-_XERIAL_VERSION_MIN: Final = 1
 # The bits of the window, and 16 for the header and the trailer of gzip.
 _GZIP_WINDOW_BITS: Final = zlib.MAX_WBITS + 16
 _PACKED_BYTES_AT_ONCE: Final = 64 * 1024
 """The packed bytes that a stream is given: it copies what it has not used with each piece."""
-_WHAT: Final = "compressed batch"
 
 
 def decompress(
@@ -79,7 +74,7 @@ def decompress_few(
         return data
     if compression is Compression.SNAPPY:
         try:
-            return b"".join(_snappy_pieces(data, up_to(size_max, compression)))
+            return b"".join(snappy_pieces(data, up_to(size_max, compression)))
         except BatchTooLargeError:
             return None
     if compression is Compression.LZ4:
@@ -99,7 +94,7 @@ def decompressed_pieces(
     Raises `DecompressionError` where the bytes cannot be unpacked.
     """
     if compression is Compression.SNAPPY:
-        yield from _snappy_pieces(data, check_size)
+        yield from snappy_pieces(data, check_size)
         return
     size = 0
     for piece in _stream_pieces(data, compression):
@@ -117,7 +112,7 @@ def _unpack_within(data: bytes, compression: Compression, room: int) -> bytes | 
     except codec_error() as error:
         if "whole buffer" in str(error):
             return None
-        raise _damaged(compression, str(error)) from error
+        raise damaged(compression, str(error)) from error
     return bytes(memoryview(unpacked)[:size]) if size <= room else None
 
 
@@ -143,9 +138,9 @@ def _gzip_pieces(data: bytes) -> Iterator[bytes]:
         while not member.eof and (piece := member.decompress(b"", PIECE_BYTES)):
             yield piece
     except zlib.error as error:
-        raise _damaged(Compression.GZIP, str(error)) from error
+        raise damaged(Compression.GZIP, str(error)) from error
     if not member.eof:
-        raise _damaged(Compression.GZIP, "ends too early")
+        raise damaged(Compression.GZIP, "ends too early")
 
 
 def _zstd_pieces(data: bytes) -> Iterator[bytes]:
@@ -163,9 +158,9 @@ def _zstd_pieces(data: bytes) -> Iterator[bytes]:
                 if frame.eof:
                     frame = None
     except zstd.ZstdError as error:
-        raise _damaged(Compression.ZSTD, str(error)) from error
+        raise damaged(Compression.ZSTD, str(error)) from error
     if frame is not None or not data:
-        raise _damaged(Compression.ZSTD, "ends too early")
+        raise damaged(Compression.ZSTD, "ends too early")
 
 
 def _zstd_streams() -> Any:
@@ -183,64 +178,9 @@ def _lz4_pieces(data: bytes) -> Iterator[bytes]:
         for frame in frames_of_few_blocks(data, PIECE_BYTES):
             yield bytes(unpack(frame))
     except codec_error() as error:
-        raise _damaged(Compression.LZ4, str(error)) from error
+        raise damaged(Compression.LZ4, str(error)) from error
 
 
 def _parts(data: bytes) -> Iterator[bytes]:
     for start in range(0, len(data), _PACKED_BYTES_AT_ONCE):
         yield data[start : start + _PACKED_BYTES_AT_ONCE]
-
-
-def _snappy_pieces(data: bytes, check_size: SizeCheck) -> Iterator[bytes]:
-    """Unpack blocks in snappy-java's framing, or one bare block, which other clients write.
-
-    As in snappy-java, one framing may follow another, and up to three bytes the last block.
-    """
-    if not data.startswith(XERIAL_MAGIC):
-        yield _snappy_block(data, 0, check_size)
-        return
-    if len(data) < len(XERIAL_HEADER):
-        raise _damaged(Compression.SNAPPY, "ends inside its header", len(data))
-    unpacked_size = 0
-    pos = len(XERIAL_HEADER)
-    while pos + XERIAL_BLOCK_SIZE.size <= len(data):
-        if data.startswith(XERIAL_MAGIC, pos):
-            pos = _next_xerial(data, pos)
-            continue
-        (size,) = XERIAL_BLOCK_SIZE.unpack_from(data, pos)
-        pos += XERIAL_BLOCK_SIZE.size
-        if not 0 <= size <= len(data) - pos:
-            raise _damaged(Compression.SNAPPY, f"a block of {size} bytes", pos)
-        block = _snappy_block(data[pos : pos + size], unpacked_size, check_size)
-        unpacked_size += len(block)
-        yield block
-        pos += size
-
-
-def _next_xerial(data: bytes, pos: int) -> int:
-    """Return the position after the header of a framing that follows another one."""
-    end = pos + len(XERIAL_HEADER)
-    if end > len(data):
-        raise _damaged(Compression.SNAPPY, "ends inside its header", len(data))
-    (version,) = _XERIAL_VERSION.unpack_from(data, pos + len(XERIAL_MAGIC))
-    if version < _XERIAL_VERSION_MIN:
-        raise _damaged(Compression.SNAPPY, f"version {version} of its framing", pos)
-    return end
-
-
-def _snappy_block(data: bytes, size_before: int, check_size: SizeCheck) -> bytes:
-    snappy = codec(Compression.SNAPPY)
-    try:
-        # A block begins with its unpacked size, so a decompression bomb is found here.
-        size = snappy.decompress_raw_len(data)
-        if size > len(data) * _SNAPPY_RATIO_MAX:
-            problem = f"a block of {len(data)} bytes says that it holds {size}"
-            raise _damaged(Compression.SNAPPY, problem)
-        check_size(size_before + size)
-        return bytes(snappy.decompress_raw(data))
-    except codec_error() as error:
-        raise _damaged(Compression.SNAPPY, str(error)) from error
-
-
-def _damaged(compression: Compression, problem: str, offset: int = -1) -> DecompressionError:
-    return DecompressionError(_WHAT, f"{compression.name.lower()}: {problem}", offset=offset)

@@ -8,7 +8,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kvorum.wire.errors import DecompressionError
+from kvorum.wire.records.compression_type import Compression
+from kvorum.wire.records.decompression_errors import damaged
 
 _FRAME_MAGIC: Final = b"\x04\x22\x4d\x18"
 _INDEPENDENT_FLAG: Final = 0x20
@@ -27,7 +28,6 @@ _BLOCK_CODE_MIN: Final = 4
 """The code of the smallest size that a block may have; each next one is four times as large."""
 _BLOCK_BYTES_MIN: Final = 64 * 1024
 _END_MARK: Final = bytes(4)
-_WHAT: Final = "compressed batch"
 # The constants of xxHash.
 _PRIME_1: Final = 0x9E37_79B1
 _PRIME_2: Final = 0x85EB_CA77
@@ -80,11 +80,11 @@ def frames_of_few_blocks(data: bytes, bytes_max: int) -> Iterator[bytes]:
     """
     problem = unreadable_by_kafka(data)
     if problem is not None:
-        raise DecompressionError(_WHAT, f"lz4: {problem}")
+        raise damaged(Compression.LZ4, problem)
     frame = _frame_at_start(data)
     stored_header = b"" if frame is None else data[: frame.begin]
     if frame is None or repair_lz4_header(stored_header) != stored_header:
-        raise DecompressionError(_WHAT, "lz4: a wrong header")
+        raise damaged(Compression.LZ4, "a wrong header")
     header = frame.plain_header
     bytes_after_block = frame.bytes_after_block
     blocks_max = max(1, bytes_max // frame.block_bytes_max)

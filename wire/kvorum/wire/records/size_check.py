@@ -1,12 +1,11 @@
 """Checks of the size that bytes reach while they are packed or unpacked."""
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from kvorum.wire.errors import BatchTooLargeError
 from kvorum.wire.records.compression_type import Compression
+from kvorum.wire.records.decompression_errors import too_large
 
-_WHAT: Final = "compressed batch"
 SizeCheck: TypeAlias = Callable[[int], None]
 """Takes the size that bytes have reached, in bytes, and raises an error to end the work."""
 
@@ -22,7 +21,6 @@ def up_to(size_max: int, compression: Compression) -> SizeCheck:
 
     def check_size(size: int) -> None:
         if size > size_max:
-            problem = f"{compression.name.lower()}: unpacks to more than {size_max} bytes"
-            raise BatchTooLargeError(_WHAT, problem)
+            raise too_large(compression, size_max)
 
     return check_size
