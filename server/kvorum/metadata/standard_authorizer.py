@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -35,6 +36,8 @@ from kvorum.wire.error_codes import ErrorCode
 USER_TYPE: Final = "User"
 EVERYBODY: Final = "User:*"
 """The principal of entries that apply to every user."""
+HOSTS_MAX: Final = 1024
+"""The number of addresses whose form is remembered: each request asks for that of its client."""
 _OF_CLUSTER: Final = (AclResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 _NEEDED: Final[Mapping[int, tuple[AclResourceType, ErrorCode]]] = MappingProxyType(
     {
@@ -245,6 +248,7 @@ def _is_overruled(pattern: ResourcePattern, denied: set[ResourcePattern]) -> boo
     )
 
 
+@lru_cache(maxsize=HOSTS_MAX)
 def host_text(host: str) -> str:
     """Return an address in the form of access control entries: as Java writes it."""
     address, percent, scope = host.partition("%")

@@ -161,7 +161,7 @@ async def all_of(
 
     Once all have ended, raises the first error that there is.
     """
-    ended = Promise[None](runtime)
+    ended: Promise[None] = Promise(runtime)
     beside = list(coroutines)
     results: dict[int, Result | Exception] = {}
 

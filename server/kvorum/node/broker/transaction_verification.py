@@ -90,7 +90,7 @@ class AddPartitionsToTxnManager:
         if coordinator.node_id == self._broker_id:
             return data.errors(ErrorCode.NOT_COORDINATOR)
         node_id = coordinator.node_id
-        answered = Promise[PartitionErrors](self._runtime)
+        answered: Promise[PartitionErrors] = Promise(self._runtime)
         self._queues.setdefault(node_id, TransactionQueue()).add(data, answered.settle)
         if node_id not in self._senders:
             self._senders[node_id] = Task(self._send(node_id), partial(self._sent, node_id))

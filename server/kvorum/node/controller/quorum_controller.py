@@ -262,7 +262,7 @@ class QuorumController:
                 ended_ms = self._runtime.monotonic_ms()
                 self.measures.processed(started_ms=started_ms, ended_ms=ended_ms)
         if claim.pending.last_offset > self._loader.published.last_offset:
-            committed = Promise[None](self._runtime)
+            committed: Promise[None] = Promise(self._runtime)
             self._deferred.add(claim.pending.last_offset, committed.settle)
             await committed.result()
         return result.response

@@ -23,7 +23,7 @@ async def asked(
     *arguments: *Arguments,
 ) -> Response:
     """Return what a method of the group coordinator calls back with; raises a RequestError."""
-    promise = Promise[Response](runtime)
+    promise: Promise[Response] = Promise(runtime)
     method(*arguments, promise.settle)
     return await promise.result()
 

@@ -27,7 +27,7 @@ async def answer(request: IncomingRequest[OffsetCommitRequest], broker: BrokerSe
     body = request.body
     require_on_group(request, AclOperation.READ, body.group_id)
     has_ids = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
-    found = CommittedTopics[OffsetCommitRequestPartition](
+    found: CommittedTopics[OffsetCommitRequestPartition] = CommittedTopics(
         request, body.topics, broker.loader.published.topics, has_ids=has_ids
     )
     if not found.accepted:

@@ -41,7 +41,7 @@ async def answer(
         raise RequestError.with_default_message(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     require_on_group(request, AclOperation.READ, body.group_id)
     has_ids = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
-    found = CommittedTopics[TxnOffsetCommitRequestPartition](
+    found: CommittedTopics[TxnOffsetCommitRequestPartition] = CommittedTopics(
         request, body.topics, broker.loader.published.topics, has_ids=has_ids
     )
     if not found.accepted:

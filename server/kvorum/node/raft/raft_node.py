@@ -119,7 +119,7 @@ class RaftNode(RaftClient):
             return
         self._is_closed = True
         self._stalls.stop()
-        closed = Promise[None](self._threads)
+        closed: Promise[None] = Promise(self._threads)
         try:
             self.shut_down(closed.settle, hands_over=hands_over)
             await run(closed.result())
@@ -144,7 +144,7 @@ class RaftNode(RaftClient):
 
         `version` and `listener_name` are those of the request. Raises RaftStoppedError.
         """
-        response = Promise[Message](self._threads)
+        response: Promise[Message] = Promise(self._threads)
         token = self.receive(
             request, version=version, listener_name=listener_name, respond=response.settle
         )
@@ -167,7 +167,7 @@ class RaftNode(RaftClient):
         Returns False if it exists already, or the log starts after it. `epoch` is that of its last
         record. `values` is consumed in another thread. Raises StorageError.
         """
-        written = Promise[None](self._threads)
+        written: Promise[None] = Promise(self._threads)
         is_new = self.write_snapshot(
             OffsetAndEpoch(end_offset, epoch),
             last_contained_log_timestamp_ms=last_contained_log_timestamp_ms,
