@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 from tests.model.mutation.mutant import Edit
 from tests.model.simulation.group_mistakes import GROUP_MISTAKES
+from tests.model.simulation.handler_mistakes import HANDLER_MISTAKES
 from tests.model.simulation.log_mistakes import LOG_MISTAKES
 from tests.model.simulation.mistake import Mistake, edited, in_place_of
 from tests.model.simulation.replication_mistakes import REPLICATION_MISTAKES
@@ -113,7 +114,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "the high watermark goes by the committed ISR",
         promises.COMMITTED_IN_SYNC,
-        7,
+        9,
         _committed_isr_only,
     ),
     Mistake(
@@ -143,7 +144,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "lost logs are not noticed",
         promises.LEADER_COMPLETE,
-        21,
+        1,
         edited(
             Edit(
                 within="register_broker",
@@ -155,7 +156,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a change is never given up",
         promises.WRITES_END,
-        9,
+        11,
         in_place_of(PartitionLeader, "lead", lead_and_keep_the_change),
     ),
     Mistake(
@@ -167,7 +168,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "producers of truncated records are remembered",
         promises.READS_COMMITTED,
-        3,
+        29,
         edited(
             Edit(within="UnifiedLog._after_truncation", old="self.load_producers(now_ms=now_ms)")
         ),
@@ -176,13 +177,13 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "changes by past leaders are accepted",
         promises.LEADER_COMPLETE,
-        30,
+        17,
         in_place_of(alter_partition, "refusal_code", lenient_refusal_code),
     ),
     Mistake(
         "the start of the leader's epoch is ignored",
         promises.OFFSETS_KEPT,
-        1,
+        3,
         edited(
             Edit(
                 within="PartitionLeader.lead",
@@ -194,7 +195,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a report of where a log is takes the place of its move's",
         promises.COMPACTED,
-        60167,
+        None,
         edited(
             Edit(
                 within="ReplicaAlterLogDirsManager.has_reported",
@@ -206,7 +207,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a flush of a log that has moved takes its directory offline",
         promises.ALL_IN_SYNC_AGAIN,
-        801061,
+        None,
         edited(
             Edit(
                 within="LocalLog.flush",
@@ -218,7 +219,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a log that moves keeps what its replica has lost",
         promises.READ_IS_COMMITTED,
-        870533,
+        None,
         edited(
             Edit(within="Partition.truncate_to", old="self.future_log is not None", new="False")
         ),
@@ -226,8 +227,14 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "answers of another epoch are taken",
         promises.ALL_IN_SYNC_AGAIN,
-        4,
+        5,
         _take_answers_of_another_epoch,
     ),
 )
-MISTAKES: Final = (*FORMER_MISTAKES, *REPLICATION_MISTAKES, *LOG_MISTAKES, *GROUP_MISTAKES)
+MISTAKES: Final = (
+    *FORMER_MISTAKES,
+    *REPLICATION_MISTAKES,
+    *LOG_MISTAKES,
+    *GROUP_MISTAKES,
+    *HANDLER_MISTAKES,
+)

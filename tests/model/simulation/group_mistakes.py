@@ -55,7 +55,7 @@ GROUP_MISTAKES: Final = (
     Mistake(
         "a rebalance waits for all members, however long",
         promises.ANSWERED_IN_TIME,
-        3,
+        18,
         edited(
             Edit(
                 within="Rebalance._await_joins",
@@ -70,7 +70,7 @@ GROUP_MISTAKES: Final = (
     Mistake(
         "a static member is fenced by a rebalance",
         promises.FENCED_BY_ANOTHER,
-        1,
+        3,
         edited(
             Edit(
                 within="ClassicGroup.validated_member",
@@ -131,7 +131,7 @@ GROUP_MISTAKES: Final = (
     Mistake(
         "a group lets in more members than it may",
         promises.SIZE_KEPT,
-        281,
+        104,
         edited(Edit(within="Join.decide", old="not self._is_accepted()", new="False")),
     ),
     Mistake(

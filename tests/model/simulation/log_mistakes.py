@@ -93,7 +93,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "a follower far behind leaves out the first batch of a response",
         promises.ALL_THE_SAME,
-        1,
+        3,
         edited(
             Edit(
                 within="UnifiedLog.append_as_follower",
@@ -123,6 +123,16 @@ LOG_MISTAKES: Final = (
                 within="UnifiedLog._write",
                 old="change.ended is not None",
                 new="change.ended is not None and origin is not AppendOrigin.REPLICATION",
+            )
+        ),
+    ),
+    Mistake(
+        "compaction finds no log",
+        promises.COMPACTED,
+        2,
+        edited(
+            Edit(
+                within="CleanerThread._clean_filthiest", old="self._compacted(directory)", new="{}"
             )
         ),
     ),

@@ -14,11 +14,14 @@ Make = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A mistake in words, the property that it breaks, and the number of a world that shows it."""
+    """A mistake in words, the property that it breaks, and the number of a world that shows it.
+
+    `seed` is None where no such world is known: they are one of hundreds, and change with the code.
+    """
 
     what: str
     breaks: Property
-    seed: int
+    seed: int | None
     make: Make
 
 

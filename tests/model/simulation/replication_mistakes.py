@@ -149,7 +149,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a follower asks again in an epoch that is over",
         promises.FENCED_STAY_AWAY,
-        1,
+        7,
         edited(
             Edit(
                 within="ReplicaFetcher.on_error",
@@ -228,13 +228,30 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a fetch of an ended process is served",
         promises.ENDED_PROCESS_IS_REFUSED,
-        129,
+        None,
         edited(
             Edit(
                 within="PartitionLeader.on_fetch",
                 old="self._is_of_past_incarnation(fetch)",
                 new="False",
             )
+        ),
+    ),
+    Mistake(
+        "a process fetches in the epoch before its own, and is served",
+        promises.ENDED_PROCESS_IS_REFUSED,
+        1,
+        edited(
+            Edit(
+                within="PartitionLeader.on_fetch",
+                old="self._is_of_past_incarnation(fetch)",
+                new="False",
+            ),
+            Edit(
+                within="ReplicaFetcherThread._fetch",
+                old="self._broker.epoch()",
+                new="self._broker.epoch() - 1",
+            ),
         ),
     ),
 )

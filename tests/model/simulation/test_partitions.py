@@ -18,7 +18,7 @@ from kvorum.simulation.partitions.world import run_partitions_seed
 from kvorum.simulation.properties import catalogue
 from kvorum.simulation.properties.catalogue import Property
 
-FIXED_SEEDS = range(7, 13)
+FIXED_SEEDS = range(9, 15)
 FRESH_SEEDS = 12
 OTHER_SEEDS = range(1, 60)
 WITH_ALL_CHECKS = (1, 2, 5)
@@ -58,16 +58,20 @@ def test_a_world_repeats_itself_in_another_process(seed: int, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.what)
+@pytest.mark.parametrize(
+    "mistake", [one for one in MISTAKES if one.seed is not None], ids=lambda mistake: mistake.what
+)
 def test_a_mistake_is_found(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -> None:
     """The world known for it comes first; if the worlds have changed, another one shows it."""
     mistake.make(monkeypatch)
+    assert mistake.seed is not None
     broken = (run_partitions_seed(seed).broken for seed in (mistake.seed, *OTHER_SEEDS))
     assert mistake.breaks.meaning in broken
 
 
 def test_each_property_has_a_mistake_that_breaks_it() -> None:
-    assert {one.id for one in promises.ALL} <= {mistake.breaks.id for mistake in MISTAKES}
+    found = [mistake for mistake in MISTAKES if mistake.seed is not None]
+    assert {one.id for one in promises.ALL} <= {mistake.breaks.id for mistake in found}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.what)

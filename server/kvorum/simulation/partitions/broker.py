@@ -34,7 +34,8 @@ from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.outbound import SimulatedControllerChannel, SimulatedLeader
 from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.replica_watch import ReplicaWatch
-from kvorum.simulation.partitions.requests import RequestHandler
+from kvorum.simulation.partitions.request_watch import RequestWatch
+from kvorum.simulation.partitions.served_requests import ServedRequests, broker_services
 from kvorum.simulation.partitions.settings import (
     CLUSTER_ID,
     HEARTBEAT_MS,
@@ -64,6 +65,7 @@ DEDUPE_BUFFER_BYTES: Final = 4_096, 100_000
 """Memory of the cleaner for the keys of a few segments, or for all of a log."""
 FETCH_BYTES: Final = 1_200
 FETCH_BACKOFF_MS: Final = 30
+FETCH_WAIT_MS: Final = 30
 PUMP_MS: Final = 10
 
 
@@ -158,7 +160,12 @@ class BrokerSession:
             configs,
             fetchers=ReplicaFetcherManager(
                 broker,
-                FetcherSettings(broker.id, bytes_max=FETCH_BYTES, backoff_ms=FETCH_BACKOFF_MS),
+                FetcherSettings(
+                    broker.id,
+                    wait_ms_max=FETCH_WAIT_MS,
+                    bytes_max=FETCH_BYTES,
+                    backoff_ms=FETCH_BACKOFF_MS,
+                ),
                 self._leader_endpoint,
                 quotas.follower,
                 fetcher_count=1,
@@ -178,7 +185,18 @@ class BrokerSession:
             runtime=broker.runtime,
             random=around.random,
         )
-        self._publisher.after_change(self._groups.on_image)
+        services = broker_services(
+            broker.id,
+            around,
+            broker.runtime,
+            replicas=self.replicas,
+            publisher=self._publisher,
+            replication_quotas=quotas,
+            groups=self._groups,
+            image=lambda: self.image,
+        )
+        watch = RequestWatch(self._groups, self.replicas, around, self._process)
+        self._served = ServedRequests(services, around, self._process.guard, watch)
         self._failures = LogDirFailureHandler(
             broker, self.replicas, METADATA_ROOT, self._on_directory_offline
         )
@@ -225,14 +243,12 @@ class BrokerSession:
         """Return the groups that this broker coordinates."""
         return [one.group_id for one in self._groups.list_groups([], [])]
 
-    def handle(self, request: Message, reply: Reply, version: int) -> None:
+    def handle(self, request: Message, reply: Reply, version: int | None) -> None:
         """Answer a request of another broker or a client; the connection breaks without logs."""
         if not self.is_serving:
             reply(None)
             return
-        runtime = self._broker.runtime
-        handler = RequestHandler(self.replicas, self._groups, self._around, self._process, runtime)
-        handler.handle(request, reply, version)
+        self._served.handle(request, reply, version)
 
     # --- the controller ---------------------------------------------------------------------
 
@@ -414,5 +430,4 @@ class Broker:
         """Handle a request of another broker or a client."""
         session = self._session
         if self.is_up and session is not None:
-            asked = type(request).MAX_VERSION if version is None else version
-            self.process.guard(lambda: session.handle(request, reply, asked))()
+            self.process.guard(lambda: session.handle(request, reply, version))()

@@ -29,6 +29,7 @@ LEADER_ONLY: Final = 1
 KEYS: Final = 12
 """The number of keys where logs are compacted; transactions have as many of their own."""
 TOMBSTONES: Final = 0.2
+_TRANSACTIONAL_ID: Final = "one-of-many"
 _LOST_SEQUENCES: Final = frozenset(
     {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID}
 )
@@ -150,6 +151,7 @@ class Producer(Client):
         self.is_waiting = self._acks != 0
         data = ProduceRequest.PartitionProduceData(self.index, bytes(batch.data))
         request = ProduceRequest(
+            transactional_id=_TRANSACTIONAL_ID if self._is_transactional else None,
             acks=self._acks,
             timeout_ms=PRODUCE_TIMEOUT_MS,
             topic_data=[ProduceRequest.TopicProduceData(topic_id=TOPIC_ID, partition_data=[data])],
@@ -231,7 +233,7 @@ class Consumer(Client):
         request = FetchRequest(
             max_bytes=READ_BYTES,
             isolation_level=self.isolation.value,
-            topics=[FetchRequest.FetchTopic(topic_id=TOPIC_ID, partitions=[requested])],
+            topics=[FetchRequest.FetchTopic(TOPIC, TOPIC_ID, [requested])],
         )
         offset = self._offset
 
@@ -311,7 +313,7 @@ class Deleter(Client):
         if self._is_everywhere():
             offset = wanted
         requested = DeleteRecordsRequest.DeleteRecordsPartition(self.index, offset)
-        topic = DeleteRecordsRequest.DeleteRecordsTopic("", [requested])
+        topic = DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [requested])
         request = DeleteRecordsRequest(topics=[topic])
         self.around.ledger.on_delete(self.index, offset)
         self.around.ask(CLIENTS, leader, request, self._on_answer, timeout_ms=REQUEST_TIMEOUT_MS)

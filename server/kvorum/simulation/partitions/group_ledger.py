@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.settings import (
+    CLIENT_ID,
     COMMIT_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
     STATIC_SESSION_TIMEOUT_MS,
@@ -194,9 +195,10 @@ class GroupLedger:
             raise PropertyViolatedError(promises.LEADER_KNOWS, message)
         self.checks.held(promises.LEADER_KNOWS)
         # Static members keep their places while they sleep, and may be too many then, as in Kafka.
-        dynamic = sum(one.group_instance_id is None for one in answer.members)
+        # Their ids begin with that of their instance, which older versions do not name.
+        dynamic = sum(one.member_id.startswith(f"{CLIENT_ID}-") for one in answer.members)
         # A static leader that is back in its generation hears of those that have come since, too.
-        if dynamic > self.settings.size_max and not answer.skip_assignment:
+        if dynamic > self.settings.size_max and request.group_instance_id is None:
             raise PropertyViolatedError(promises.SIZE_KEPT, message)
         self.checks.held(promises.SIZE_KEPT)
         known = self._members.get(answer.member_id)

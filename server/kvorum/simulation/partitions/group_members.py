@@ -53,6 +53,7 @@ JOIN_TIMEOUT_MS: Final = 2_000
 VERSIONS: Final = (0, 3, 9, 9, 9)
 STATIC_VERSIONS: Final = (5, 9)
 _WITH_PROTOCOL_TYPE: Final = 7
+_LAST_SYNC_WITHOUT_PROTOCOL: Final = 4
 _IS_ANOTHER: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID})
 _JOINS_AGAIN: Final = frozenset(
     {
@@ -137,7 +138,13 @@ class Member(GroupClient):
                 version=self._version,
             )
         elif has_joined and not self.is_stable and not is_busy:
-            self.send(coordinator, self._sync(), self._on_synced, timeout_ms=JOIN_TIMEOUT_MS)
+            self.send(
+                coordinator,
+                self._sync(),
+                self._on_synced,
+                timeout_ms=JOIN_TIMEOUT_MS,
+                version=None if self._names_protocol else _LAST_SYNC_WITHOUT_PROTOCOL,
+            )
         elif self.is_stable and self._partitions and not is_busy and self._uses_offsets():
             self._use_offsets(coordinator)
         elif has_joined:
@@ -209,8 +216,13 @@ class Member(GroupClient):
             protocols=[JoinGroupRequestProtocol("range", metadata)],
         )
 
+    @property
+    def _names_protocol(self) -> bool:
+        """Whether its release has the protocol in a SyncGroup too, and so in each."""
+        return self._version >= _WITH_PROTOCOL_TYPE
+
     def _sync(self) -> Message:
-        has_type = self._version >= _WITH_PROTOCOL_TYPE
+        has_type = self._names_protocol
         return SyncGroupRequest(
             group_id=self.group_id,
             generation_id=self._generation,

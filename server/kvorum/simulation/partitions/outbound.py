@@ -125,11 +125,11 @@ class SimulatedLeader:
 
     def fetch(self, request: FetchRequest, version: int) -> Wait[FetchResponse]:
         """Return the wait for the response to a fetch."""
-        del version
         for topic in request.topics:
             for requested in topic.partitions:
                 self._check(topic.topic_id, requested)
-        return self._ask(request, FetchResponse, partial(self._note_fenced, request))
+        note = partial(self._note_fenced, request)
+        return self._ask(request, FetchResponse, note, version=version)
 
     def list_offsets(self, request: ListOffsetsRequest) -> Wait[ListOffsetsResponse]:
         """Return the wait for offsets of the leader."""
@@ -177,7 +177,12 @@ class SimulatedLeader:
                     self._fenced.add((*place, epochs[place]))
 
     def _ask(
-        self, request: Message, kind: type[Response], on_answer: Reply = lambda _: None
+        self,
+        request: Message,
+        kind: type[Response],
+        on_answer: Reply = lambda _: None,
+        *,
+        version: int | None = None,
     ) -> Wait[Response]:
         def ask(reply: Reply) -> None:
             def pass_on(answered: Message | None) -> None:
@@ -185,6 +190,6 @@ class SimulatedLeader:
                 reply(answered)
 
             guarded = self._process.guard_reply(pass_on)
-            self._around.ask(*self._link, request, guarded, timeout_ms=TIMEOUT_MS)
+            self._around.ask(*self._link, request, guarded, timeout_ms=TIMEOUT_MS, version=version)
 
         return answer(kind, ask, ConnectionLostError("the connection broke"))

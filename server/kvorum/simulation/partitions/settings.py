@@ -19,6 +19,8 @@ OFFSETS_ID: Final = bytes([2] * 16)
 OFFSETS_REPLICAS: Final = 3
 """The replicas of its partition, as by default."""
 CLUSTER_ID: Final = "abcdefghijklmnopqrstuv"
+CLIENT_ID: Final = "client"
+"""The id of every client, which the ids of members begin with that have no instance id."""
 SESSION_MS: Final = 350
 HEARTBEAT_MS: Final = 60
 LAG_MAX_MS: Final = 150

@@ -15,7 +15,7 @@ from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Consumer, P
 from kvorum.simulation.partitions.groups import READS, GroupClient
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.network import CLIENTS
-from kvorum.simulation.partitions.settings import METADATA_BYTES_MAX, QUIET_FROM_MS, TOPIC
+from kvorum.simulation.partitions.settings import METADATA_BYTES_MAX, QUIET_FROM_MS, TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.stored_batches import batches_of
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import Checks, PropertyViolatedError
@@ -258,7 +258,8 @@ class TransactionalCommitter(GroupClient):
 
     def _commit(self, coordinator: int, offset: int) -> None:
         wanted = [TxnOffsetCommitRequestPartition(PARTITION, committed_offset=offset)]
-        if self.around.random.random() < HAS_LONG_METADATA:
+        has_other = self.around.settings.partitions > REFUSED_PARTITION
+        if has_other and self.around.random.random() < HAS_LONG_METADATA:
             other = self.ledger.offsets(REFUSED_PARTITION)
             refused = TxnOffsetCommitRequestPartition(
                 REFUSED_PARTITION, other.send(), committed_metadata="m" * (METADATA_BYTES_MAX + 1)
@@ -270,7 +271,7 @@ class TransactionalCommitter(GroupClient):
             group_id=self.group_id,
             producer_id=PRODUCER_ID,
             producer_epoch=self._epoch,
-            topics=[TxnOffsetCommitRequestTopic(TOPIC, partitions=wanted)],
+            topics=[TxnOffsetCommitRequestTopic(TOPIC, TOPIC_ID, wanted)],
         )
         self.send(coordinator, request, self._on_committed)
 

@@ -63,8 +63,11 @@ LIVENESS: Final = (L1, L2, L3, L4, L5, L6, L7, L8, L9)
 ALL: Final = (*SAFETY, *LIVENESS)
 
 
-class PropertyViolatedError(Exception):
-    """A property does not hold."""
+class PropertyViolatedError(BaseException):
+    """A property does not hold.
+
+    It is not an Exception, so that nothing of a node that handles errors answers it and continues.
+    """
 
     def __init__(self, broken: Property, text: str) -> None:
         self.broken = broken

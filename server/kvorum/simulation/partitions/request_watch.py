@@ -1,34 +1,25 @@
-"""Requests about groups as a simulated broker answers them, by the real coordinator."""
+"""Checks of what a simulated broker answers: for each request, what its answer has to be.
 
-from collections.abc import Callable, Mapping
+An answer is looked at when it is decided on, before it travels.
+"""
+
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final, TypeAlias
 
-from kvorum.broker.transaction_marker import TransactionMarker
-from kvorum.coordinator.record_batches import TransactionProducer
-from kvorum.groups.request_context import RequestContext
-from kvorum.metadata.api import RequestError
-from kvorum.node.broker.coordinator.writer import TransactionWrite
+from kvorum.broker.partition import NO_EPOCH
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
-from kvorum.node.handlers import (
-    heartbeat,
-    join_group,
-    leave_group,
-    offset_commit,
-    sync_group,
-    txn_offset_commit,
-)
-from kvorum.node.services import BrokerApi
+from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.groups import code_of
-from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.process import Process
-from kvorum.simulation.partitions.settings import OFFSETS_ID
+from kvorum.simulation.partitions.settings import OFFSETS_ID, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.messages.leave_group import LeaveGroupRequest
@@ -38,21 +29,13 @@ from kvorum.wire.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
+from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kvorum.wire.primitives import Message
 
-_APIS: Final[Mapping[type[Message], BrokerApi[Any]]] = {
-    api.request: api
-    for api in (
-        heartbeat.API,
-        join_group.API,
-        leave_group.API,
-        offset_commit.API,
-        sync_group.API,
-        txn_offset_commit.API,
-    )
-}
+Check: TypeAlias = Callable[[Message], None]
+"""Looks at the answer to a request; raises PropertyViolatedError."""
 _KNOWN_CODES: Final = frozenset(
     {
         ErrorCode.NONE,
@@ -74,8 +57,8 @@ _KNOWN_CODES: Final = frozenset(
 """The codes that clients of groups know, and that they get here."""
 
 
-class GroupHandler:
-    """Answers of one process."""
+class RequestWatch:
+    """The checks of one process."""
 
     def __init__(
         self,
@@ -89,84 +72,97 @@ class GroupHandler:
         self._around = around
         self._process = process
 
-    def handle(self, request: Message, reply: Reply, version: int) -> None:
-        """Answer now, or when a commit is committed or the other members have come."""
-        asked_ms = self._around.now_ms
-
-        def then(result: Message | RequestError) -> None:
-            if isinstance(result, RequestError):
-                result = _api_of(request).refuse(request, result, version)
-            self._in_own_event(partial(self._check, request, result, asked_ms))
-            reply(result)
-
-        try:
-            self._ask(request, RequestContext(version, "client", "/127.0.0.1"), then)
-        except RequestError as error:
-            then(error)
-
-    def _ask(self, request: Message, context: RequestContext, then: Callable[[Any], None]) -> None:
-        service, now_ms = self._service, self._around.now_ms
+    def on_request(self, request: Message, version: int) -> Check:
+        """Take note of a request that has arrived; return the check of its answer."""
         match request:
-            case OffsetCommitRequest():
-                service.commit_offsets(context, request, then)
-            case TxnOffsetCommitRequest():
-                producer = TransactionProducer(request.producer_id, request.producer_epoch)
-                transaction = TransactionWrite(producer)
-                service.commit_transactional_offsets(context, request, transaction, then)
+            case ProduceRequest():
+                return self._on_produce(request)
+            case FetchRequest():
+                return partial(self._check_fetch, request, version)
+            case OffsetFetchRequest():
+                return self._on_offset_fetch(request)
             case JoinGroupRequest():
-                self._group(request.group_id).on_join(request, now_ms)
-                then = self._in_time(request.group_id, ("join", request.member_id), then)
-                service.join_group(context, request, then)
+                self._group(request.group_id).on_join(request, self._around.now_ms)
+                in_time = self._in_time(request.group_id, ("join", request.member_id))
+                return self._of_group(request, in_time)
             case SyncGroupRequest():
-                then = self._in_time(request.group_id, ("sync", request.member_id), then)
-                service.sync_group(request, then)
-            case HeartbeatRequest():
-                service.heartbeat(request, then)
+                in_time = self._in_time(request.group_id, ("sync", request.member_id))
+                return self._of_group(request, in_time)
             case LeaveGroupRequest():
                 (member,) = request.members
                 group = self._group(request.group_id)
-                group.on_leave(member.member_id, member.group_instance_id, now_ms)
-                service.leave_group(request, then)
+                group.on_leave(member.member_id, member.group_instance_id, self._around.now_ms)
+                return self._of_group(request, _do_nothing)
+            case OffsetCommitRequest() | TxnOffsetCommitRequest() | HeartbeatRequest():
+                return self._of_group(request, _do_nothing)
             case _:
-                raise TypeError(f"nobody sends {type(request).__name__} to a broker")
+                return _pass
 
-    def mark(
-        self, index: int, marker: TransactionMarker, done: Callable[[ErrorCode], None]
-    ) -> None:
-        """Write the marker that ends a transaction with offsets."""
+    def _on_produce(self, request: ProduceRequest) -> Check:
+        (topic,) = request.topic_data
+        (data,) = topic.partition_data
+        partition = self._replicas.partition(TOPIC_ID, data.index)
+        before_end = 0 if partition is None else partition.log.log_end_offset
 
-        def then(result: RequestError | None) -> None:
-            done(ErrorCode.NONE if result is None else result.code)
+        def check(answer: Message) -> None:
+            assert isinstance(answer, ProduceResponse)
+            (answered,) = answer.responses[0].partition_responses
+            if answered.base_offset >= 0:
+                is_written = answered.base_offset >= before_end
+                name = "written batches" if is_written else "duplicates answered"
+                self._around.ledger.counts[name] += 1
 
-        try:
-            self._service.complete_transaction(index, marker, then)
-        except RequestError as error:
-            then(error)
+        return check
 
-    def fetch(self, request: OffsetFetchRequest, reply: Reply) -> None:
-        """Answer with offsets; what the present coordinator answers is checked."""
+    def _check_fetch(self, request: FetchRequest, version: int, answer: Message) -> None:
+        """Check that a client or a follower which is served is to be served."""
+        assert isinstance(answer, FetchResponse)
+        replica = max(request.replica_id, request.replica_state.replica_id)
+        epoch = request.replica_state.replica_epoch
+        broker_id = self._replicas.broker_id
+        brokers = self._around.servers[broker_id].image.cluster.brokers
+        known = brokers.get(replica)
+        checks = self._around.checks
+        for topic in answer.responses:
+            for data in topic.partitions:
+                if data.error_code != ErrorCode.NONE:
+                    continue
+                message = f"broker {broker_id} served {replica} in {epoch}: {data}"
+                if replica < 0 and version < FIRST_VERSION_FROM_FOLLOWERS:
+                    partition = self._replicas.partition(TOPIC_ID, data.partition_index)
+                    is_leader = partition is not None and partition.is_leader
+                    checks.demand(promises.FORMER_CLIENTS_ASK_LEADERS, message, holds=is_leader)
+                if known is not None and not known.is_fenced and epoch > NO_EPOCH:
+                    is_present = epoch >= known.epoch
+                    checks.demand(promises.ENDED_PROCESS_IS_REFUSED, message, holds=is_present)
+
+    def _on_offset_fetch(self, request: OffsetFetchRequest) -> Check:
+        """Check the offsets that the present coordinator answers with."""
         (group,) = request.groups
         ledger = self._group(group.group_id)
         open_before = ledger.open_partitions()
 
-        def then(result: OffsetFetchResponseGroup | RequestError) -> None:
-            if isinstance(result, RequestError):
-                result = OffsetFetchResponseGroup(group_id=group.group_id, error_code=result.code)
-            elif self._is_present_coordinator():
-                unstable = frozenset[int]()
-                if request.require_stable:
-                    unstable = open_before & ledger.open_partitions()
-                    self._around.checks.held(promises.STABLE_OFFSETS)
-                self._in_own_event(partial(self._check_offsets, result, unstable))
-            reply(OffsetFetchResponse(groups=[result]))
-
-        try:
+        def check(answer: Message) -> None:
+            assert isinstance(answer, OffsetFetchResponse)
+            (result,) = answer.groups
+            if result.error_code != ErrorCode.NONE or not self._is_present_coordinator():
+                return
+            unstable = frozenset[int]()
             if request.require_stable:
-                self._service.fetch_stable_offsets(group, then)
-            else:
-                then(self._service.fetch_offsets(group))
-        except RequestError as error:
-            then(error)
+                unstable = open_before & ledger.open_partitions()
+                self._around.checks.held(promises.STABLE_OFFSETS)
+            self._check_offsets(result, unstable)
+
+        return check
+
+    def _of_group(self, request: Message, on_answer: Callable[[], None]) -> Check:
+        asked_ms = self._around.now_ms
+
+        def check(answer: Message) -> None:
+            on_answer()
+            self._check(request, answer, asked_ms)
+
+        return check
 
     def _check_offsets(self, answer: OffsetFetchResponseGroup, unstable: frozenset[int]) -> None:
         group = self._group(answer.group_id)
@@ -180,10 +176,8 @@ class GroupHandler:
                 group.on_read(index, offset, message, self._around.now_ms)
                 self._around.ledger.counts["read offsets"] += 1
 
-    def _in_time(
-        self, group_id: str, what: tuple[str, str], then: Callable[[Any], None]
-    ) -> Callable[[Any], None]:
-        """Return a callback for an answer that has to come while this process is up.
+    def _in_time(self, group_id: str, what: tuple[str, str]) -> Callable[[], None]:
+        """Return what is to be called with an answer, which has to come while this process is up.
 
         Excused is, as in Kafka, the answer to a request that its member has repeated, and to the
         sync of a member that has gone.
@@ -205,25 +199,17 @@ class GroupHandler:
             message = f"{what} of group {group_id} at broker {place[0]}: {longest_ms} ms"
             raise PropertyViolatedError(promises.ANSWERED_IN_TIME, message)
 
-        def answered(answer: Any) -> None:
+        def answered() -> None:
             nonlocal is_over
             is_over = True
             self._around.checks.held(promises.ANSWERED_IN_TIME)
-            then(answer)
 
         self._around.events.after(longest_ms, self._process.guard(demand))
         return answered
 
-    def _in_own_event(self, check: Callable[[], None]) -> None:
-        """Check now; raise what is broken in an event of its own, where no handler swallows it."""
-        try:
-            check()
-        except PropertyViolatedError as error:
-            self._around.events.after(0, partial(_throw, error))
-
     def _check(self, request: Message, answer: Message, asked_ms: float) -> None:
         code, now_ms = code_of(answer), self._around.now_ms
-        if code not in _KNOWN_CODES:
+        if code not in _KNOWN_CODES and not self._is_behind(code):
             message = f"{type(request).__name__}: {ErrorCode(code).name}"
             raise PropertyViolatedError(promises.ANSWERS_KNOWN, message)
         self._around.checks.held(promises.ANSWERS_KNOWN)
@@ -249,6 +235,11 @@ class GroupHandler:
             case _:
                 pass
 
+    def _is_behind(self, code: int) -> bool:
+        """Return whether a topic is refused by a broker that does not know of it yet."""
+        image = self._around.servers[self._replicas.broker_id].image
+        return code == ErrorCode.UNKNOWN_TOPIC_ID and TOPIC_ID not in image.topics.by_id
+
     def _group(self, group_id: str) -> GroupLedger:
         return self._around.groups[group_id]
 
@@ -270,9 +261,9 @@ class GroupHandler:
         )
 
 
-def _api_of(request: Message) -> BrokerApi[Any]:
-    return _APIS[type(request)]
+def _do_nothing() -> None:
+    pass
 
 
-def _throw(error: PropertyViolatedError) -> None:
-    raise error
+def _pass(_: Message) -> None:
+    """Take any answer."""

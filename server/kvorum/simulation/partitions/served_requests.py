@@ -1,0 +1,231 @@
+"""The requests that a simulated broker serves, answered by the handlers of a node.
+
+A request arrives as a frame and leaves as one. What is between is what ships: the request handler,
+the handlers of its APIs, purgatories, the coordinator and the partitions.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, cast
+
+from kvorum.broker.fetch_session.context import FetchManager
+from kvorum.broker.quota.client_quota_manager import QuotaManagers
+from kvorum.broker.quota.rate import MetricConfig
+from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManagers
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.standard_authorizer import UNRESTRICTED
+from kvorum.node.broker.batch_inspector import BatchInspector
+from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
+from kvorum.node.broker.delayed_fetch import Purgatories
+from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
+from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
+from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
+from kvorum.node.broker.transaction_verification import VerifiedPartitions
+from kvorum.node.config import NodeConfig
+from kvorum.node.coroutines import Task
+from kvorum.node.errors import CloseConnectionError
+from kvorum.node.event_loop import Runtime
+from kvorum.node.handlers.registry import broker_apis
+from kvorum.node.services import BrokerServices
+from kvorum.node.serving.connection import Peer, ResponseFrame
+from kvorum.node.serving.frame_writer import FramePart
+from kvorum.node.serving.request_handler import RequestHandler
+from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
+from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.network import Reply
+from kvorum.simulation.partitions.request_watch import RequestWatch
+from kvorum.simulation.partitions.settings import CLIENT_ID, CLUSTER_ID, ROOTS
+from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.simulation.properties.catalogue import PropertyViolatedError
+from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.apis import response_class
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import decode_response_frame, encode_request_frame
+from kvorum.wire.primitives import Message
+
+LISTENER: Final = "PLAIN"
+MARKER_TIMEOUT_MS: Final = 200
+QUOTA_CONFIG: Final = MetricConfig(11, 1_000)
+_CLIENT: Final = Peer("127.0.0.1", 1, LISTENER)
+_FULL_SOCKET: Final = 0.1
+"""The share of responses that wait for their client: its socket takes nothing more."""
+_FULL_SOCKET_MS_MAX: Final = 60.0
+
+
+class _Published:
+    """The metadata that the broker has published, as handlers ask for them."""
+
+    def __init__(self, image: Callable[[], MetadataImage]) -> None:
+        self._image = image
+
+    @property
+    def published(self) -> MetadataImage:
+        """The image."""
+        return self._image()
+
+
+class _OwnCoordinators:
+    """Transactions whose producers are their own coordinators, so that none is verified."""
+
+    is_coordinated = True
+
+    async def verify(self, *_: object) -> VerifiedPartitions:
+        """Return that nothing is to be verified."""
+        return VerifiedPartitions(must_be_verified=False)
+
+    verify_with_retries = verify
+
+
+class _NotInThisWorld:
+    """A part of a broker that no request of this world needs."""
+
+    def __getattr__(self, name: str) -> object:
+        raise LookupError(f"no request of this world needs {name}")
+
+
+_ABSENT: Final = cast("Any", _NotInThisWorld())
+
+
+def broker_services(
+    broker_id: int,
+    around: Surroundings,
+    runtime: Runtime,
+    *,
+    replicas: ReplicaManager,
+    publisher: BrokerMetadataPublisher,
+    replication_quotas: ReplicationQuotaManagers,
+    groups: GroupCoordinatorService,
+    image: Callable[[], MetadataImage],
+) -> BrokerServices:
+    """Return the parts of a simulated broker that the handlers of a node use."""
+    config = NodeConfig.from_properties(
+        {
+            "process.roles": "broker",
+            "node.id": str(broker_id),
+            "controller.quorum.bootstrap.servers": "c1:9093",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,{LISTENER}:PLAINTEXT",
+            "inter.broker.listener.name": LISTENER,
+            "listeners": f"{LISTENER}://b{broker_id}:9092",
+            "log.dirs": ",".join(map(str, ROOTS)),
+            "request.timeout.ms": str(MARKER_TIMEOUT_MS),
+        }
+    )
+    return BrokerServices(
+        config=config,
+        cluster_id=CLUSTER_ID,
+        raft=_ABSENT,
+        loader=cast("Any", _Published(image)),
+        forwarder=_ABSENT,
+        topic_creator=_ABSENT,
+        metadata_topic=None,
+        replicas=replicas,
+        publisher=publisher,
+        replication_quotas=replication_quotas,
+        inspector=BatchInspector(runtime),
+        producer_ids=_ABSENT,
+        fetch_sessions=FetchManager(config.network.fetch_session_slots, around.random),
+        replica_selector=None,
+        group_coordination=GroupCoordination(publisher, lambda: groups),
+        transactions=cast("Any", _OwnCoordinators()),
+        throttling=RequestHandlerHelper(QuotaManagers(QUOTA_CONFIG), runtime),
+        purgatories=Purgatories(runtime),
+        runtime=runtime,
+        random=around.random,
+        served=_ABSENT,
+    )
+
+
+class ServedRequests:
+    """The requests of one process; `guard` makes a callback one of the process.
+
+    A response is decided on at once; its records are read from their file when the socket takes
+    them, which may be later. The connection breaks where the log was truncated meanwhile.
+    """
+
+    def __init__(
+        self,
+        services: BrokerServices,
+        around: Surroundings,
+        guard: Callable[[Callable[[], None]], Callable[[], None]],
+        watch: RequestWatch,
+    ) -> None:
+        self._around = around
+        self._guard = guard
+        self._watch = watch
+        self._handler = RequestHandler(
+            broker_apis(),
+            services,
+            lambda _principal, _host: UNRESTRICTED,
+            clock=services.runtime,
+            metrics=RequestChannelMetrics(),
+            throttle=services.throttling.throttle,
+        )
+
+    def handle(self, request: Message, reply: Reply, version: int | None) -> None:
+        """Answer one request in a version, by default the latest, now or later."""
+        assert request.API_KEY is not None
+        key = ApiKey(request.API_KEY)
+        chosen = broker_apis()[key].max_version if version is None else version
+        frame = encode_request_frame(request, version=chosen, correlation_id=1, client_id=CLIENT_ID)
+        check = self._watch.on_request(request, chosen)
+
+        def read(parts: Sequence[bytes | memoryview]) -> Message:
+            return decode_response_frame(
+                b"".join(parts), response_class=response_class(key), version=chosen
+            )[1]
+
+        def answered(response: ResponseFrame | Exception) -> None:
+            if isinstance(response, Exception):
+                if not isinstance(response, CloseConnectionError):
+                    raise response
+                reply(None)
+                return
+            if response.parts is not None:
+                answer = read(list(map(_without_records, response.parts)))
+                _demand_known(request, answer)
+                check(answer)
+                self._send(response, read, reply)
+
+        Task(self._handler.answer(frame, _CLIENT), answered)
+
+    def _send(
+        self,
+        response: ResponseFrame,
+        read: Callable[[Sequence[bytes | memoryview]], Message],
+        reply: Reply,
+    ) -> None:
+        send = partial(_reply_with, response, read, reply)
+        random = self._around.random
+        if random.random() >= _FULL_SOCKET:
+            send()
+        else:
+            delay_ms = random.uniform(0, _FULL_SOCKET_MS_MAX)
+            self._around.events.after(delay_ms, self._guard(send))
+
+
+def _reply_with(
+    response: ResponseFrame, read: Callable[[Sequence[bytes | memoryview]], Message], reply: Reply
+) -> None:
+    """Reply with a response and the records in their files; None where these are gone."""
+    try:
+        parts = [bytes(part) for part in response.parts or ()]
+    except (OSError, TruncatedRecordsError):
+        reply(None)
+        return
+    if response.on_sent is not None:
+        response.on_sent()
+    reply(read(parts))
+
+
+def _demand_known(request: Message, answer: Message) -> None:
+    """Check that no handler has failed; raises PropertyViolatedError."""
+    if ErrorCode.UNKNOWN_SERVER_ERROR in count_errors(answer):
+        raise PropertyViolatedError(promises.ANSWERS_KNOWN, f"{request} is answered: {answer}")
+
+
+def _without_records(part: FramePart) -> bytes | memoryview:
+    """Return a part of a frame as it is, but records in a file as so many zeros."""
+    return bytes(len(part)) if isinstance(part, FileRecords) else part
