@@ -15,6 +15,7 @@ from kvorum.wire.apis import API_SPECS, message_class, request_class, response_c
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import DecodeError, UnsupportedVersionError
 from kvorum.wire.headers import (
+    FrameSizeError,
     decode_request_frame,
     decode_request_header,
     decode_response_frame,
@@ -22,6 +23,7 @@ from kvorum.wire.headers import (
     encode_response_frame,
     request_header_version,
     response_header_version,
+    take_frame,
     with_size,
 )
 from kvorum.wire.json_form import element_class, fields_of, from_json, to_json
@@ -294,3 +296,20 @@ def test_corpus_knows_every_message_that_we_have(corpus: list[dict[str, Any]]) -
 
 def test_the_corpus_is_where_the_fixtures_say(golden: Path) -> None:
     assert golden / "codec-corpus.jsonl.gz" == CORPUS
+
+
+def test_frames_are_taken_out_of_what_came_one_after_the_other() -> None:
+    received = bytearray(with_size(b"one") + with_size(b"") + with_size(b"another")[:-1])
+    assert [take_frame(received, bytes_max=7) for _ in range(3)] == [b"one", b"", None]
+    received += b"r"
+    assert take_frame(received, bytes_max=7) == b"another"
+    assert received == b""
+
+
+@pytest.mark.parametrize("size", [-1, 3, 9])
+def test_a_size_outside_of_the_limits_is_refused_and_nothing_is_taken(size: int) -> None:
+    received = bytearray(size.to_bytes(4, "big", signed=True) + bytes(9))
+    with pytest.raises(FrameSizeError) as refusal:
+        take_frame(received, bytes_min=4, bytes_max=8)
+    assert refusal.value.size == size
+    assert len(received) == 13

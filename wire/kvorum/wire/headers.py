@@ -107,6 +107,33 @@ def decode_response_frame(
     return header, response
 
 
+class FrameSizeError(DecodeError):
+    """A size before a frame that no frame here has."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__("frame", f"a frame of {size} bytes")
+        self.size = size
+
+
+def take_frame(received: bytearray, *, bytes_min: int = 0, bytes_max: int) -> bytes | None:
+    """Remove the first frame from what a connection has received; None while it is incomplete.
+
+    The frame is returned without its size. Raises `FrameSizeError`, and removes nothing, for a size
+    outside of the limits.
+    """
+    if len(received) < _SIZE.size:
+        return None
+    (size,) = _SIZE.unpack_from(received)
+    if not bytes_min <= size <= bytes_max:
+        raise FrameSizeError(size)
+    end = _SIZE.size + size
+    if len(received) < end:
+        return None
+    frame = bytes(memoryview(received)[_SIZE.size : end])
+    del received[:end]
+    return frame
+
+
 def with_size(frame: bytes) -> bytes:
     """Return the frame for a connection, preceded by its size."""
     return _SIZE.pack(len(frame)) + frame

@@ -27,8 +27,14 @@ from kvorum.node.tasks import run
 from kvorum.node.version import VERSION
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.errors import DecodeError, WireError
-from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
+from kvorum.wire.errors import WireError
+from kvorum.wire.headers import (
+    FrameSizeError,
+    decode_response_frame,
+    encode_request_frame,
+    take_frame,
+    with_size,
+)
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.primitives import Message
 
@@ -38,7 +44,6 @@ RESPONSE_BYTES_MAX = 100 * 1024 * 1024
 """The default of socket.request.max.bytes: nothing in this protocol needs more."""
 CLIENT_SOFTWARE_NAME = "kvorum"
 CLIENT_SOFTWARE_VERSION = VERSION
-_SIZE = struct.Struct(">i")
 _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_ID_MAX = 2**31 - 1
 
@@ -262,7 +267,7 @@ class ClientConnection(asyncio.Protocol):
         try:
             while self._failure is None and (frame := self._take_frame()) is not None:
                 self._respond(frame)
-        except DecodeError as error:
+        except FrameSizeError as error:
             self._fail(ConnectionLostError(f"the connection broke: {error}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -276,18 +281,9 @@ class ClientConnection(asyncio.Protocol):
 
     def _take_frame(self) -> bytes | None:
         """Return the next whole frame that was received, None while it is incomplete."""
-        received = self._received
-        if len(received) < _SIZE.size:
-            return None
-        (size,) = _SIZE.unpack_from(received)
-        if not _CORRELATION_ID.size <= size <= RESPONSE_BYTES_MAX:
-            raise DecodeError("response", f"a frame of {size} bytes")
-        end = _SIZE.size + size
-        if len(received) < end:
-            return None
-        frame = bytes(memoryview(received)[_SIZE.size : end])
-        del received[:end]
-        return frame
+        return take_frame(
+            self._received, bytes_min=_CORRELATION_ID.size, bytes_max=RESPONSE_BYTES_MAX
+        )
 
     def _respond(self, frame: bytes) -> None:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)

@@ -7,7 +7,6 @@ turn. Requests of one connection that came together are answered in one turn eac
 
 import asyncio
 import logging
-import struct
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
@@ -20,10 +19,10 @@ from kvorum.node.serving.connection_quotas import AT_ONCE, ConnectionQuotas
 from kvorum.node.serving.frame_writer import FramePart, FrameWriter
 from kvorum.node.serving.turn_end import TurnEnd
 from kvorum.node.sockets import ConnectionEnd
+from kvorum.wire.headers import FrameSizeError, take_frame
 
 READ_AHEAD_BYTES = 64 * 1024
 """The bytes of later requests that are read while one is being answered."""
-_SIZE = struct.Struct(">i")
 _log = logging.getLogger(__name__)
 
 
@@ -218,33 +217,17 @@ class ServerConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _begin_next(self) -> None:
+        bytes_max = self._rules.frame_bytes_max
         try:
-            frame = self._take_frame()
-        except CloseConnectionError as error:
-            self.close(str(error))
+            frame = take_frame(self._buffer, bytes_max=bytes_max)
+        except FrameSizeError as error:
+            self.close(f"a request of {error.size} bytes (the limit is {bytes_max})")
             return
         if frame is None:
             self._set_reading(wanted=True)
             return
         self._is_answering = True
         self._answering = Task(self._rules.answer(frame, self._peer), self._answered)
-
-    def _take_frame(self) -> bytes | None:
-        """Return the next whole frame out of the buffer, None while it is incomplete."""
-        buffer = self._buffer
-        if len(buffer) < _SIZE.size:
-            return None
-        (size,) = _SIZE.unpack_from(buffer)
-        if not 0 <= size <= self._rules.frame_bytes_max:
-            raise CloseConnectionError(
-                f"a request of {size} bytes (the limit is {self._rules.frame_bytes_max})"
-            )
-        end = _SIZE.size + size
-        if len(buffer) < end:
-            return None
-        frame = bytes(memoryview(buffer)[_SIZE.size : end])
-        del buffer[:end]
-        return frame
 
     def _answered(self, response: ResponseFrame | Exception) -> None:
         if isinstance(response, Exception):
