@@ -60,7 +60,8 @@ def _answered_per_s(connections: list[socket.socket], request: bytes, *, seconds
         if not ready:
             raise TimeoutError(f"no response of {len(connections)} within {SILENCE_S_MAX} s")
         for number, _ in ready:
-            connection, frame = waiting[number], received[number]
+            connection = waiting[number]
+            frame = received[number]
             frame += _read(connection)
             if _missing_bytes(frame) > 0:
                 continue

@@ -38,7 +38,8 @@ class RequestHandlerHelper:
         if not (quotas.produce.quotas_enabled or quotas.request.quotas_enabled):
             request.progress.throttle_time_ms = 0
             return 0
-        client, now_ms = client_of(request), self._clock.monotonic_ms()
+        client = client_of(request)
+        now_ms = self._clock.monotonic_ms()
         throttle_ms = quotas.produce.maybe_record_and_get_throttle_time_ms(
             client, len(request.frame), now_ms
         )

@@ -238,7 +238,8 @@ async def _place(
     if timestamp == LATEST:
         return TimestampAndOffset(NO_TIMESTAMP, end_offset, partition.leader_epoch)
     if timestamp in {EARLIEST, EARLIEST_LOCAL}:
-        starts, start_offset = log.local_log.epoch_starts, log.log_start_offset
+        starts = log.local_log.epoch_starts
+        start_offset = log.log_start_offset
         is_known = bool(starts) and starts[0].start_offset <= start_offset
         epoch = starts[0].epoch if is_known else -1
         return TimestampAndOffset(NO_TIMESTAMP, start_offset, epoch)

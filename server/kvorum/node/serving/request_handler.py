@@ -229,7 +229,8 @@ class RequestHandler(Generic[Services]):
         self, known: RepeatedAnswer, request: IncomingRequest[Message], on_sent: Callable[[], None]
     ) -> ResponseFrame:
         """Return a known answer as the response to `request`."""
-        header, progress = request.header, request.progress
+        header = request.header
+        progress = request.progress
         progress.pause()
         own_header = encode_response_header(
             header.request_api_key, header.request_api_version, header.correlation_id
@@ -337,7 +338,7 @@ class RequestHandler(Generic[Services]):
 def _as_encoded(
     response: EncodedResponse | None, progress: RequestProgress, on_sent: Callable[[], None]
 ) -> ResponseFrame:
-    """Return the frame of a response that is encoded already, or that there is none."""
+    """Return the frame of an encoded response; without a response it has no parts."""
     pause_ms = progress.throttle_time_ms or 0
     if response is None:
         return ResponseFrame(None, pause_ms, on_sent)

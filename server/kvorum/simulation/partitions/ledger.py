@@ -179,7 +179,8 @@ class Ledger:
     def _holds(self, replica: Replica, end: int) -> bool:
         """Return whether a log has what is committed from its start up to `end`."""
         known, log = self._known[replica.index], replica.log
-        committed, start = known.committed, log.log_start_offset
+        committed = known.committed
+        start = log.log_start_offset
         if log.log_end_offset < end or start > len(committed):
             return False
         return all(

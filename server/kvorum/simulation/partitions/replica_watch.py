@@ -99,5 +99,11 @@ class ReplicaWatch:
 
 def _state(partition: Partition, log: UnifiedLog) -> _State:
     epoch = NO_EPOCH if log.local_log.latest_epoch is None else log.local_log.latest_epoch
-    start, end = log.log_start_offset, log.log_end_offset
-    return _State(log, start, end, log.high_watermark, epoch, partition.leader_epoch)
+    return _State(
+        log,
+        log.log_start_offset,
+        log.log_end_offset,
+        log.high_watermark,
+        epoch,
+        partition.leader_epoch,
+    )

@@ -105,7 +105,8 @@ class TransactionLedger:
         if log.last_stable_offset != log.log_end_offset:
             raise PropertyViolatedError(promises.TRANSACTIONS_END, str(replica))
         self._checks.held(promises.TRANSACTIONS_END)
-        start, end = log.log_start_offset, log.log_end_offset
+        start = log.log_start_offset
+        end = log.log_end_offset
         found = log.aborted_transactions(start, end)
         self.check(
             batches_of(log, start, end),
