@@ -19,9 +19,9 @@ from unittest.mock import patch
 from tests.support.troubled_disks import TroubledDisks
 
 from kvorum.cli import main
-from kvorum.node.event_loop import Runtime
 from kvorum.node.raft import raft_node
 from kvorum.node.raft.raft_node import StallWatch
+from kvorum.node.runtime import Runtime
 
 BEAT_S: Final = 0.005
 WRITE_EVERY_S: Final = 0.2

@@ -10,7 +10,7 @@ import struct
 import sys
 from typing import Final, cast
 
-from kvorum.node.runtime import run_in_loop
+from kvorum.node.process import run_in_loop
 
 _SIZE: Final = struct.Struct(">i")
 

@@ -15,10 +15,11 @@ from tests.support.waiting import wait_for_event
 from kvorum.metadata.address import Address
 from kvorum.metadata.record_frame import encode_record
 from kvorum.metadata.voters import VoterKey
+from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.clock import SystemClock
 from kvorum.node.controller.quorum_controller import QuorumController, QuorumControllerMetrics
 from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy
 from kvorum.node.coroutines import Signal
-from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import CommittedBatch, RaftNode, RaftSettings

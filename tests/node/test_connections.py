@@ -13,9 +13,9 @@ import pytest
 from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, StandingClock, wait_for, wait_for_async
 
+from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.coroutines import Signal
 from kvorum.node.errors import NodeStartError
-from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.node.open_file_limit import connection_count_max, raise_descriptor_limit
 from kvorum.node.serving.connection import (
     ConnectionRules,

@@ -21,9 +21,10 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration, Partitions
 from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
+from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.transaction_verification import AddPartitionsToTxnManager
+from kvorum.node.clock import SystemClock
 from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection
-from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.outbound.client_connection import ClientConnectionError, Outgoing
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kvorum.node.tasks import run

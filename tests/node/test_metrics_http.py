@@ -11,7 +11,7 @@ from http import HTTPStatus
 import pytest
 from tests.support.waiting import PATIENCE_S, wait_for_async
 
-from kvorum.node.event_loop import SystemClock
+from kvorum.node.clock import SystemClock
 from kvorum.node.metrics import http_server
 from kvorum.node.metrics.http_server import (
     CONNECTIONS_MAX,

@@ -12,8 +12,9 @@ from tests.support.raw_client import RawClient
 from tests.support.record_requests import batch, produce
 from tests.support.waiting import wait_for, wait_for_async
 
+from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.clock import SystemClock
 from kvorum.node.embedded.pausable_loop import Gate, PausableEventLoop, behind
-from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.testing import AsyncCluster, Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

@@ -18,11 +18,12 @@ from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.controller.quorum_reassignment.pursuit import quorum_described_by
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.configs_image import ResourceType
+from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.clock import SystemClock
 from kvorum.node.controller.quorum_controller import QuorumController, QuorumControllerMetrics
 from kvorum.node.controller.quorum_reassignment_manager import PAUSE_MS, QuorumReassignmentManager
 from kvorum.node.coroutines import Signal, other_work
 from kvorum.node.errors import NotControllerError
-from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.metadata_loader import PublishedImages
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, TypeGuard, TypeVar, cast
 
-from kvorum.node.event_loop import Clock
+from kvorum.node.clock import Clock
 
 PATIENCE_S: Final = 60.0 * float(os.environ.get("KVORUM_TEST_PATIENCE", "1"))
 """The patience for a state: far longer than it ever takes where nothing is wrong."""

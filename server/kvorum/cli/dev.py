@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     bound_pauses()
     from kvorum.node.embedded.cluster import EmbeddedCluster  # noqa: PLC0415 - as above
     from kvorum.node.embedded.temporary_folder import make_temporary_folder  # noqa: PLC0415 - as above
-    from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - as above
+    from kvorum.node.process import run_in_loop, run_until_stopped  # noqa: PLC0415 - as above
 
     set_up_logging(level=logging.getLevelNamesMapping()[args.log_level.upper()])
     with ExitStack() as cleaning:

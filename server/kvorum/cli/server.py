@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     bound_pauses()
     from kvorum.node.config import LogFormat, NodeConfig, load_properties, parse_overrides  # noqa: PLC0415 - loaded only when it runs
     from kvorum.node.kafka_raft_server import KafkaRaftServer  # noqa: PLC0415 - loaded only when it runs
-    from kvorum.node.runtime import run_in_loop, run_until_stopped  # noqa: PLC0415 - loaded only when it runs
+    from kvorum.node.process import run_in_loop, run_until_stopped  # noqa: PLC0415 - loaded only when it runs
 
     set_up_logging()
     properties = {**load_properties(args.file), **parse_overrides(args.override)}

@@ -10,6 +10,7 @@ from kvorum.broker.fetch_session.context import FetchManager
 from kvorum.broker.lifecycle import BrokerIdentity
 from kvorum.broker.quota.client_quota_manager import QuotaManagers
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
+from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.batch_inspector import THREAD_COUNT, BatchInspector
@@ -27,7 +28,6 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.directories import common_epoch
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.errors import NodeStartError
-from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
 from kvorum.node.replication import Replication
 from kvorum.node.services import BrokerServices, VersionRanges

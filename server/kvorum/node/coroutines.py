@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable
 from functools import partial
 from typing import Any, Generic, NamedTuple, NoReturn, TypeAlias, TypeVar, cast
 
-from kvorum.node.event_loop import Runtime
+from kvorum.node.runtime import Runtime
 
 Result = TypeVar("Result")
 Take: TypeAlias = Callable[[Result | Exception], None]

@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import Protocol
 
 from kvorum.node.broker_server import BrokerServer
+from kvorum.node.clock import SystemClock
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller_server import ControllerServer
 from kvorum.node.directories import open_directories
 from kvorum.node.endpoints import Sockets, bind_listeners, check_advertised
 from kvorum.node.errors import NodeFailedError, NodeStartError
-from kvorum.node.event_loop import SystemClock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import SnapshotGenerator
 from kvorum.node.open_file_limit import log_file_count_max

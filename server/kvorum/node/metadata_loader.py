@@ -14,12 +14,13 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
 from kvorum.metadata.partition import RECOVERING
 from kvorum.metadata.record_frame import decode_record, encode_record
+from kvorum.node.clock import Clock, SystemClock
 from kvorum.node.config import NodeConfig
 from kvorum.node.coroutines import Promise, Pulse, Task, other_work
-from kvorum.node.event_loop import Clock, Runtime, SystemClock
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metrics.sensors import LatestValues, WindowedSensor
 from kvorum.node.raft import CommittedBatch, LoadedSnapshot, RaftNode
+from kvorum.node.runtime import Runtime
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.primitives import Message
 

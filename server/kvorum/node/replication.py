@@ -13,6 +13,7 @@ from kvorum.broker.quota.replication_quota_manager import new_replication_quota_
 from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MINIMUM_METADATA_VERSION, MetadataVersion
+from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.broker_logs import THREAD_COUNT, BrokerLogs
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.node.broker.controller_reports import AssignmentsManager
@@ -23,7 +24,6 @@ from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.config import NodeConfig
 from kvorum.node.coroutines import Wait
 from kvorum.node.directories import open_log_directories
-from kvorum.node.event_loop import AsyncioRuntime
 from kvorum.node.outbound.client_connection import ClientConnection, Outgoing, address_of_broker
 from kvorum.node.shared_server import SharedServer
 from kvorum.node.tasks import awaiting, run

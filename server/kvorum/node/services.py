@@ -29,9 +29,9 @@ from kvorum.node.broker.transaction_verification import TransactionVerification
 from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
-from kvorum.node.event_loop import Runtime
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
+from kvorum.node.runtime import Runtime
 from kvorum.node.serving.request_handler import GiveAccess, ListenerApi
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.wire.error_codes import ErrorCode

@@ -8,16 +8,18 @@ from typing import Protocol, TypeVar
 
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import VersionRange, supported_features
+from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.directories import NodeDirectories
 from kvorum.node.endpoints import Sockets, advertised_endpoints
-from kvorum.node.event_loop import AsyncioRuntime, Clock, Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kvorum.node.raft import RaftNode, RaftSettings
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot
+from kvorum.node.runtime import Runtime
 from kvorum.node.serving.connection import ConnectionRules
 from kvorum.node.serving.connection_quotas import (
     ConnectionQuotas,

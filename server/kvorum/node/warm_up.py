@@ -10,8 +10,8 @@ from functools import partial
 
 from kvorum.controller.requests import controller_apis as decided_apis
 from kvorum.node.coroutines import sleep
-from kvorum.node.event_loop import Runtime
 from kvorum.node.handlers.registry import controller_apis
+from kvorum.node.runtime import Runtime
 from kvorum.wire.apis import METADATA_RECORDS, record_class
 
 IDLE_MS_BEFORE = 500

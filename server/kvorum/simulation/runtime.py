@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from kvorum.node.event_loop import Timer
+from kvorum.node.runtime import Timer
 from kvorum.simulation.events import Event, Events, NodeClock
 
 BLOCKING_MS_MEAN = 1.0

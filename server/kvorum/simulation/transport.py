@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from typing import Protocol, TypeAlias, TypeVar
 
-from kvorum.node.event_loop import Timer
 from kvorum.node.outbound.client_connection import (
     ClientConnectionError,
     ConnectionLostError,
@@ -15,6 +14,7 @@ from kvorum.node.outbound.client_connection import (
 )
 from kvorum.node.raft.peer_exchange import PeerResult, ask
 from kvorum.node.raft.settings import RaftSettings
+from kvorum.node.runtime import Timer
 from kvorum.raft import messages as core
 from kvorum.raft.effects import Send
 from kvorum.simulation.runtime import SimulatedRuntime

@@ -123,7 +123,7 @@ def test_speed_runs_nodes_on_the_faster_loop(
 ) -> None:
     program = (
         "import asyncio\n"
-        "from kvorum.node.runtime import run_in_loop\n"
+        "from kvorum.node.process import run_in_loop\n"
         "async def name(): print(type(asyncio.get_running_loop()).__module__)\n"
         "run_in_loop(name())"
     )

@@ -13,7 +13,7 @@ from tests.support.fake_node import QUORUM_KEYS, FrameServer, all_versions
 from tests.support.waiting import PATIENCE_S, wait_for_async, wait_for_event
 
 from kvorum.metadata.address import Address
-from kvorum.node.event_loop import SystemClock
+from kvorum.node.clock import SystemClock
 from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.node.raft import (
     CommittedBatch,

@@ -19,13 +19,14 @@ from kvorum.metadata.features import kafka_feature_levels
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.record_frame import RecordAndVersion, decode_record
+from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.clock import SystemClock
 from kvorum.node.controller.quorum_controller import (
     APPENDED_PER_PIECE,
     RECORDS_PER_BATCH_MAX,
     QuorumController,
 )
 from kvorum.node.errors import NotControllerError
-from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
 from kvorum.node.tasks import run

@@ -20,7 +20,7 @@ from tests.node.raft.cluster import (
 )
 
 from kvorum.metadata.voters import VoterKey
-from kvorum.node.event_loop import SystemClock
+from kvorum.node.clock import SystemClock
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from kvorum.wire.uuid_text import ZERO_UUID

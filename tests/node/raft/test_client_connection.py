@@ -14,7 +14,7 @@ from tests.support.fake_node import HOST, AnswerFrame, FrameServer
 from tests.support.waiting import StandingClock
 
 from kvorum.metadata.address import Address
-from kvorum.node.event_loop import Clock, SystemClock
+from kvorum.node.clock import Clock, SystemClock
 from kvorum.node.events.log_event import INTERVAL_MS
 from kvorum.node.outbound.client_connection import (
     ClientConnection,

@@ -18,7 +18,7 @@ from tests.node.raft.cluster import (
 from tests.support.waiting import PATIENCE_S, StandingClock, let_others_run, wait_for_async
 
 from kvorum.metadata.address import Address
-from kvorum.node.event_loop import Clock, SystemClock
+from kvorum.node.clock import Clock, SystemClock
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ConnectFailedError,

@@ -12,7 +12,8 @@ from tests.node.raft.cluster import CLUSTER_ID, LISTENER, RecordingListener, sta
 from tests.node.raft.stepped_runtime import SteppedRuntime
 from tests.support.waiting import let_others_run
 
-from kvorum.node.event_loop import AsyncioRuntime, SystemClock
+from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.clock import SystemClock
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.opened_directory import open_directory
 from kvorum.node.raft.peer_exchange import PeerResult

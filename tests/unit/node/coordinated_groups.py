@@ -17,11 +17,12 @@ from kvorum.groups.request_context import RequestContext
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.transaction_verification import TransactionalProducer, VerifiedPartitions
+from kvorum.node.clock import SystemClock
 from kvorum.node.config import GroupSettings, OffsetsTopicSettings
-from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.handlers.group_requests import asked
 from kvorum.node.handlers.txn_offset_commit import verified_transaction
 from kvorum.node.services import BrokerServices

@@ -10,13 +10,14 @@ import pytest
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.broker.partition import Partition
+from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.batch_inspector import (
     GIANT_BYTES_MIN,
     GIANT_RECORDS_MIN,
     THREAD_COUNT,
     BatchInspector,
 )
-from kvorum.node.event_loop import AsyncioRuntime, SystemClock
+from kvorum.node.clock import SystemClock
 from kvorum.node.tasks import cancel_and_wait, run
 from kvorum.storage.topic_log.log_validator import InspectedBatch
 from kvorum.wire.records import BatchOptions, Compression, RecordBatch, RecordData, build_batch

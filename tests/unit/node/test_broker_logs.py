@@ -20,11 +20,12 @@ from tests.unit.storage.topic_logs import (
 )
 
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.broker_logs import BrokerLogs, CleanerThread
 from kvorum.node.broker.this_broker import ThisBroker
+from kvorum.node.clock import SystemClock
 from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import Task
-from kvorum.node.event_loop import AsyncioRuntime, SystemClock
 from kvorum.node.tasks import run
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime

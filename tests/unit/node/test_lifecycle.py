@@ -20,7 +20,8 @@ from kvorum.node.open_file_limit import (
     connection_count_max,
     log_file_count_max,
 )
-from kvorum.node.runtime import SAME_ORDER_SECONDS, STOP_SIGNALS, StopSignals, run_until_stopped
+from kvorum.node.process import run_until_stopped
+from kvorum.node.stop_signals import SAME_ORDER_SECONDS, StopSignals
 from kvorum.node.tasks import cancel_and_wait
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -380,19 +381,15 @@ def test_a_node_that_has_failed_closes_everything() -> None:
     assert node.steps == ["started", "closed connections", "closed logs"]
 
 
-async def test_a_signal_that_is_sent_twice_at_once_is_one_order() -> None:
+def test_a_signal_that_is_sent_twice_at_once_is_one_order() -> None:
     """Programs that end others send theirs to the process and to its group."""
-    node = FailingNode()
-    signals = StopSignals(node)
-    loop = asyncio.get_running_loop()
-    try:
-        signals.take(signal.SIGTERM, now=10.0)
-        signals.take(signal.SIGTERM, now=10.0 + SAME_ORDER_SECONDS / 2)
-        assert signals.asked.is_set()
-        assert signals.second is None
-        signals.take(signal.SIGINT, now=10.0 + 2 * SAME_ORDER_SECONDS)
-    finally:
-        for number in STOP_SIGNALS:
-            loop.remove_signal_handler(number)
+    steps: list[str] = []
+    signals = StopSignals(
+        stop=lambda: steps.append("stop"), end_waits=lambda: steps.append("end waits")
+    )
+    signals.take(signal.SIGTERM, now=10.0)
+    signals.take(signal.SIGTERM, now=10.0 + SAME_ORDER_SECONDS / 2)
+    assert signals.second is None
+    signals.take(signal.SIGINT, now=10.0 + 2 * SAME_ORDER_SECONDS)
     assert signals.second is signal.SIGINT
-    assert node.steps == ["ended waits"]
+    assert steps == ["stop", "end waits"]

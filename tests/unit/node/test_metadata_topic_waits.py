@@ -10,6 +10,7 @@ from tests.support.waiting import let_others_run
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo
 from kvorum.metadata.api import RequestError
+from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.delayed_fetch import (
     DelayedOperationPurgatory,
     FetchParams,
@@ -18,7 +19,7 @@ from kvorum.node.broker.delayed_fetch import (
     fetch_messages,
 )
 from kvorum.node.broker.metadata_topic import MetadataTopic
-from kvorum.node.event_loop import AsyncioRuntime, SystemClock
+from kvorum.node.clock import SystemClock
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import CommittedBatch, RaftNode
 from kvorum.node.tasks import run

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig, OffsetsTopicSettings
 from kvorum.node.coroutines import Task, Wait
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError

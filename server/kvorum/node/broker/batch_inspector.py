@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 from kvorum.broker.partition import Partition
 from kvorum.node.coroutines import GiveUp, OneAtATime, Take, Wait
-from kvorum.node.event_loop import Runtime
+from kvorum.node.runtime import Runtime
 from kvorum.storage.topic_log.log_validator import InspectedBatch, small_content
 from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset, first_record_since
 from kvorum.storage.topic_log.unified_log import UnifiedLog

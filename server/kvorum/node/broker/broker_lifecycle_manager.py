@@ -11,7 +11,6 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import BrokerSettings
 from kvorum.node.coroutines import Pulse, Task, Wait, sleep
 from kvorum.node.errors import NodeFailedError, NodeStartError
-from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.client_connection import NoCommonVersionError
@@ -19,6 +18,7 @@ from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
     NodeToControllerChannelManager,
 )
+from kvorum.node.runtime import Runtime, Timer
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import (

@@ -18,8 +18,8 @@ from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import OneAtATime, Task, other_work, sleep
-from kvorum.node.event_loop import ThreadedRuntime
 from kvorum.node.events.log_event import LogEvent
+from kvorum.node.runtime import ThreadedRuntime
 from kvorum.storage.cleaner.cleaner import LogCleaner
 from kvorum.storage.cleaner.log_cleaner_manager import HostedLog, LogCleanerManager
 from kvorum.storage.cleaner.offset_map import OffsetMap

@@ -20,7 +20,7 @@ from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo, Parti
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.node.coroutines import Pulse
-from kvorum.node.event_loop import Runtime
+from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID

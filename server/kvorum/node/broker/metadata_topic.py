@@ -16,10 +16,10 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.node.coroutines import Lock, Pulse, other_work
-from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
+from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset, first_record_since
 from kvorum.storage.topic_partition import TopicPartition

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from kvorum.broker.quota.client_quota_manager import UNLIMITED, QuotaClient, QuotaManagers
 from kvorum.node.broker.forwarding_manager import read_response
-from kvorum.node.event_loop import Clock
+from kvorum.node.clock import Clock
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import EncodedResponse, HandlerResponse
 from kvorum.wire.headers import encode_response_frame

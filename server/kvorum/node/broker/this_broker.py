@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.coroutines import Task, Wait
-from kvorum.node.event_loop import ThreadedRuntime
+from kvorum.node.runtime import ThreadedRuntime
 from kvorum.wire.primitives import Message
 
 Response = TypeVar("Response", bound=Message)

@@ -27,7 +27,6 @@ from kvorum.broker.views.config_layers import config_layers
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import NodeConfig
 from kvorum.node.coroutines import Promise, Task, other_work, sleep
-from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.outbound.client_connection import (
@@ -36,6 +35,7 @@ from kvorum.node.outbound.client_connection import (
     Outgoing,
     address_of_broker,
 )
+from kvorum.node.runtime import Runtime
 from kvorum.node.tasks import awaiting
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.log.verification_state import TransactionAppend, VerificationGuard

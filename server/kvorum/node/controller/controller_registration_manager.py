@@ -7,7 +7,6 @@ from kvorum.metadata.cluster_image import Endpoint, write_endpoints, write_featu
 from kvorum.metadata.features import VersionRange
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.coroutines import ClosableTasks, sleep
-from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import PublishedImages
 from kvorum.node.outbound.client_connection import NoCommonVersionError
@@ -15,6 +14,7 @@ from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
     NodeToControllerChannelManager,
 )
+from kvorum.node.runtime import Runtime
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.controller_registration import (
     ControllerRegistrationRequest,

@@ -15,7 +15,7 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.coroutines import ClosableTasks, Wait, sleep
 from kvorum.node.errors import NotControllerError
-from kvorum.node.event_loop import Runtime
+from kvorum.node.runtime import Runtime
 
 FAILURE_PAUSE_MS = 300_000
 """The pause before a failed task runs again, as in Kafka."""

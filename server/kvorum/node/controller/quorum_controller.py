@@ -30,11 +30,11 @@ from kvorum.metadata.record_frame import RecordAndVersion, encode_record
 from kvorum.node.coroutines import Lock, Promise, Signal, other_work
 from kvorum.node.deferred_event_queue import DeferredEventQueue
 from kvorum.node.errors import NotControllerError
-from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.metrics.sensors import LatestValues, WindowedSensor
 from kvorum.node.raft import ProposalTooLargeError, RaftNode, RaftStoppedError
+from kvorum.node.runtime import Runtime
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.raft import NotLeaderError
 from kvorum.wire.error_codes import ErrorCode

@@ -32,10 +32,10 @@ from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.coroutines import sleep
-from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
+from kvorum.node.runtime import Runtime
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
 

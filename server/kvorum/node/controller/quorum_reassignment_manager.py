@@ -14,11 +14,11 @@ from kvorum.metadata.voters import recorded_target_voters
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.coroutines import ClosableTasks, sleep
 from kvorum.node.errors import NotControllerError
-from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
+from kvorum.node.runtime import Runtime
 
 if TYPE_CHECKING:
     from kvorum.controller.quorum_reassignment.plan import ReassignmentDescription

@@ -55,11 +55,11 @@ from kvorum.metadata.voters import VoterKey, recorded_target_voters
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment import ReassignmentStatus
 from kvorum.node.coroutines import sleep
-from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
 from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError, Outgoing
 from kvorum.node.raft import RaftNode
+from kvorum.node.runtime import Runtime
 from kvorum.node.tasks import awaiting
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError

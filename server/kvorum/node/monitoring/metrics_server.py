@@ -7,9 +7,10 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
+from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.clock import Clock
 from kvorum.node.coroutines import OneAtATime, Wait
 from kvorum.node.errors import NodeStartError
-from kvorum.node.event_loop import AsyncioRuntime, Clock
 from kvorum.node.metrics import catalogue
 from kvorum.node.metrics.http_server import Answerer, HttpAnswer, HttpRequest, HttpServer
 from kvorum.node.metrics.names import Reading

@@ -8,13 +8,13 @@ from typing import Final, TypeVar
 
 from kvorum.metadata.address import Address
 from kvorum.node.coroutines import Lock, sleep
-from kvorum.node.event_loop import Runtime
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ClientConnectionError,
     NoCommonVersionError,
     Outgoing,
 )
+from kvorum.node.runtime import Runtime
 from kvorum.node.tasks import awaiting
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.primitives import Message

@@ -12,7 +12,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.applier import Applier, SnapshotReady, check_and_freeze
 from kvorum.node.raft.errors import RaftStoppedError
@@ -25,6 +24,7 @@ from kvorum.node.raft.opened_directory import (
     write_election,
 )
 from kvorum.node.raft.peer_exchange import Connect, InboundRequests, PeerResult
+from kvorum.node.runtime import Runtime, Timer
 from kvorum.raft import RaftCore
 from kvorum.raft.effects import (
     AppendDownload,

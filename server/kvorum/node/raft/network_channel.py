@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from kvorum.metadata.address import Address
-from kvorum.node.event_loop import Clock
+from kvorum.node.clock import Clock
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.outbound.client_connection import (
     ClientConnection,

@@ -14,7 +14,6 @@ from random import Random
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription, ReplicaState
 from kvorum.metadata.address import Address
 from kvorum.metadata.voters import VoterKey
-from kvorum.node.event_loop import Runtime, Timer
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.applier import write_snapshot
 from kvorum.node.raft.driver import Driver
@@ -23,6 +22,7 @@ from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.opened_directory import OpenedDirectory, SnapshotControls
 from kvorum.node.raft.peer_exchange import Connect, Respond, read_request
 from kvorum.node.raft.settings import RaftSettings, identity_of
+from kvorum.node.runtime import Runtime, Timer
 from kvorum.raft import KRaftVersionUpgradeError, OffsetAndEpoch, RaftCore
 from kvorum.raft.endpoints import endpoint_named
 from kvorum.raft.leader_contact import LeaderContact

@@ -9,8 +9,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
+from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.clock import Clock
 from kvorum.node.coroutines import OneAtATime, Promise
-from kvorum.node.event_loop import AsyncioRuntime, Clock, Runtime
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft.listener import RaftListener
@@ -19,6 +20,7 @@ from kvorum.node.raft.opened_directory import OpenedDirectory, open_directory
 from kvorum.node.raft.peer_exchange import PeerResult
 from kvorum.node.raft.raft_client import RaftClient
 from kvorum.node.raft.settings import RaftSettings
+from kvorum.node.runtime import Runtime
 from kvorum.node.tasks import run
 from kvorum.raft import OffsetAndEpoch
 from kvorum.storage.files import FileSystem

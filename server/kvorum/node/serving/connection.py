@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, cast
 
 from kvorum.node.coroutines import Task, Wait, sleep
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent, RareEvents
+from kvorum.node.runtime import Runtime
 from kvorum.node.serving.connection_quotas import AT_ONCE, ConnectionQuotas
 from kvorum.node.serving.frame_writer import FramePart, FrameWriter
 from kvorum.node.serving.turn_end import TurnEnd

@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 
 from kvorum.broker.quota.rate import MetricConfig, Rate, bounded_throttle_time_ms
 from kvorum.metadata.configs_image import IP, ClientQuotasImage
+from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
-from kvorum.node.event_loop import Clock
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.open_file_limit import connection_count_max
 

@@ -5,7 +5,7 @@ from types import coroutine
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Access, Principal
-from kvorum.node.event_loop import Clock
+from kvorum.node.clock import Clock
 from kvorum.node.serving.request_metrics import RequestTimes
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message

@@ -14,9 +14,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import Api, RequestError
 from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Access, Principal
+from kvorum.node.clock import Clock
 from kvorum.node.coroutines import Wait
 from kvorum.node.errors import CloseConnectionError, NotControllerError
-from kvorum.node.event_loop import Clock
 from kvorum.node.serving.connection import Peer, ResponseFrame
 from kvorum.node.serving.repeated_answers import (
     REQUEST_BYTES_MAX,

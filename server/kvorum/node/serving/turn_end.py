@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kvorum.node.event_loop import Runtime
+from kvorum.node.runtime import Runtime
 
 
 class TurnEnd:

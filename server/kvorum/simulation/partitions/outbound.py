@@ -6,9 +6,9 @@ from typing import Final, TypeVar
 
 from kvorum.broker.partition import NO_EPOCH, Partition
 from kvorum.node.coroutines import Wait, other_work
-from kvorum.node.event_loop import Runtime
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
+from kvorum.node.runtime import Runtime
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.network import CONTROLLERS, Reply, answer
 from kvorum.simulation.partitions.process import Process

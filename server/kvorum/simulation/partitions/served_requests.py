@@ -25,8 +25,8 @@ from kvorum.node.broker.transaction_verification import VerifiedPartitions
 from kvorum.node.config import NodeConfig
 from kvorum.node.coroutines import Task
 from kvorum.node.errors import CloseConnectionError
-from kvorum.node.event_loop import Runtime
 from kvorum.node.handlers.registry import broker_apis
+from kvorum.node.runtime import Runtime
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.connection import Peer, ResponseFrame
 from kvorum.node.serving.frame_writer import FramePart

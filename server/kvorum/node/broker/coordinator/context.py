@@ -28,8 +28,8 @@ from kvorum.node.broker.coordinator.writer import (
     TransactionWrite,
 )
 from kvorum.node.deferred_event_queue import DeferredEventQueue
-from kvorum.node.event_loop import Runtime
 from kvorum.node.events.log_event import LogEvent
+from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError, WireError

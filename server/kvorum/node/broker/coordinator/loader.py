@@ -6,7 +6,7 @@ from typing import Final
 from kvorum.broker.partition import Partition
 from kvorum.coordinator.record import DamagedRecordError
 from kvorum.coordinator.shard import CoordinatorShard
-from kvorum.node.event_loop import Runtime
+from kvorum.node.runtime import Runtime
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import ControlRecordType, RecordBatch, decode_control_record
 from kvorum.wire.records.compacted_batch import converted

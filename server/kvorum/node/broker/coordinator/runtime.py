@@ -13,7 +13,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.coordinator.context import CoordinatorContext, CoordinatorState
 from kvorum.node.broker.coordinator.settings import CoordinatorSettings
 from kvorum.node.broker.coordinator.writer import CoordinatorPartitionWriter
-from kvorum.node.event_loop import Runtime
+from kvorum.node.runtime import Runtime
 from kvorum.wire.error_codes import ErrorCode
 
 _log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from kvorum.coordinator.effects import CancelTimer, SetTimer, Timeout
-from kvorum.node.event_loop import Runtime, Timer
+from kvorum.node.runtime import Runtime, Timer
 
 
 class CoordinatorTimer:

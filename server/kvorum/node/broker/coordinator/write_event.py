@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from kvorum.metadata.api import RequestError
-from kvorum.node.event_loop import Timer
+from kvorum.node.runtime import Timer
 from kvorum.wire.error_codes import ErrorCode
 
 Response = TypeVar("Response")

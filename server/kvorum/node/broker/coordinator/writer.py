@@ -9,7 +9,7 @@ from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.coordinator.record_batches import NO_TRANSACTION, TransactionProducer, record_batches
 from kvorum.metadata.api import RequestError
-from kvorum.node.event_loop import Runtime
+from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.producer_state import ProducerError

@@ -34,7 +34,7 @@ from kvorum.node.broker.coordinator.writer import TransactionWrite
 from kvorum.node.broker.group_coordinator.group_operations import GroupOperation, GroupOperations
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.config import GroupSettings
-from kvorum.node.event_loop import Runtime
+from kvorum.node.runtime import Runtime
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
 from kvorum.wire.messages.describe_groups import DescribeGroupsResponse

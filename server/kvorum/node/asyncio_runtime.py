@@ -1,81 +1,12 @@
-"""Clocks, turns, and threads for blocking work, as what runs in an event loop needs them.
-
-Code that needs the time receives a clock, so that tests can set it. What is written against
-`Runtime` runs in asyncio's loop and in a simulated one.
-"""
+"""A `Runtime` in asyncio's event loop, with threads for blocking work."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from typing import Protocol
 
-
-class Clock(Protocol):
-    """A source of the time."""
-
-    def monotonic_ms(self) -> float:
-        """Return the milliseconds of a monotonic clock, for timers."""
-        ...
-
-    def wall_ms(self) -> int:
-        """Return the milliseconds since 1970, for timestamps in files and responses."""
-        ...
-
-
-class SystemClock:
-    """The clocks of the operating system, which a running node uses."""
-
-    def monotonic_ms(self) -> float:
-        """Return the milliseconds of a monotonic clock, for timers."""
-        return time.monotonic() * 1000
-
-    def wall_ms(self) -> int:
-        """Return the milliseconds since 1970."""
-        return time.time_ns() // 1_000_000
-
-
-class Timer(Protocol):
-    """A scheduled call that can be cancelled."""
-
-    def cancel(self) -> None:
-        """Cancel the call; does nothing if it has been made."""
-        ...
-
-
-class Runtime(Clock, Protocol):
-    """A clock, delayed calls, and threads. All callbacks come one at a time."""
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back after a turn for other work."""
-        ...
-
-    def call_at(self, deadline_ms: float, callback: Callable[[], None]) -> Timer:
-        """Call back when the monotonic clock reaches `deadline_ms`, or soon if it has."""
-        ...
-
-    def run_blocking(
-        self, work: Callable[[], object], then: Callable[[Exception | None], None]
-    ) -> None:
-        """Do blocking work in parallel; then call back with the error that it raised, or None."""
-        ...
-
-    def when_idle(self, callback: Callable[[], None]) -> None:
-        """Call back once no blocking work is under way, which may be at once."""
-        ...
-
-
-class ThreadedRuntime(Runtime, Protocol):
-    """A runtime to which blocking work can turn while it goes on."""
-
-    def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
-        """Call back in a turn of its own; any thread may ask."""
-        ...
-
-    def run_in_loop(self, work: Callable[[], None]) -> None:
-        """Do something between two callbacks, for blocking work, which waits; raise its errors."""
-        ...
+from kvorum.node.clock import Clock
+from kvorum.node.runtime import Timer
 
 
 class AsyncioRuntime:
