@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 
 from kvorum.metadata.address import Address
-from kvorum.node.raft.opened_directory import voters_record_of
+from kvorum.node.raft.control_records import voters_record_of
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import Destination, Endpoint, RaftCore, ReplicaKey, Voter, VoterSet
 from kvorum.raft.roles import Role

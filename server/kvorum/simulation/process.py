@@ -8,8 +8,9 @@ from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.voters import recorded_target_voters
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.raft.errors import RaftStoppedError
+from kvorum.node.raft.inbound_requests import Respond
 from kvorum.node.raft.opened_directory import open_directory
-from kvorum.node.raft.peer_exchange import PeerResult, Respond
+from kvorum.node.raft.outbound_requests import PeerResult
 from kvorum.node.raft.raft_client import RaftClient
 from kvorum.node.raft.translation import add_raft_voter, remove_raft_voter
 from kvorum.raft import NotLeaderError, OffsetAndEpoch

@@ -31,7 +31,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import encode_record
 from kvorum.metadata.voters import recorded_target_voters
 from kvorum.node.raft.errors import RaftStoppedError
-from kvorum.node.raft.peer_exchange import Respond
+from kvorum.node.raft.inbound_requests import Respond
 from kvorum.node.raft.raft_client import RaftClient
 from kvorum.node.runtime import Runtime
 from kvorum.raft import NotLeaderError

@@ -12,7 +12,7 @@ from kvorum.node.outbound.client_connection import (
     NoCommonVersionError,
     RequestTimedOutError,
 )
-from kvorum.node.raft.peer_exchange import PeerResult, ask
+from kvorum.node.raft.outbound_requests import PeerResult, ask
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.runtime import Timer
 from kvorum.raft import messages as core

@@ -30,7 +30,7 @@ from kvorum.controller.quorum_reassignment.requests import (
 from kvorum.metadata.configs_image import CLUSTER_RESOURCE
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.voters import TARGET_VOTERS
-from kvorum.node.raft.peer_exchange import read_request
+from kvorum.node.raft.inbound_requests import read_request
 from kvorum.node.raft.translation import add_raft_voter, remove_raft_voter
 from kvorum.raft import Endpoint, OffsetAndEpoch, RaftConfig, ReplicaKey
 from kvorum.raft import messages as msg

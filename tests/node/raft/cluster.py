@@ -22,7 +22,7 @@ from kvorum.node.raft import (
     RaftSettings,
     RaftStoppedError,
 )
-from kvorum.node.raft.opened_directory import voters_record_of
+from kvorum.node.raft.control_records import voters_record_of
 from kvorum.node.tasks import run
 from kvorum.raft import Destination, Endpoint, ReplicaKey, Voter, VoterSet
 from kvorum.raft.config import RaftConfig

@@ -25,7 +25,7 @@ from kvorum.node.outbound.client_connection import (
     RequestTimedOutError,
 )
 from kvorum.node.raft.network_channel import NetworkChannel
-from kvorum.node.raft.peer_exchange import PeerResult
+from kvorum.node.raft.outbound_requests import PeerResult
 from kvorum.raft import messages as core
 from kvorum.raft.destination import Destination
 from kvorum.raft.effects import Send

@@ -13,9 +13,12 @@ from tests.node.raft.stepped_runtime import SteppedRuntime
 from kvorum.node.raft.applier import Applier, committed_batch
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import RaftStoppedError
+from kvorum.node.raft.fetched_records import read_fetched
+from kvorum.node.raft.inbound_requests import read_request
 from kvorum.node.raft.listener import CommittedBatch, LoadedSnapshot
-from kvorum.node.raft.opened_directory import batches_of, open_directory, read_fetched
-from kvorum.node.raft.peer_exchange import PeerResult, read_request
+from kvorum.node.raft.log_batches import batches_of
+from kvorum.node.raft.opened_directory import open_directory
+from kvorum.node.raft.outbound_requests import PeerResult
 from kvorum.node.raft.settings import identity_of
 from kvorum.node.raft.translation import begin_quorum_epoch, vote
 from kvorum.raft import Endpoint, OffsetAndEpoch, RaftCore, ReplicaKey

@@ -14,13 +14,13 @@ from tests.support.faulty_files import FaultyFiles, MemoryFile
 from tests.support.golden_data import metadata_directories
 
 from kvorum.node.raft import ProposalTooLargeError, RaftStoppedError
-from kvorum.node.raft.opened_directory import (
+from kvorum.node.raft.control_records import (
     control_batch,
-    open_directory,
     quorum_controls,
     voter_set_of,
     voters_record_of,
 )
+from kvorum.node.raft.opened_directory import open_directory
 from kvorum.node.tasks import run
 from kvorum.raft import NotLeaderError
 from kvorum.raft.effects import AppendEpochStart

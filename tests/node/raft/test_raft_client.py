@@ -16,7 +16,7 @@ from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.clock import SystemClock
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.opened_directory import open_directory
-from kvorum.node.raft.peer_exchange import PeerResult
+from kvorum.node.raft.outbound_requests import PeerResult
 from kvorum.node.raft.raft_client import CLEANING_INTERVAL_MS, RaftClient
 from kvorum.node.raft.raft_node import BEAT_MS, StallWatch
 from kvorum.node.raft.translation import fetch

@@ -9,7 +9,7 @@ from tests.support.pretended_quorum import HERE, endpoint_of, key_of
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.voters import TARGET_VOTERS
 from kvorum.node.outbound.client_connection import NoCommonVersionError
-from kvorum.node.raft.peer_exchange import PeerConnection, Response, ask_about_voters
+from kvorum.node.raft.outbound_requests import PeerConnection, Response, ask_about_voters
 from kvorum.node.raft.raft_api import RaftApi
 from kvorum.node.raft.translation import add_raft_voter, remove_raft_voter
 from kvorum.node.tasks import run

@@ -13,7 +13,7 @@ from tests.support.pretended_quorum import (
     voters_of,
 )
 
-from kvorum.node.raft.opened_directory import voters_record_of
+from kvorum.node.raft.control_records import voters_record_of
 from kvorum.node.raft.translation import begin_quorum_epoch, vote
 from kvorum.raft import messages as core
 from kvorum.raft.epoch_election import EpochElection

@@ -20,7 +20,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from kvorum.node.raft.opened_directory import quorum_controls
+from kvorum.node.raft.control_records import quorum_controls
 from kvorum.raft import ReplicaKey
 from kvorum.raft.voter import Voter
 from kvorum.raft.voter_set import VoterSet

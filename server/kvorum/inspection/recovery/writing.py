@@ -26,7 +26,7 @@ from typing import cast
 
 from kvorum.inspection.recovery.plan import RecoveryPlan
 from kvorum.inspection.recovery.survivor import RecoveryRefusedError, Survivor
-from kvorum.node.raft.opened_directory import control_batch
+from kvorum.node.raft.control_records import control_batch
 from kvorum.raft.effects import AppendEpochStart
 from kvorum.raft.voter_set import VoterSet
 from kvorum.storage.errors import StorageError

@@ -4,8 +4,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from kvorum.node.raft.control_records import quorum_control_records
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot, RaftListener
-from kvorum.node.raft.opened_directory import SnapshotControls, batches_of, quorum_control_records
+from kvorum.node.raft.log_batches import batches_of
+from kvorum.node.raft.snapshot_controls import SnapshotControls
 from kvorum.raft.effects import Committed, LeaderChanged, LeadershipGained, LeadershipLost
 from kvorum.storage.errors import MissingSnapshotError
 from kvorum.storage.metadata_log.metadata_log import MetadataLog

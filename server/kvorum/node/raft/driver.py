@@ -14,16 +14,16 @@ from collections.abc import Callable, Sequence
 
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.applier import Applier, SnapshotReady, check_and_freeze
+from kvorum.node.raft.control_records import control_batch
+from kvorum.node.raft.election_file import write_election
 from kvorum.node.raft.errors import RaftStoppedError
+from kvorum.node.raft.inbound_requests import InboundRequests
+from kvorum.node.raft.links import Connect
 from kvorum.node.raft.listener import CommittedBatch, RaftListener
 from kvorum.node.raft.measures import RaftMeasures
-from kvorum.node.raft.opened_directory import (
-    OpenedDirectory,
-    control_batch,
-    snapshot_controls,
-    write_election,
-)
-from kvorum.node.raft.peer_exchange import Connect, InboundRequests, PeerResult
+from kvorum.node.raft.opened_directory import OpenedDirectory
+from kvorum.node.raft.outbound_requests import PeerResult
+from kvorum.node.raft.snapshot_controls import snapshot_controls
 from kvorum.node.runtime import Runtime, Timer
 from kvorum.raft import RaftCore
 from kvorum.raft.effects import (

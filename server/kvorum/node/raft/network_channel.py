@@ -19,7 +19,7 @@ from kvorum.node.outbound.client_connection import (
     NoCommonVersionError,
     Outgoing,
 )
-from kvorum.node.raft.peer_exchange import PeerResult, ask
+from kvorum.node.raft.outbound_requests import PeerResult, ask
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import messages as core
 from kvorum.raft.destination import Destination

@@ -18,10 +18,12 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.raft.applier import write_snapshot
 from kvorum.node.raft.driver import Driver
 from kvorum.node.raft.errors import ProposalTooLargeError, RaftStoppedError
+from kvorum.node.raft.inbound_requests import Respond, read_request
+from kvorum.node.raft.links import Connect
 from kvorum.node.raft.listener import RaftListener
-from kvorum.node.raft.opened_directory import OpenedDirectory, SnapshotControls
-from kvorum.node.raft.peer_exchange import Connect, Respond, read_request
+from kvorum.node.raft.opened_directory import OpenedDirectory
 from kvorum.node.raft.settings import RaftSettings, identity_of
+from kvorum.node.raft.snapshot_controls import SnapshotControls
 from kvorum.node.runtime import Runtime, Timer
 from kvorum.raft import KRaftVersionUpgradeError, OffsetAndEpoch, RaftCore
 from kvorum.raft.endpoints import endpoint_named

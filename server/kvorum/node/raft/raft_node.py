@@ -17,7 +17,7 @@ from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.opened_directory import OpenedDirectory, open_directory
-from kvorum.node.raft.peer_exchange import PeerResult
+from kvorum.node.raft.outbound_requests import PeerResult
 from kvorum.node.raft.raft_client import RaftClient
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.runtime import Runtime

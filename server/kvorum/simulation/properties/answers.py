@@ -1,6 +1,6 @@
 """Requests and their answers as they cross the wire: P3, P6, P15, P20, P22, P23."""
 
-from kvorum.node.raft.peer_exchange import read_request
+from kvorum.node.raft.inbound_requests import read_request
 from kvorum.raft import ReplicaKey
 from kvorum.raft import messages as core
 from kvorum.simulation.properties.catalogue import P6, P15, P20, P22, P23, Checks

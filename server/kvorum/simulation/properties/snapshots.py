@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kvorum.node.raft.opened_directory import quorum_controls
+from kvorum.node.raft.control_records import quorum_controls
 from kvorum.raft.voter_set import VoterSet
 from kvorum.simulation.properties.catalogue import P9, Checks
 from kvorum.simulation.properties.node_facts import NodeMemory

@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from kvorum.node.raft.peer_exchange import read_request
+from kvorum.node.raft.inbound_requests import read_request
 from kvorum.raft import ReplicaKey
 from kvorum.raft import messages as core
 from kvorum.raft.roles import Leader, Role

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kvorum.node.raft.opened_directory import quorum_controls
+from kvorum.node.raft.control_records import quorum_controls
 from kvorum.raft import ReplicaKey
 from kvorum.raft.roles import Leader, Role
 from kvorum.raft.voter_set import VoterSet

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from random import Random
 
 from kvorum.controller.quorum_reassignment.next_step import AddVoter, RemoveVoter
+from kvorum.node.raft.inbound_requests import read_request
 from kvorum.node.raft.listener import RaftListener
-from kvorum.node.raft.peer_exchange import read_request
 from kvorum.raft import ReplicaKey
 from kvorum.raft.election_record import ElectionRecord
 from kvorum.raft.messages import VoteRequest as CoreVoteRequest
