@@ -59,8 +59,8 @@ from kvorum.wire.messages.update_features import UpdateFeaturesRequest, UpdateFe
 from kvorum.wire.primitives import Message
 
 Response = TypeVar("Response", bound=Message)
-ALICE = Principal(name="alice")
-BOB = Principal(name="bob")
+ALICE = Principal("User", "alice")
+BOB = Principal("User", "bob")
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 CLIENT_HOST = bytes([10, 1, 2, 3])
 ANY_ENTRY: dict[str, Any] = {
@@ -282,7 +282,7 @@ def test_no_client_has_to_do_with_tokens_without_authenticating(
             codes = {a.error_code for a in (created, renewed, ended, told)}
             assert codes == {ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED}
             assert renewed.expiry_timestamp_ms == ended.expiry_timestamp_ms == -1
-    with_token = Principal(name="alice", is_token_authenticated=True)
+    with_token = Principal("User", "alice", is_token_authenticated=True)
     refused = as_user(
         client, with_token, CreateDelegationTokenRequest(), CreateDelegationTokenResponse, 3
     )

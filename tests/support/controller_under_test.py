@@ -21,6 +21,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_frame import RecordAndVersion
+from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -88,6 +89,8 @@ class ControllerUnderTest:
             random=self.random,
             now_ms=self.now_ms,
             next_offset=self.next_offset,
+            access=UNRESTRICTED,
+            principal=ANONYMOUS,
             api_version=api_version,
             listener="CONTROLLER",
             is_forwarded=is_forwarded,

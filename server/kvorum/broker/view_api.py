@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from kvorum.metadata.api import Api, RequestError
 from kvorum.metadata.delegation_tokens import TokenSettings
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
+from kvorum.metadata.standard_authorizer import Access
 from kvorum.wire.primitives import Message
 
 Request = TypeVar("Request", bound=Message)
@@ -33,11 +33,11 @@ class BrokerView:
     node_id: int
     cluster_id: str
     listener: str
+    access: Access
     api_version: int = 0
     texts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     is_auto_create_enabled: bool = True
     request_partitions_max: int = 2_000
-    access: Access = UNRESTRICTED
     quorum_leader_id: int | None = None
     token_settings: TokenSettings = field(default_factory=TokenSettings)
     may_ask_about_tokens: bool = False

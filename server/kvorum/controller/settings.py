@@ -13,7 +13,7 @@ from kvorum.controller.policies import AlterConfigPolicy, CreateTopicPolicy
 from kvorum.controller.quorum_description import NO_QUORUM, QuorumDescription
 from kvorum.metadata.delegation_tokens import TokenSecrets, TokenSettings
 from kvorum.metadata.features import VersionRange, supported_features
-from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Access, Principal
+from kvorum.metadata.standard_authorizer import Access, Principal
 
 if TYPE_CHECKING:
     from random import Random
@@ -65,6 +65,8 @@ class ControllerRequestContext:
     random: Random
     now_ms: float
     next_offset: int
+    access: Access
+    principal: Principal
     api_version: int = 0
     listener: str = ""
     is_forwarded: bool = False
@@ -73,8 +75,6 @@ class ControllerRequestContext:
     describe_quorum: Callable[[], QuorumDescription] = lambda: NO_QUORUM
     kraft_upgrade_problem: Callable[[int], str | None] = lambda _: None
     mutation_quota: MutationQuota | None = None
-    access: Access = UNRESTRICTED
-    principal: Principal = ANONYMOUS
     wall_clock_ms: int = 0
 
     def record_mutations(self, partitions: int) -> None:

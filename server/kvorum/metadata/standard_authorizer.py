@@ -58,8 +58,8 @@ class Principal(NamedTuple):
     identity.
     """
 
-    type: str = USER_TYPE
-    name: str = "ANONYMOUS"
+    type: str
+    name: str
     is_token_authenticated: bool = False
 
     @property
@@ -82,7 +82,7 @@ class Principal(NamedTuple):
         return cls(kind, name)
 
 
-ANONYMOUS: Final = Principal()
+ANONYMOUS: Final = Principal(USER_TYPE, "ANONYMOUS")
 """The principal of every client on a PLAINTEXT listener."""
 
 
@@ -100,10 +100,10 @@ class Access(NamedTuple):
     node has loaded the entries; until then only super users are authorized.
     """
 
-    rules: AuthorizerRules | None = None
-    acls: AclsImage | None = None
-    principal: Principal = ANONYMOUS
-    host: str = ""
+    rules: AuthorizerRules | None
+    acls: AclsImage | None
+    principal: Principal
+    host: str
 
     @property
     def is_restricted(self) -> bool:
@@ -207,7 +207,7 @@ class Access(NamedTuple):
                     yield entry
 
 
-UNRESTRICTED: Final = Access()
+UNRESTRICTED: Final = Access(rules=None, acls=None, principal=ANONYMOUS, host="")
 """The access of every client of a node without an authorizer."""
 
 

@@ -29,6 +29,7 @@ from kvorum.controller.settings import ControllerRequestContext, ControllerSetti
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import encode_record
+from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED
 from kvorum.metadata.voters import recorded_target_voters
 from kvorum.node.raft.errors import RaftStoppedError
 from kvorum.node.raft.inbound_requests import Respond
@@ -172,6 +173,8 @@ class Controller:
             random=self._random,
             now_ms=self.runtime.monotonic_ms(),
             next_offset=client.log_end_offset,
+            access=UNRESTRICTED,
+            principal=ANONYMOUS,
             api_version=version,
             kraft_version=client.kraft_version,
             leader_id=self._settings.node_id,

@@ -14,6 +14,7 @@ from kvorum.metadata.features import ELR_VERSION_FEATURE
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.partition import PartitionRegistration
+from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
@@ -73,6 +74,8 @@ class World(NamedTuple):
             random=Random(0),
             now_ms=0.0,
             next_offset=self.next_offset,
+            access=UNRESTRICTED,
+            principal=ANONYMOUS,
             api_version=api_version,
         )
 

@@ -12,6 +12,7 @@ from kvorum.broker.views.alter_configs import Screened, reassemble, screen
 from kvorum.broker.views.describe_configs import describe_configs
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.standard_authorizer import UNRESTRICTED
 from kvorum.metadata.voters import TARGET_VOTERS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -32,12 +33,14 @@ Alter = IncrementalAlterConfigsRequest.AlterableConfig
 Resource = IncrementalAlterConfigsRequest.AlterConfigsResource
 TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
-VIEW = BrokerView(node_id=1, cluster_id="c", listener="PLAIN")
+VIEW = BrokerView(node_id=1, cluster_id="c", listener="PLAIN", access=UNRESTRICTED)
 INVALID = ErrorCode.INVALID_REQUEST
 
 
 def view(texts: Mapping[str, str] | None = None) -> BrokerView:
-    return BrokerView(node_id=1, cluster_id="c", listener="PLAIN", texts=texts or {})
+    return BrokerView(
+        node_id=1, cluster_id="c", listener="PLAIN", access=UNRESTRICTED, texts=texts or {}
+    )
 
 
 def image_with(*records: ConfigRecord | TopicRecord) -> MetadataImage:

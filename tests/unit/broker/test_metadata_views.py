@@ -13,6 +13,7 @@ from kvorum.broker.views.list_config_resources import list_config_resources
 from kvorum.broker.views.metadata import metadata
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.standard_authorizer import UNRESTRICTED
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.config_record import ConfigRecord
@@ -33,7 +34,9 @@ from kvorum.wire.messages.user_scram_credential_record import UserScramCredentia
 from kvorum.wire.uuid_text import ZERO_UUID
 
 Cursor = DescribeTopicPartitionsRequest.Cursor
-VIEW = BrokerView(node_id=1, cluster_id="cluster", listener="PLAIN", api_version=13)
+VIEW = BrokerView(
+    node_id=1, cluster_id="cluster", listener="PLAIN", access=UNRESTRICTED, api_version=13
+)
 
 
 @pytest.fixture

@@ -35,7 +35,10 @@ def controller() -> ControllerUnderTest:
 
 def restricted(controller: ControllerUnderTest) -> ControllerRequestContext:
     """The context of a request to a controller with an authorizer."""
-    return replace(controller.context(3), access=Access(AuthorizerRules(), controller.image.acls))
+    return replace(
+        controller.context(3),
+        access=Access(AuthorizerRules(), controller.image.acls, ANONYMOUS, "host"),
+    )
 
 
 def creation(
@@ -184,7 +187,7 @@ def test_without_an_authorizer_acls_are_refused() -> None:
         admit_with_authorizer(CreateAclsRequest(), requester(UNRESTRICTED))
     assert caught.value.code == ErrorCode.SECURITY_DISABLED
     assert caught.value.message == "No Authorizer is configured."
-    secured = Access(AuthorizerRules(), None, ANONYMOUS)
+    secured = Access(AuthorizerRules(), None, ANONYMOUS, "host")
     admit_with_authorizer(CreateAclsRequest(), requester(secured))
 
 

@@ -50,7 +50,7 @@ from kvorum.wire.messages.user_scram_credential_record import UserScramCredentia
 
 NOW_MS = 1_700_000_000_000
 KEY = b"the cluster's secret"
-ALICE, BOB, CAROL = (Principal(name=name) for name in ("alice", "bob", "carol"))
+ALICE, BOB, CAROL = (Principal("User", name) for name in ("alice", "bob", "carol"))
 DAY_MS = 86_400_000
 SECRETS = TokenSecrets(TokenSettings(KEY, lifetime_ms_max=7 * DAY_MS, expiry_ms=DAY_MS))
 OF_BOB = CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="bob")
@@ -444,7 +444,7 @@ def described(
         listener="l",
         api_version=3,
         access=Access(
-            AuthorizerRules(), replay_access_control_entry(AclsImage(), entry), principal
+            AuthorizerRules(), replay_access_control_entry(AclsImage(), entry), principal, "host"
         ),
         token_settings=SECRETS.settings,
         may_ask_about_tokens=True,
@@ -469,7 +469,7 @@ def test_tokens_are_shown_to_those_who_have_to_do_with_them(
     assert described(controller, ALICE) == ["alice", "bob"]
     assert described(controller, BOB) == ["bob"]
     assert described(controller, CAROL) == ["alice"]
-    assert described(controller, Principal(name="dave")) == ["bob"]
-    assert described(controller, Principal(name="eve")) == []
+    assert described(controller, Principal("User", "dave")) == ["bob"]
+    assert described(controller, Principal("User", "eve")) == []
     assert described(controller, ALICE, owners=["bob"]) == ["bob"]
     assert described(controller, ALICE, owners=[]) == []

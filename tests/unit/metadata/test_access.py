@@ -58,7 +58,7 @@ ENTRIES = st.builds(
 RULES = st.builds(
     AuthorizerRules, st.frozensets(USERS, max_size=1), allows_without_entries=st.booleans()
 )
-ALICE = Principal(name="alice")
+ALICE = Principal("User", "alice")
 
 
 def image_of(*entries: AccessControlEntry) -> AclsImage:
@@ -174,15 +174,17 @@ def test_without_an_authorizer_all_is_allowed_and_told() -> None:
 
 def test_before_the_entries_are_known_only_super_users_get_an_answer() -> None:
     rules = AuthorizerRules(frozenset({"User:admin"}), allows_without_entries=True)
-    assert Access(rules, None, Principal(name="admin")).allows_on_cluster(AclOperation.ALTER)
+    assert Access(rules, None, Principal("User", "admin"), "host").allows_on_cluster(
+        AclOperation.ALTER
+    )
     with pytest.raises(RequestError) as caught:
-        Access(rules, None, ALICE).allows_on_cluster(AclOperation.ALTER)
+        Access(rules, None, ALICE, "host").allows_on_cluster(AclOperation.ALTER)
     assert caught.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_operations_are_reported_one_by_one() -> None:
     reads = AccessControlEntry(2, "a", PatternType.LITERAL, "User:alice", "*", 3, 3)
-    access = Access(AuthorizerRules(), image_of(reads), ALICE)
+    access = Access(AuthorizerRules(), image_of(reads), ALICE, "host")
     assert access.operations_on_topic("a") == 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE
     assert access.operations_on_topic("b") == 0
     assert access.operations_on_cluster() == 0
@@ -191,7 +193,7 @@ def test_operations_are_reported_one_by_one() -> None:
 def test_denying_an_operation_does_not_deny_what_allowing_it_implies() -> None:
     allows = AccessControlEntry(2, "a", PatternType.LITERAL, "User:alice", "*", 4, 3)
     denies = replace(allows, operation=AclOperation.READ, permission_type=PermissionType.DENY)
-    access = Access(AuthorizerRules(), image_of(allows, denies), ALICE)
+    access = Access(AuthorizerRules(), image_of(allows, denies), ALICE, "host")
     assert access.allows_on_topic(AclOperation.WRITE, "a")
     assert access.allows_on_topic(AclOperation.DESCRIBE, "a")
     assert not access.allows_on_topic(AclOperation.READ, "a")
@@ -199,8 +201,8 @@ def test_denying_an_operation_does_not_deny_what_allowing_it_implies() -> None:
 
 def test_a_type_with_a_colon_is_never_taken_for_another_name() -> None:
     acls = image_of(AccessControlEntry(2, "a", PatternType.LITERAL, "User:b:c", "*", 3, 3))
-    right = Access(AuthorizerRules(), acls, Principal("User", "b:c"))
-    wrong = Access(AuthorizerRules(), acls, Principal("User:b", "c"))
+    right = Access(AuthorizerRules(), acls, Principal("User", "b:c"), "host")
+    wrong = Access(AuthorizerRules(), acls, Principal("User:b", "c"), "host")
     assert right.allows_on_topic(AclOperation.READ, "a")
     assert not wrong.allows_on_topic(AclOperation.READ, "a")
 

@@ -240,7 +240,7 @@ def test_until_the_log_is_read_only_super_users_are_let_in() -> None:
 
     for end_offset, published_offset in ((None, -1), (5, -1), (5, 3)):
         raft.high_watermark, loader.published_offset = end_offset, published_offset
-        assert is_let_in(Principal(name="root"))
+        assert is_let_in(Principal("User", "root"))
         with pytest.raises(RequestError) as caught:
             is_let_in(ANONYMOUS)
         assert caught.value.code == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -120,6 +120,7 @@ class AutoTopicCreationManager:
             client_host=request.client_host,
             progress=request.progress,
             principal=request.principal,
+            access=request.access,
         )
 
     def _request(self, names: list[str]) -> CreateTopicsRequest:

@@ -27,6 +27,7 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.bootstrap import BootstrapMetadata
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import RecordAndVersion, encode_record
+from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED
 from kvorum.node.coroutines import Lock, Promise, Signal, other_work
 from kvorum.node.deferred_event_queue import DeferredEventQueue
 from kvorum.node.errors import NotControllerError
@@ -340,6 +341,9 @@ class QuorumController:
             random=self._random,
             now_ms=self._runtime.monotonic_ms(),
             next_offset=self._raft.log_end_offset,
+            # Those of the controller itself, unless a client asks.
+            access=UNRESTRICTED,
+            principal=ANONYMOUS,
             kraft_version=self._raft.kraft_version,
             leader_id=-1 if leader_id is None else leader_id,
             describe_quorum=self._describe_quorum,

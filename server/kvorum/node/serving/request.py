@@ -4,7 +4,7 @@ from collections.abc import Coroutine, Generator
 from types import coroutine
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Access, Principal
+from kvorum.metadata.standard_authorizer import Access, Principal
 from kvorum.node.clock import Clock
 from kvorum.node.serving.request_metrics import RequestTimes
 from kvorum.wire.messages.request_header import RequestHeader
@@ -103,9 +103,9 @@ class IncomingRequest(NamedTuple, Generic[Request_co]):
     listener: str
     client_host: str
     progress: RequestProgress
-    principal: Principal = ANONYMOUS
+    principal: Principal
+    access: Access
     is_forwarded: bool = False
-    access: Access = UNRESTRICTED
 
     @property
     def version(self) -> int:

@@ -141,7 +141,7 @@ class Origin(NamedTuple):
 
     listener: str
     client_host: str
-    principal: Principal = ANONYMOUS
+    principal: Principal
     is_forwarded: bool = False
 
 
@@ -177,7 +177,7 @@ class RequestHandler(Generic[Services]):
         header, body_start = self._read_header(frame)
         if header.request_api_key == ApiKey.API_VERSIONS and not self._serves(header):
             return ResponseFrame((self._unknown_api_versions(header),))
-        arrival = (Origin(peer.listener, peer.host), progress)
+        arrival = (Origin(peer.listener, peer.host, ANONYMOUS), progress)
         body_bytes = len(frame) - body_start
         lookup = self._lookup(header, frame, body_start, peer)
         known = None if lookup is None else self._repeated.find(*lookup)
@@ -321,8 +321,8 @@ class RequestHandler(Generic[Services]):
             client_host=origin.client_host,
             progress=progress,
             principal=origin.principal,
-            is_forwarded=origin.is_forwarded,
             access=self._give_access(origin.principal, origin.client_host),
+            is_forwarded=origin.is_forwarded,
         )
 
     def _unknown_api_versions(self, header: RequestHeader) -> bytes:
