@@ -6,6 +6,7 @@ Time is an argument. A request that waits for a partition is called when that ch
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from enum import Enum
+from functools import partial
 from typing import NamedTuple
 
 from kvorum.broker.broker_topic_stats import PartitionStats
@@ -170,8 +171,17 @@ class Partition:
             self.log.local_log.assign_epoch(registration.leader_epoch)
             self.leader_epoch = registration.leader_epoch
         self._leader = leader
-        leader.lead(registration, log_end_offset=self.log.log_end_offset, now_ms=now_ms)
+        log = self.log.local_log
+        leader.lead(
+            registration,
+            log_end_offset=log.log_end_offset,
+            stored_end_offset=log.stored_end_offset,
+            now_ms=now_ms,
+        )
         self._follow_high_watermark(leader)
+        if log.is_behind:
+            # The appends of its time as a follower count later.
+            log.when_stored(partial(self._on_stored, leader, log.log_end_offset, now_ms))
 
     def make_follower(self, registration: PartitionRegistration) -> bool:
         """Follow from the next fetch on; return whether the leader epoch is a new one.
@@ -214,6 +224,7 @@ class Partition:
     ) -> LogAppendInfo:
         """Append a batch; `wall_ms` is the time of day, `now_ms` that of timeouts.
 
+        On a slow disk nothing may be answered before `LocalLog.when_stored` has called.
         `inspected` is what its `inspection` has returned, if that was done before.
         Raises LeaderRefusesError, RecordValidationError, ProducerError, or StorageError.
         """
@@ -234,11 +245,21 @@ class Partition:
             message_count=info.last_offset - info.first_offset + 1,
         )
         self._flush_finished_segments()
-        leader.on_append(self.log.log_end_offset, now_ms)
+        log = self.log.local_log
+        log.when_stored(partial(self._on_stored, leader, log.log_end_offset, now_ms))
+        return info
+
+    def _on_stored(self, leader: PartitionLeader, end_offset: int, now_ms: float) -> None:
+        """Count what is stored up to an offset, if the part that has appended it goes on."""
+        if self._leader is not leader:
+            return
+        if self.log.local_log.has_lost_appends:
+            self._changed()
+            return
+        leader.on_append(end_offset, now_ms)
         if not self._follow_high_watermark(leader):
             # Followers may read what is not committed yet.
             self._changed()
-        return info
 
     def inspection(
         self,
@@ -423,7 +444,7 @@ class Partition:
         diverging = self._divergence(fetch.offset, last_fetched_epoch)
         if diverging is not None:
             return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
-        read = log.read_range(fetch.offset, max_bytes, end_offset=log.log_end_offset)
+        read = log.read_range(fetch.offset, max_bytes, end_offset=log.stored_end_offset)
         if now_ms is not None:
             low_watermark = self.low_watermark
             proposal = leader.on_fetch(fetch, now_ms)
@@ -501,7 +522,7 @@ class Partition:
     def readable_end(self, isolation: IsolationLevel | None) -> int:
         """Return the offset up to which a consumer may read, or without an isolation a replica."""
         if isolation is None:
-            return self.log.log_end_offset
+            return self.log.stored_end_offset
         is_committed = isolation is IsolationLevel.READ_COMMITTED
         return self.log.last_stable_offset if is_committed else self.log.high_watermark
 

@@ -167,6 +167,7 @@ def _log_manager(broker: ThisBroker, shared: SharedServer, configs: TopicConfigs
         config.read(LogManagerSettings, sets_damaged_logs_aside=config.own.sets_damaged_logs_aside),
         config_of=lambda topic: configs.values(topic, broker.image()).log_config(),
         random=shared.random,
+        threads=broker.runtime,
     )
 
 

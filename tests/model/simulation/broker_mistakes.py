@@ -5,7 +5,7 @@ edits as those of the ledger (`tests.model.mutation`); what takes the place of m
 """
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from tests.model.mutation.mutant import Edit
@@ -76,10 +76,10 @@ lead = PartitionLeader.lead
 
 
 def lead_and_keep_the_change(
-    leader: PartitionLeader, partition: PartitionRegistration, *, log_end_offset: int, now_ms: float
+    leader: PartitionLeader, partition: PartitionRegistration, **ends: Any
 ) -> bool:
     before = leader.state
-    told = lead(leader, partition, log_end_offset=log_end_offset, now_ms=now_ms)
+    told = lead(leader, partition, **ends)
     if not isinstance(before, CommittedPartitionState):
         leader.state = before
     return told

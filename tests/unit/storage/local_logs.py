@@ -8,6 +8,7 @@ from tests.support.batch_maker import make_batches
 from tests.support.faulty_files import FaultyFiles
 
 from kvorum.storage.log.batch_header import split_batches
+from kvorum.storage.log.disk_queue import DiskThreads
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint, load_local_log
@@ -45,6 +46,7 @@ def loaded(
     checkpoint: LogCheckpoint = NEW,
     config: LogConfig = CONFIG,
     directory: Path = HERE,
+    threads: DiskThreads | None = None,
 ) -> LoadedLog:
     return load_local_log(
         directory,
@@ -56,6 +58,7 @@ def loaded(
             directory, files, lambda: encode_producer_snapshot({})
         ),
         now_ms=0,
+        threads=threads,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
+from kvorum.storage.log.disk_queue import DiskThreads
 from kvorum.storage.topic_log.log_validator import RecordRules
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig, TopicSegmentConfig
 from kvorum.storage.topic_log.unified_log import LogAppendInfo, UnifiedLog
@@ -45,10 +46,14 @@ def managed(
     hosted: Callable[[TopicPartition], bytes | None] = lambda _: None,
     assigned: Callable[[TopicPartition], bytes | None] = lambda _: None,
     config: TopicLogConfig = CONFIG,
+    threads: DiskThreads | None = None,
 ) -> LogManager:
     """Return a manager that has loaded the logs of the partitions that are hosted."""
     manager = LogManager(
-        LogManagerSettings(delete_delay_ms=50), config_of=lambda _topic: config, random=Random(1)
+        LogManagerSettings(delete_delay_ms=50),
+        config_of=lambda _topic: config,
+        random=Random(1),
+        threads=threads,
     )
     manager.startup(directories, hosted, now_ms=NOW_MS, assigned=assigned)
     return manager

@@ -74,8 +74,13 @@ class PartitionFetchState:
         return self.lag is not None and self.lag <= 0
 
     def is_ready(self, now_ms: float) -> bool:
-        """Return whether the partition may be fetched."""
-        return not self.is_truncating and self.due_ms <= now_ms
+        """Return whether the partition may be fetched.
+
+        The offset of a fetch tells the leader what this replica has, so what was appended has to be
+        stored before.
+        """
+        is_stored = not self.partition.log.local_log.is_behind
+        return not self.is_truncating and self.due_ms <= now_ms and is_stored
 
     def is_same_fetch(self, asked: PartitionFetchState) -> bool:
         """Return whether a fetch of the state `asked` is still the one that this state needs."""

@@ -41,11 +41,12 @@ class FutureReplica:
 
     @property
     def is_caught_up(self) -> bool:
-        """Whether the future log has what the current one has, and nothing else."""
+        """Whether the future log has stored what the current one has, and nothing else."""
         current = self.partition.log
         future = self.log
         return (
             future.log_end_offset == current.log_end_offset
+            and not future.local_log.is_behind
             and future.log_start_offset >= current.log_start_offset
             and future.log_end_offset == self._common_offset()
         )

@@ -11,7 +11,7 @@ Otherwise the leader has deleted its oldest records: the follower begins where t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -26,6 +26,7 @@ from kvorum.broker.fetcher.fetch_requests import (
 from kvorum.broker.partition import EpochEndOffset, Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.storage.errors import StorageError
+from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError
@@ -122,6 +123,11 @@ class ReplicaFetcher:
     def keys(self) -> frozenset[Key]:
         """The partitions that are fetched."""
         return frozenset(self._states)
+
+    def logs_behind(self) -> Iterator[LocalLog]:
+        """Yield the logs whose appends have to be stored before they are fetched again."""
+        logs = (state.partition.log.local_log for state in self._states.values())
+        return (log for log in logs if log.is_behind)
 
     @property
     def max_lag(self) -> int:

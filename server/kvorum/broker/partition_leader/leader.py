@@ -151,6 +151,7 @@ class PartitionLeader:
         """The end of the log when this leader epoch began."""
         self.high_watermark = high_watermark
         self.log_end_offset = 0
+        """The end of what is stored of the leader's own log."""
         self.leader_epoch = -1
         self.partition_epoch = -1
         self.state: IsrState = CommittedPartitionState(frozenset())
@@ -175,8 +176,18 @@ class PartitionLeader:
         """Whether fewer replicas than `min_insync_replicas` are in sync."""
         return len(self.state.members) < self.min_insync_replicas
 
-    def lead(self, partition: PartitionRegistration, *, log_end_offset: int, now_ms: float) -> bool:
+    def lead(
+        self,
+        partition: PartitionRegistration,
+        *,
+        log_end_offset: int,
+        stored_end_offset: int,
+        now_ms: float,
+    ) -> bool:
         """Apply the partition's state in the metadata log; return False if that state is outdated.
+
+        A new leader epoch begins at `log_end_offset`. Of the leader's own log counts what is below
+        `stored_end_offset`.
 
         A change in flight is dropped: the log contains the state in force. The exception is a log
         that only repeats the state of the controller's last response: a change that was proposed
@@ -196,7 +207,7 @@ class PartitionLeader:
             follower: self._followers.get(follower, ReplicaProgress()) for follower in followers
         }
         self.state = CommittedPartitionState(isr, RECOVERED)
-        self.log_end_offset = log_end_offset
+        self.log_end_offset = max(self.log_end_offset, stored_end_offset)
         if partition.leader_epoch > self.leader_epoch:
             self.epoch_start_offset = log_end_offset
             for follower, progress in self._followers.items():
@@ -231,9 +242,9 @@ class PartitionLeader:
         ]
         return min(log_start_offset, *starts) if starts else log_start_offset
 
-    def on_append(self, log_end_offset: int, now_ms: float) -> None:
-        """Record the new end of the leader's own log."""
-        self.log_end_offset = log_end_offset
+    def on_append(self, stored_end_offset: int, now_ms: float) -> None:
+        """Record the new end of what is stored of the leader's own log."""
+        self.log_end_offset = max(self.log_end_offset, stored_end_offset)
         self._raise_high_watermark(now_ms)
 
     def check_fetch(self, fetch: FollowerFetch) -> None:

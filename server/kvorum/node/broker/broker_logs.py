@@ -2,7 +2,8 @@
 
 Logs belong to the event loop. What may block runs in threads: one for the disks, in which one thing
 at a time is done, one for flushes, and one for compaction (Kafka's LogCleaner.CleanerThread): a
-pass reads and copies in the thread; the event loop puts each copy in place.
+pass reads and copies in the thread; the event loop puts each copy in place. The others write what
+is appended to logs whose disk is slow.
 """
 
 import logging
@@ -30,7 +31,9 @@ from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
-THREAD_COUNT: Final = 3
+WRITER_COUNT: Final = 8
+"""The number of logs on slow disks that are written at the same time."""
+THREAD_COUNT: Final = 3 + WRITER_COUNT
 DELETION_CHECK_MS: Final = 5_000
 """The interval of looking for epochs that are not stored, and for files to be removed.
 
@@ -144,7 +147,9 @@ class CleanerThread:
             )
             # The thread for the disk may take a log away meanwhile.
             for partition, log in tuple(directory.logs.items())
-            if log.config.cleanup.is_compacted and not log.local_log.poison.is_there
+            if log.config.cleanup.is_compacted
+            and not log.local_log.poison.is_there
+            and not log.local_log.is_behind
         }
 
     def _in_owner(self, work: Callable[[], None]) -> None:

@@ -16,6 +16,7 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.node.broker.broker_logs import BrokerLogs
 from kvorum.node.broker.controller_reports import AssignmentsManager
+from kvorum.node.broker.stored_appends import stored
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.coroutines import Signal, other_work
 from kvorum.node.events.log_event import LogEvent
@@ -175,6 +176,8 @@ class ReplicaAlterLogDirsThread:
 
     async def _do_work(self, move: Move) -> None:
         try:
+            for log in move.replica.partition.logs:
+                await stored(log.local_log)
             self.copy(move)
             if move.replica.is_caught_up:
                 await self._maybe_promote(move)

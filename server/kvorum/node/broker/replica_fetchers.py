@@ -77,7 +77,7 @@ class ReplicaFetcherThread:
         self._leader = leader
         self._settings = settings
         self.fetcher = ReplicaFetcher(settings, _report, broker.runtime.wall_ms, quota)
-        self._added = Signal(broker.runtime)
+        self._has_more = Signal(broker.runtime)
         self._task = broker.run(self._run())
 
     @property
@@ -88,7 +88,7 @@ class ReplicaFetcherThread:
     def add(self, partition: Partition, leader_epoch: int) -> None:
         """Fetch a partition from the next request on."""
         self.fetcher.add(partition, leader_epoch)
-        self._added.set()
+        self._has_more.set()
 
     async def close(self) -> None:
         """End, wherever the task is."""
@@ -130,11 +130,13 @@ class ReplicaFetcherThread:
             search = search.on_response(self.fetcher, offsets, self._now_ms())
 
     async def _wait(self) -> None:
-        """Wait until a delay is over, or a partition is added."""
+        """Wait until a delay is over, a partition is added, or a slow disk has stored a log."""
         now_ms = self._now_ms()
         delay_ms = max(self.fetcher.next_due_ms(now_ms) - now_ms, 0)
-        self._added.clear()
-        await self._added.wait(delay_ms)
+        self._has_more.clear()
+        for log in self.fetcher.logs_behind():
+            log.when_stored(self._has_more.set)
+        await self._has_more.wait(delay_ms)
 
     def _now_ms(self) -> float:
         return self._broker.runtime.monotonic_ms()

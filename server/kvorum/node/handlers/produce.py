@@ -5,7 +5,8 @@
 3. The logs of partitions that were created just now are waited for.
 4. A batch that begins a transaction waits until the transaction's coordinator, another broker, has
    confirmed that the partition is a part of the transaction (KIP-890).
-5. The batches are appended one after the other; a failure refuses its own batch only.
+5. The batches are appended one after the other; a failure refuses its own batch only. Where a disk
+   is slow, its writes are waited for.
 6. With acks=all, the response waits for the replicas in sync, as long as the request allows. With
    acks=0 there is no response, and an error closes the connection.
 
@@ -40,6 +41,7 @@ from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.batch_inspector import is_to_be_inspected
 from kvorum.node.broker.delayed_fetch import DelayedOperationPurgatory
+from kvorum.node.broker.stored_appends import stored
 from kvorum.node.broker.transaction_verification import TransactionalProducer, VerifiedPartitions
 from kvorum.node.coroutines import other_work
 from kvorum.node.errors import CloseConnectionError
@@ -61,6 +63,7 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import RecordBatch
+from kvorum.wire.records.batch import NO_TIMESTAMP
 
 NO_ACKNOWLEDGEMENT: Final = 0
 LEADER_ONLY: Final = 1
@@ -152,6 +155,7 @@ async def answer(
     await broker.hosting.wait_until_led(new, timeout_ms=body.timeout_ms)
     appender = _Appender(request, broker, await _verify(produced, request, broker))
     appended = [one for topic in topics for one in await appender.append(topic)]
+    appended = [one for one in appended if await _is_stored(one)]
     responses = [topic.response for topic in topics]
     if body.acks == NO_ACKNOWLEDGEMENT:
         broker.throttling.throttle_produce(request, is_acknowledged=False)
@@ -393,6 +397,19 @@ def _count_refusal(stats: BrokerTopicStats, topic: str, code: ErrorCode, size_by
         stats.on_rejected(topic, size_bytes=size_bytes)
     if code not in _USUAL:
         stats.on_failed_produce_request(topic)
+
+
+async def _is_stored(appended: _Appended) -> bool:
+    """Wait for a slow disk; return whether the log has the batch, else refuse it."""
+    log = appended.partition.log.local_log
+    await stored(log)
+    if log.has_lost_appends:
+        response = appended.response
+        response.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        response.base_offset = -1
+        response.log_append_time_ms = NO_TIMESTAMP
+        response.log_start_offset = -1
+    return not log.has_lost_appends
 
 
 async def _wait_for_replicas(

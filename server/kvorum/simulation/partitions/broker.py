@@ -29,6 +29,7 @@ from kvorum.node.directories import common_epoch
 from kvorum.node.errors import NodeFailedError
 from kvorum.simulation.disk import MountedDisk
 from kvorum.simulation.node import SimulatedNode
+from kvorum.simulation.partitions.disk_threads import SimulatedDiskThreads
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.outbound import SimulatedControllerChannel, SimulatedLeader
@@ -148,6 +149,7 @@ class BrokerSession:
             LogManagerSettings(delete_delay_ms=DELETE_DELAY_MS),
             config_of=lambda topic: configs.values(topic, self.image).log_config(),
             random=around.random,
+            threads=SimulatedDiskThreads(broker.runtime, around.disk_random),
         )
         self._logs = BrokerLogs(
             broker, manager, self._log_settings(), deletion_check_ms=around.random.randint(40, 300)

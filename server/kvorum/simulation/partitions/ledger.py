@@ -64,7 +64,7 @@ class Replica:
         return (
             f"partition {self.index} of broker {self.broker_id}: "
             f"start {log.log_start_offset}, "
-            f"high watermark {log.high_watermark}, end {log.log_end_offset}, "
+            f"high watermark {log.high_watermark}, end {log.stored_end_offset}, "
             f"epochs {[tuple(one) for one in log.local_log.epoch_starts]}"
         )
 
@@ -125,7 +125,7 @@ class Ledger:
         """
         known, log = self._known[replica.index], replica.log
         start = log.log_start_offset
-        if not start <= log.high_watermark <= log.log_end_offset:
+        if not start <= log.high_watermark <= log.stored_end_offset:
             self._fail(promises.WATERMARK_IN_LOG, replica)
         self.checks.held(promises.WATERMARK_IN_LOG)
         is_asked_for = start <= (known.deleted if is_leader or is_new else known.leader_start)
@@ -163,7 +163,7 @@ class Ledger:
     def _forget_lost(self, known: _Known, replica: Replica) -> None:
         log = replica.log
         kept = log.log_start_offset
-        for batch in self._stored(log, kept, log.log_end_offset):
+        for batch in self._stored(log, kept, log.stored_end_offset):
             if known.committed[batch.last_offset : batch.last_offset + 1] != [batch]:
                 break
             kept = batch.last_offset + 1
@@ -181,7 +181,7 @@ class Ledger:
         known, log = self._known[replica.index], replica.log
         committed = known.committed
         start = log.log_start_offset
-        if log.log_end_offset < end or start > len(committed):
+        if log.stored_end_offset < end or start > len(committed):
             return False
         return all(
             committed[batch.last_offset] == batch
@@ -199,7 +199,7 @@ class Ledger:
             return
         log, committed = replica.log.local_log, known.committed
         latest = {one.key: one for one in committed if one.key is not None}
-        kept = self._stored(replica.log, log.log_start_offset, log.log_end_offset)
+        kept = self._stored(replica.log, log.log_start_offset, log.stored_end_offset)
         offsets = {one.base_offset for one in kept}
         for one in latest.values():
             if not one.is_tombstone and one.base_offset not in offsets:
@@ -213,7 +213,7 @@ class Ledger:
         """
         known, log = self._known[replica.index], replica.log
         start = max(before_end, log.log_start_offset)
-        for batch in self._stored(log, start, log.log_end_offset):
+        for batch in self._stored(log, start, log.stored_end_offset):
             place = batch.base_offset, batch.leader_epoch
             if batch.leader_epoch > leader_epoch:
                 self._fail(promises.KNOWN_EPOCHS, replica)
@@ -225,7 +225,7 @@ class Ledger:
         """Check a truncation of a log whose high watermark was `below`, its last epoch `latest`."""
         self.counts["truncations"] += 1
         known = self._known[replica.index]
-        if replica.log.log_end_offset < below and latest_epoch >= known.unclean_epoch:
+        if replica.log.stored_end_offset < below and latest_epoch >= known.unclean_epoch:
             self._fail(promises.NO_TRUNCATION, replica)
         self.checks.held(promises.NO_TRUNCATION)
 
@@ -243,7 +243,7 @@ class Ledger:
         self._compare(known, replica, start=before, may_add=True)
         if leader_epoch == known.last_epoch and reached > before:
             for member in self._in_sync(replica.index):
-                if member.log.log_end_offset < reached:
+                if member.log.stored_end_offset < reached:
                     self._fail(promises.COMMITTED_IN_SYNC, replica, f"; {member}")
                 self.checks.held(promises.COMMITTED_IN_SYNC)
 
@@ -335,15 +335,15 @@ class Ledger:
         start = max(known.deleted, *(replica.log.log_start_offset for replica in replicas))
         for replica in replicas:
             self._check_start(known, replica)
-            if replica.log.high_watermark != replica.log.log_end_offset:
+            if replica.log.high_watermark != replica.log.stored_end_offset:
                 raise PropertyViolatedError(promises.ALL_COMMITTED, message)
             self.checks.held(promises.ALL_COMMITTED)
         if self._is_compacted:
             self._check_compacted(known, replicas, wall_ms, has_sequences=has_sequences)
             return
-        first = self._stored(replicas[0].log, start, replicas[0].log.log_end_offset)
+        first = self._stored(replicas[0].log, start, replicas[0].log.stored_end_offset)
         for replica in replicas[1:]:
-            if self._stored(replica.log, start, replica.log.log_end_offset) != first:
+            if self._stored(replica.log, start, replica.log.stored_end_offset) != first:
                 raise PropertyViolatedError(promises.ALL_THE_SAME, message)
             self.checks.held(promises.ALL_THE_SAME)
         crcs = {batch.base_offset: batch.crc for batch in first}
@@ -364,7 +364,7 @@ class Ledger:
             self.checks.held(promises.ALL_THE_SAME)
             self._check_latest(known, replica)
             log = replica.log.local_log
-            kept = self._stored(replica.log, log.log_start_offset, log.log_end_offset)
+            kept = self._stored(replica.log, log.log_start_offset, log.stored_end_offset)
             if has_sequences:
                 self._check_sequences(kept, str(replica))
             # Neither is the last segment compacted, nor what lies behind one that is too young.

@@ -155,10 +155,10 @@ class SimulatedLeader:
         log = replica.log.local_log
         last_epoch = NO_EPOCH if log.latest_epoch is None else log.latest_epoch
         if (requested.fetch_offset, requested.last_fetched_epoch) != (
-            log.log_end_offset,
+            log.stored_end_offset,
             last_epoch,
         ):
-            where = f"; the log ends at {log.log_end_offset} in epoch {last_epoch}"
+            where = f"; the log ends at {log.stored_end_offset} in epoch {last_epoch}"
             raise PropertyViolatedError(promises.FETCHED_FROM_END, message + where)
         checks.held(promises.FETCHED_FROM_END)
 

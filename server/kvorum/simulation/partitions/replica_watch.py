@@ -23,7 +23,7 @@ class _State(NamedTuple):
         """Return whether a partition is in this state still; this is asked after every turn."""
         log = partition.log
         return (
-            log.log_end_offset == self.end_offset
+            log.stored_end_offset == self.end_offset
             and log.log_start_offset == self.start_offset
             and log.high_watermark == self.high_watermark
             and partition.leader_epoch == self.leader_epoch
@@ -102,7 +102,7 @@ def _state(partition: Partition, log: UnifiedLog) -> _State:
     return _State(
         log,
         log.log_start_offset,
-        log.log_end_offset,
+        log.stored_end_offset,
         log.high_watermark,
         epoch,
         partition.leader_epoch,

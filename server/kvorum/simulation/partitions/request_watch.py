@@ -102,7 +102,7 @@ class RequestWatch:
         (topic,) = request.topic_data
         (data,) = topic.partition_data
         partition = self._replicas.partition(TOPIC_ID, data.index)
-        before_end = 0 if partition is None else partition.log.log_end_offset
+        before_end = 0 if partition is None else partition.log.stored_end_offset
 
         def check(answer: Message) -> None:
             assert isinstance(answer, ProduceResponse)

@@ -45,6 +45,8 @@ class Surroundings:
     settings: WorldSettings
     events: Events
     random: Random
+    disk_random: Random
+    """The chance by which disks are slow, apart so that the rest of a seed is as it was."""
     network: Network
     quorum: ControllerQuorum
     ledger: Ledger

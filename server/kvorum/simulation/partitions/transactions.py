@@ -102,11 +102,11 @@ class TransactionLedger:
     def check_end(self, replica: Replica) -> None:
         """Check a log in which every transaction has ended."""
         log = replica.log
-        if log.last_stable_offset != log.log_end_offset:
+        if log.last_stable_offset != log.stored_end_offset:
             raise PropertyViolatedError(promises.TRANSACTIONS_END, str(replica))
         self._checks.held(promises.TRANSACTIONS_END)
         start = log.log_start_offset
-        end = log.log_end_offset
+        end = log.stored_end_offset
         found = log.aborted_transactions(start, end)
         self.check(
             batches_of(log, start, end),

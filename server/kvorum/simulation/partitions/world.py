@@ -187,7 +187,7 @@ class IdlePartitions:
     def _ends_of(self, index: int) -> set[int]:
         """Return the offsets at which the logs of a partition end that can be read."""
         replicas = [self._brokers[one].replica(index) for one in self._partitions[index].replicas]
-        return {one.log.log_end_offset for one in replicas if one is not None}
+        return {one.log.stored_end_offset for one in replicas if one is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +231,7 @@ class PartitionsWorld:
             settings,
             self.events,
             random,
+            Random(f"{seed} disks"),  # noqa: S311 - a simulation repeats itself
             self.network,
             self.quorum,
             self.ledger,

@@ -20,6 +20,7 @@ from kvorum.storage.directory.partition_directory import (
 )
 from kvorum.storage.errors import CorruptFileError, DiskError, StorageError, TooManyOpenFilesError
 from kvorum.storage.files import disk_errors
+from kvorum.storage.log.disk_queue import DiskThreads
 from kvorum.storage.log.log_loader import LogCheckpoint
 from kvorum.storage.small_files.clean_shutdown import write_clean_shutdown
 from kvorum.storage.small_files.partition_metadata import read_partition_metadata
@@ -63,12 +64,15 @@ class LogManager:
         *,
         config_of: Callable[[str], TopicLogConfig],
         random: Random,
+        threads: DiskThreads | None = None,
     ) -> None:
+        """`threads` write what is appended while a disk is slow (see `disk_queue`)."""
         self.directories: tuple[LogDirectory, ...] = ()
         self.has_offline_log_dirs = False
         self._settings = settings
         self._config_of = config_of
         self._random = random
+        self._threads = threads
         self._deletions: list[tuple[int, LogDirectory, Path]] = []
         self._preferred: dict[TopicPartition, LogDirectory] = {}
         self._is_fetchable: Callable[[TopicPartition], bool] = lambda _: False
@@ -356,6 +360,7 @@ class LogManager:
             producer_expiration_ms=self._settings.producer_expiration_ms,
             random=self._random,
             now_ms=now_ms,
+            threads=self._threads,
         )
         log.update_high_watermark(directory.high_watermark_of(place.topic_partition))
         return log

@@ -9,11 +9,14 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar, Final
 
+from kvorum.storage.errors import DiskError
 from kvorum.storage.files import FileSystem, OpenFile, disk_errors, read_if_there
+from kvorum.storage.log.disk_queue import IN_PLACE, WriteOrder
 
 NO_TIMESTAMP: Final = -1
 
@@ -234,14 +237,22 @@ class IndexFile:
         self._stored_count = len(self._index)
         return not is_same
 
-    def store_new(self) -> None:
-        """Append the entries that are not in the file yet."""
-        if len(self._index) == self._stored_count:
+    def store_new(self, order: WriteOrder = IN_PLACE) -> None:
+        """Append the entries that are not in the file yet, in the `order` of the log's writes."""
+        first = self._stored_count
+        if len(self._index) == first:
             return
-        with disk_errors(self.path, "writing"):
-            position = self._stored_count * self._index.entry.size
-            self._opened().write_at(position, self._index.encode(self._stored_count))
+        entries = self._index.encode(first)
         self._stored_count = len(self._index)
+        try:
+            order.do(partial(self._write, first * self._index.entry.size, entries))
+        except DiskError:
+            self._stored_count = first
+            raise
+
+    def _write(self, position: int, entries: bytes) -> None:
+        with disk_errors(self.path, "writing"):
+            self._opened().write_at(position, entries)
 
     def cut(self) -> None:
         """Remove from the file what is no longer among the entries."""

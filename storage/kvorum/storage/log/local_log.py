@@ -10,6 +10,11 @@ called; appends and reads go on meanwhile. For the owner, deleted records are go
 epoch begins at once; `update_files` follows with the files, or the next flush, before anything
 counts as durable. Operations that shorten or replace files (truncations, closing) wait for those.
 
+**Slow disks.** What an append writes may be written later, by a thread (`disk_queue`). The records
+are in the log at once, and the next ones follow them. Nobody may read them, and nothing may be
+promised about them, before `stored_end_offset` is beyond them. Whatever changes files in another
+way than an append, or makes them durable, has the writes done first.
+
 **Failures.** An append that the disk refuses leaves the log as it was. If even that fails, or
 if a sync fails, the log is poisoned: the disk's content is unknown, and every later call raises
 PoisonedError until the directory is opened again. A failed sync is never retried, because the
@@ -20,6 +25,7 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -38,6 +44,7 @@ from kvorum.storage.log.batch_header import (
     continuation_problem,
     headers_that_continue,
 )
+from kvorum.storage.log.disk_queue import DiskQueue, DiskThreads
 from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.log_config import LogConfig
@@ -45,6 +52,7 @@ from kvorum.storage.log.poison import Poison
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles
 from kvorum.storage.log.segment import Segment, SegmentRollbackError
 from kvorum.storage.log.segment_list import SegmentList
+from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 
 
@@ -92,9 +100,19 @@ class LocalLogParts:
 
 
 class LocalLog:
-    """The log of one partition; `log_loader.load_local_log` and `MetadataLog.open` make one."""
+    """The log of one partition; `log_loader.load_local_log` and `MetadataLog.open` make one.
 
-    def __init__(self, parts: LocalLogParts, *, files: FileSystem, config: LogConfig) -> None:
+    Without `threads` every append is written at once.
+    """
+
+    def __init__(
+        self,
+        parts: LocalLogParts,
+        *,
+        files: FileSystem,
+        config: LogConfig,
+        threads: DiskThreads | None = None,
+    ) -> None:
         self.directory = parts.directory
         self.config = config
         self._segments = parts.segments
@@ -106,10 +124,13 @@ class LocalLog:
         """The offset of the first record that may be read."""
         self.log_end_offset = parts.segments.active.end_offset
         """One more than the offset of the last record."""
+        self.stored_end_offset = self.log_end_offset
+        """The offset below which every record is in its file; records below it may be read."""
         self.recovery_point = parts.recovery_point
         """The offset below which everything would survive a power cut."""
         self.poison = Poison(parts.directory)
         """The failure, or `close`, that made the log unusable until it is opened again."""
+        self._disk = DiskQueue(self.poison, threads)
         self.is_closed = False
         """Whether the log was closed or abandoned."""
         self.removal_count = 0
@@ -128,6 +149,23 @@ class LocalLog:
     def first_stored_offset(self) -> int:
         """The base offset of the oldest segment that a restart would find."""
         return self._segments.first_stored_offset
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something that was appended, or a flush after it, is not done yet."""
+        return self._disk.is_behind
+
+    @property
+    def has_lost_appends(self) -> bool:
+        """Whether what was appended and not stored is lost, because the log has failed or is gone.
+
+        A log whose appends were all stored may say so too once it is gone.
+        """
+        return self._disk.has_failed
+
+    def when_stored(self, call: Callable[[], None]) -> None:
+        """Call when all appends so far, with their flushes, are stored or lost; perhaps at once."""
+        self._disk.when_done(call)
 
     @property
     def has_unflushed_segments(self) -> bool:
@@ -201,7 +239,7 @@ class LocalLog:
     def _append_to_active(self, data: memoryview, headers: list[BatchHeader]) -> None:
         segment = self._segments.active
         try:
-            segment.append(data, headers)
+            segment.append(data, headers, self._disk)
         except SegmentRollbackError as error:
             self.poison.take(error)
             raise
@@ -209,6 +247,17 @@ class LocalLog:
             if header.leader_epoch != NO_EPOCH:
                 self._epochs.assign(header.leader_epoch, header.base_offset)
         self.log_end_offset = segment.end_offset
+        if self._disk.is_behind:
+            self._disk.do(partial(self._note_stored, self.log_end_offset))
+        else:
+            self._note_stored(self.log_end_offset)
+
+    def _note_stored(self, end_offset: int) -> None:
+        self.stored_end_offset = end_offset
+
+    def append_aborted(self, transaction: AbortedTransaction) -> None:
+        """Index a transaction that the marker in the last batch has aborted."""
+        self._segments.active.transaction_index.append(transaction, self._disk)
 
     def maybe_roll(self, header: BatchHeader, *, now_ms: int | None = None) -> None:
         """Begin a new segment if the active one has no place for a batch, as `append` does.
@@ -227,12 +276,14 @@ class LocalLog:
             config=self.config,
             now_ms=now_ms,
         ):
+            if self.config.is_flushed_on_roll:
+                self._finish_writes()
             with self.poison.on_failure(spares=TooManyOpenFilesError):
                 first = headers[0]
                 is_legacy = isinstance(first, LegacyHeader)
                 # The first offset of an old message may be inside of it.
                 base_offset = self.log_end_offset if is_legacy else first.base_offset
-                self._segments.roll(base_offset, now_ms=now_ms)
+                self._segments.roll(base_offset, now_ms=now_ms, order=self._disk)
 
     def _store_epochs(self) -> None:
         entries = self._epochs.entries
@@ -255,11 +306,12 @@ class LocalLog:
         """Return whole batches from the one that holds `offset`, all of one segment.
 
         At most `max_bytes` of them but at least one batch; none that reaches beyond `end_offset`
-        (exclusive; default the end of the log). Empty at the end. Raises OffsetOutOfRangeError
-        below the start and above the end.
+        (exclusive; default the end of what is stored). Empty at the end. Raises
+        OffsetOutOfRangeError below the start and above the end.
         """
         self._demand_within(offset)
-        limit = self.log_end_offset if end_offset is None else min(end_offset, self.log_end_offset)
+        stored = self.stored_end_offset
+        limit = stored if end_offset is None else min(end_offset, stored)
         if offset >= limit:
             return memoryview(b"")
         segment = self._segments.first_with(offset)
@@ -267,7 +319,7 @@ class LocalLog:
         self._demand_as_written(segment, data, offset)
         if not data:
             # Either the batch ends beyond the limit, or its header claims that it does.
-            whole = segment.read(offset, max_bytes=1, end_offset=self.log_end_offset)
+            whole = segment.read(offset, max_bytes=1, end_offset=stored)
             self._demand_as_written(segment, whole, offset)
             if not whole and (segment.reaches(offset) or not self.config.may_have_gaps):
                 raise segment.damage(f"no whole batch holds offset {offset}, which the log has", 0)
@@ -281,7 +333,7 @@ class LocalLog:
         start and above the end.
         """
         self._demand_within(offset)
-        limit = min(end_offset, self.log_end_offset)
+        limit = min(end_offset, self.stored_end_offset)
         if offset >= limit:
             return None
         segment = self._segments.first_with(offset)
@@ -331,11 +383,20 @@ class LocalLog:
         another name by then.
         """
         self.poison.demand_sound()
+        self._disk.finish()
+        return self._flush_stored()
+
+    def flush_behind(self) -> None:
+        """Make everything appended so far durable, in a thread; `when_stored` tells when it is."""
+        self._disk.do_in_thread(self._flush_stored)
+
+    def _flush_stored(self) -> int:
+        self.poison.demand_sound()
         with self._files_lock:
             return self.recovery_point if self.is_closed else self._flush_all()
 
     def _flush_all(self) -> int:
-        target = self.log_end_offset
+        target = self.stored_end_offset
         if target == self.recovery_point:
             return target
         with self.poison.on_failure(spares=TooManyOpenFilesError):
@@ -362,6 +423,7 @@ class LocalLog:
         if offset >= self.log_end_offset:
             self._epochs.truncate_from_end(offset)
             return self.log_end_offset
+        self._finish_writes()
         if offset < self.log_start_offset:
             raise InvalidTruncationError(
                 f"truncation to {offset}, and the log starts at {self.log_start_offset}",
@@ -379,7 +441,7 @@ class LocalLog:
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Remove all records, and continue the empty log at `offset`."""
-        self.poison.demand_sound()
+        self._finish_writes()
         self._note_truncation(0)
         with self._removing():
             # No record is left below the new start, so nothing may be missed there either.
@@ -424,14 +486,14 @@ class LocalLog:
         self.poison.demand_sound()
         if self._segments.active.size > 0:
             with self.poison.on_failure():
-                self._segments.roll(now_ms=now_ms)
+                self._segments.roll(now_ms=now_ms, order=self._disk)
 
     def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
         """Put a cleaned segment in the place of segments that follow each other.
 
         That is durable after `sync_names`.
         """
-        self.poison.demand_sound()
+        self._finish_writes()
         with self._removing():
             self._segments.replace(new, old, now_ms=now_ms)
 
@@ -455,6 +517,11 @@ class LocalLog:
             return False
         found = self._segments.holding(offset).find(offset)
         return found is not None and found[1].base_offset == offset
+
+    def _finish_writes(self) -> None:
+        """Do the writes that wait; raise PoisonedError where one has failed."""
+        self._disk.finish()
+        self.poison.demand_sound()
 
     @contextmanager
     def _removing(self) -> Generator[None]:
@@ -481,6 +548,7 @@ class LocalLog:
         Returns how many files were removed, whose delay is over. A log that is closed or has failed
         is left as it is. May run in another thread while the owner appends and reads.
         """
+        self._disk.finish()
         with self._files_lock:
             if self.is_closed or self.poison.is_there:
                 return 0
@@ -502,6 +570,7 @@ class LocalLog:
         """
         if self.is_closed:
             return
+        self._disk.finish()
         self.is_closed = True
         try:
             if not self.poison.is_there:
@@ -517,6 +586,7 @@ class LocalLog:
 
     def abandon(self) -> None:
         """Close the files without writing, after an opening that failed."""
+        self._disk.drop()
         self.is_closed = True
         self._close_files()
 
@@ -531,12 +601,13 @@ class LocalLog:
             self._segments.active.seal()
             self._segments.sync_at_close(self.recovery_point)
             self._recovery_point_keeper.write(self.log_end_offset, durably=True)
-            self._producer_snapshots.write(self.log_end_offset, durably=True)
+            self._producer_snapshots.take(self.log_end_offset).write(durably=True)
             self._store_changes()
             self._segments.remove(self._segments.take_marked(now_ms=None))
 
     def _take_end_from_segments(self) -> None:
         self.log_end_offset = self._segments.active.end_offset
+        self.stored_end_offset = self.log_end_offset
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
         if self.log_end_offset == self.log_start_offset:
             self.recovery_point = self.log_end_offset

@@ -17,6 +17,7 @@ from pathlib import Path
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import FileSystem, disk_errors, list_if_there
 from kvorum.storage.log.batch_header import NO_EPOCH, BatchHeader, continues
+from kvorum.storage.log.disk_queue import DiskThreads
 from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.log.interrupted_swap import NOT_INTERRUPTED, interrupted_swap
 from kvorum.storage.log.local_log import LocalLog, LocalLogParts, RecoveryPointKeeper
@@ -116,11 +117,13 @@ def load_local_log(
     recovery_point_keeper: RecoveryPointKeeper,
     producer_snapshots: ProducerSnapshotFiles,
     now_ms: int,
+    threads: DiskThreads | None = None,
 ) -> LoadedLog:
     """Open the log in `directory`, made if need be; `now_ms` is the wall clock.
 
-    Raises CorruptLogError, another CorruptFileError, or DiskError; then nothing was changed, except
-    by a DiskError, and that a replacement of segments that a crash interrupted was finished.
+    `threads` write what is appended while the disk is slow; without them every append is written at
+    once. Raises CorruptLogError, another CorruptFileError, or DiskError; then nothing was changed,
+    except by a DiskError, and that a replacement of segments that a crash interrupted was finished.
     """
     removed = finish_interrupted_swap(directory, files)
     names = list_if_there(files, directory)
@@ -131,6 +134,7 @@ def load_local_log(
             loader.put_right(recovery_point_keeper, producer_snapshots, find_leftovers(names)),
             files=files,
             config=config,
+            threads=threads,
         )
         if log.log_end_offset < checkpoint.log_start_offset:
             # All remaining records were deleted before.

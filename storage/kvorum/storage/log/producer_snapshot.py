@@ -87,6 +87,33 @@ def _decoded_entry(fields: tuple[int, ...]) -> tuple[int, ProducerEntry]:
     )
 
 
+class TakenProducerSnapshot:
+    """The content of one file as of a moment; `is_needed` returns whether it is to be written."""
+
+    def __init__(
+        self, files: FileSystem, path: Path, content: bytes, *, is_needed: Callable[[], bool]
+    ) -> None:
+        self._files = files
+        self._path = path
+        self._content = content
+        self._is_needed = is_needed
+
+    def write(self, *, durably: bool) -> None:
+        """Write the file unless it exists.
+
+        One that is not durable may be torn by a power cut; its checksum tells.
+        """
+        with disk_errors(self._path, "looking"):
+            is_there = self._files.exists(self._path)
+        if is_there or not self._is_needed():
+            return
+        if durably:
+            replace_durably(self._files, self._path, self._content)
+            return
+        with disk_errors(self._path, "writing"):
+            write_anew(self._files, self._path, self._content, durably=False)
+
+
 class ProducerSnapshotFiles:
     """The producer-state files of one log; `content` returns that of a file as of now.
 
@@ -106,25 +133,15 @@ class ProducerSnapshotFiles:
         self._content = content
         self._log_start_offset = log_start_offset
 
-    def write(self, end_offset: int, *, durably: bool) -> None:
-        """Write the state of a log that ends at `end_offset`, unless the file exists.
-
-        One that is not durable may be torn by a power cut; its checksum tells.
-        """
-        path = self._path(end_offset)
-        with disk_errors(path, "looking"):
-            is_there = self._files.exists(path)
-        if not is_there and not self._is_without_records(end_offset):
-            if durably:
-                replace_durably(self._files, path, self._content())
-            else:
-                with disk_errors(path, "writing"):
-                    write_anew(self._files, path, self._content(), durably=False)
-
-    def _is_without_records(self, end_offset: int) -> bool:
-        if self._log_start_offset is None or self._log_start_offset() < end_offset:
-            return False
-        return not self._offsets()
+    def take(self, end_offset: int) -> TakenProducerSnapshot:
+        """Return the state of a log that ends at `end_offset`, to be written now or later."""
+        is_empty_log = self._log_start_offset is not None and self._log_start_offset() >= end_offset
+        return TakenProducerSnapshot(
+            self._files,
+            self._path(end_offset),
+            self._content(),
+            is_needed=lambda: not is_empty_log or bool(self._offsets()),
+        )
 
     def remove(self, offset: int) -> None:
         """Remove the state of a segment that is being removed."""

@@ -3,11 +3,14 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from kvorum.storage.errors import CorruptLogError, DiskError, TooManyOpenFilesError
 from kvorum.storage.files import FileSystem, disk_error, disk_errors, is_out_of_descriptors
 from kvorum.storage.log.batch_header import HEADER_SIZE, BatchHeader, continues, header_at
+from kvorum.storage.log.disk_queue import IN_PLACE, WriteOrder
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.indexes import NO_TIMESTAMP, IndexFile, OffsetIndex, TimeIndex
 from kvorum.storage.log.log_config import LogConfig
@@ -35,11 +38,18 @@ class SegmentRollbackError(DiskError):
     """A write failed and its first part could not be removed."""
 
 
+class _Written(NamedTuple):
+    """The part of a segment that is in its file: its size, and the offset where it ends."""
+
+    size: int
+    end_offset: int
+
+
 class Segment:
     """The batches from `base_offset` up to the next segment's base.
 
-    `size` and `end_offset` are published after the bytes they cover are written, so a reader in
-    another thread never sees beyond them. Everything but reading and `sync` belongs to one thread.
+    Everything but reading and `sync` belongs to one thread. What is appended counts in `size` and
+    `end_offset` at once, and may be written later: readers are given no offset beyond what is.
     """
 
     def __init__(
@@ -55,6 +65,8 @@ class Segment:
         self.base_offset = base_offset
         self.end_offset = base_offset
         self.size = 0
+        self._written = _Written(0, base_offset)
+        """The part that the last write has reached; later appends may wait to be written."""
         self._files = files
         self._directory = directory
         self._index_interval_bytes = config.index_interval_bytes
@@ -194,8 +206,10 @@ class Segment:
             or last_offset - self.base_offset > RELATIVE_OFFSET_MAX
         )
 
-    def append(self, data: memoryview, headers: Sequence[BatchHeader]) -> None:
-        """Write batches after the last one and index them.
+    def append(
+        self, data: memoryview, headers: Sequence[BatchHeader], order: WriteOrder = IN_PLACE
+    ) -> None:
+        """Write batches after the last one and index them, in the `order` of the log's writes.
 
         A DiskError leaves the segment as it was. SegmentRollbackError means that even that failed;
         then nothing more may be written before the directory is opened again.
@@ -203,6 +217,20 @@ class Segment:
         self._demand_indexes()
         self._drop_closing_entry()
         position = self.size
+        written = _Written(position + len(data), headers[-1].next_offset)
+        order.do(partial(self._write, data, position, written))
+        for header in headers:
+            self.note_batch(position, header)
+            position += header.size
+        try:
+            # Entries that are not stored for want of a descriptor are stored with later ones.
+            with suppress(TooManyOpenFilesError):
+                self._offset_file.store_new(order)
+                self._time_file.store_new(order)
+        except DiskError as error:
+            raise SegmentRollbackError(error.problem, errno=error.errno, file=self.path) from error
+
+    def _write(self, data: memoryview, position: int, written: _Written) -> None:
         try:
             self.file.write_at(position, data)
         except OSError as error:
@@ -210,16 +238,7 @@ class Segment:
             if not is_out_of_descriptors(error):
                 self._take_back(position, error)
             raise disk_error(error, path=self.path, doing="appending") from error
-        for header in headers:
-            self.note_batch(position, header)
-            position += header.size
-        try:
-            # Entries that are not stored for want of a descriptor are stored with later ones.
-            with suppress(TooManyOpenFilesError):
-                self._offset_file.store_new()
-                self._time_file.store_new()
-        except DiskError as error:
-            raise SegmentRollbackError(error.problem, errno=error.errno, file=self.path) from error
+        self._written = written
 
     def _take_back(self, position: int, error: OSError) -> None:
         """Remove the bytes that a failed write may have left behind `position`."""
@@ -254,7 +273,7 @@ class Segment:
         self.size = position + header.size
         self.end_offset = header.next_offset
 
-    def seal(self) -> None:
+    def seal(self, order: WriteOrder = IN_PLACE) -> None:
         """Add the highest timestamp to the time index, as in a complete segment.
 
         An adopted segment that has not been used since has that entry already.
@@ -262,7 +281,7 @@ class Segment:
         if not self._has_indexes:
             return
         self._add_last_timestamp()
-        self._time_file.store_new()
+        self._time_file.store_new(order)
 
     def store_indexes(self) -> list[Path]:
         """Make the index files those of a closed segment; return the ones that changed."""
@@ -389,12 +408,18 @@ class Segment:
             if found is None:
                 return None
             position, first = found
-            end = self.size
-            if end_offset < self.end_offset:
-                behind = self.find(end_offset)
-                end = self.size if behind is None else behind[0]
+            end = self._position_of(end_offset)
             size = max(min(max(max_bytes, first.size), end - position), 0)
             return FileRecords(self.file, position, size)
+
+    def _position_of(self, end_offset: int) -> int:
+        """Return where the first batch begins that reaches `end_offset`, which may be the end."""
+        written = self._written
+        if end_offset == written.end_offset:
+            # The batch that lies there may not be written yet.
+            return written.size
+        behind = self.find(end_offset)
+        return self.size if behind is None else behind[0]
 
     def offset_beyond(self, position: int) -> int | None:
         """Return the offset of the first index entry at `position` or after it, if there is one.

@@ -8,10 +8,12 @@ import threading
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from kvorum.storage.errors import TooManyOpenFilesError
 from kvorum.storage.files import FileSystem, disk_errors
+from kvorum.storage.log.disk_queue import IN_PLACE, WriteOrder
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles
 from kvorum.storage.log.segment import SEGMENT_SUFFIXES, Segment
@@ -108,21 +110,27 @@ class SegmentList:
         segment.begun_ms = now_ms
         segment.roll_jitter_ms = self._draw_jitter_ms()
 
-    def roll(self, base_offset: int | None = None, *, now_ms: int | None = None) -> Segment:
+    def roll(
+        self,
+        base_offset: int | None = None,
+        *,
+        now_ms: int | None = None,
+        order: WriteOrder = IN_PLACE,
+    ) -> Segment:
         """Begin a new segment after the active one, or at `base_offset`.
 
         A metadata log syncs the old one before: its recovery relies on the fact that only the last
         segment can be torn. A topic's log leaves that to the next flush, because the caller may not
-        be kept waiting.
+        be kept waiting; what it writes for the old one comes in the `order` of its writes.
         """
         old = self.active
-        old.seal()
+        old.seal(order)
         new_base = old.end_offset if base_offset is None else base_offset
         if self._config.is_flushed_on_roll:
             old.sync_with_indexes()
-            self._producer_snapshots.write(new_base, durably=True)
+            self._producer_snapshots.take(new_base).write(durably=True)
             return self._begin((*self._segments, self._create(new_base, now_ms)))
-        self._producer_snapshots.write(new_base, durably=False)
+        order.do(partial(self._producer_snapshots.take(new_base).write, durably=False))
         self._has_new_names = True
         self._segments = (*self._segments, self._create(new_base, now_ms))
         return self.active

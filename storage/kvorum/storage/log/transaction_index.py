@@ -9,11 +9,13 @@ the first entry; most segments have none. A part of an entry at the end is ignor
 import struct
 import threading
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kvorum.storage.errors import CorruptFileError
 from kvorum.storage.files import FileSystem, OpenFile, disk_errors, read_if_there
+from kvorum.storage.log.disk_queue import IN_PLACE, WriteOrder
 
 _ENTRY = struct.Struct(">hqqqq")
 _VERSION = 0
@@ -78,10 +80,11 @@ class TransactionIndex:
                 problem = f"a marker at offset {entry.last_offset}, below the segment"
                 raise self._corrupt(problem, number * _ENTRY.size)
 
-    def append(self, transaction: AbortedTransaction) -> None:
-        """Write an entry, not durably; a DiskError leaves the index without it.
+    def append(self, transaction: AbortedTransaction, order: WriteOrder = IN_PLACE) -> None:
+        """Write an entry, not durably, in the `order` of the log's writes.
 
-        Raises ValueError unless its marker lies after that of the entry before.
+        A DiskError leaves the index without it. Raises ValueError unless its marker lies after that
+        of the entry before.
         """
         entries = self._entries()
         if entries and transaction.last_offset <= entries[-1].last_offset:
@@ -89,9 +92,12 @@ class TransactionIndex:
                 f"a marker at offset {transaction.last_offset} does not follow the one at "
                 f"{entries[-1].last_offset}"
             )
-        with disk_errors(self.path, "appending"):
-            self._opened().write_at(len(entries) * _ENTRY.size, _ENTRY.pack(_VERSION, *transaction))
+        order.do(partial(self._write, len(entries) * _ENTRY.size, transaction))
         entries.append(transaction)
+
+    def _write(self, position: int, transaction: AbortedTransaction) -> None:
+        with disk_errors(self.path, "appending"):
+            self._opened().write_at(position, _ENTRY.pack(_VERSION, *transaction))
 
     def find(self, first_offset: int, end_offset: int) -> AbortedSearch:
         """Return the transactions that a reader from `first_offset` to `end_offset` must know.

@@ -6,7 +6,7 @@ their producer. Readers see what is below the high watermark, or below the last 
 One thread owns the log (see `LocalLog` for what may run in another one).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -19,6 +19,7 @@ from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.batch_header import BatchHeader, header_at, header_of
+from kvorum.storage.log.disk_queue import DiskThreads
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.local_log import LocalLog, RecoveryPointKeeper
 from kvorum.storage.log.log_loader import LogCheckpoint, load_local_log
@@ -107,14 +108,20 @@ class UnifiedLog:
         return self.local_log.log_end_offset
 
     @property
+    def stored_end_offset(self) -> int:
+        """The offset below which every record is in its file, as `LocalLog` has it."""
+        return self.local_log.stored_end_offset
+
+    @property
     def last_stable_offset(self) -> int:
         """The offset below which every record is committed, and its transaction decided."""
         unstable = self.producers.first_unstable_offset
         return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
 
     def update_high_watermark(self, offset: int) -> None:
-        """Set the high watermark, as far as the log's start and end allow."""
-        self.high_watermark = max(min(offset, self.log_end_offset), self.log_start_offset)
+        """Set the high watermark, as far as the log's start and what is stored of it allow."""
+        stored = min(offset, self.stored_end_offset)
+        self.high_watermark = max(stored, self.log_start_offset)
         self.producers.on_high_watermark(self.high_watermark)
 
     def append_as_leader(
@@ -129,7 +136,8 @@ class UnifiedLog:
     ) -> LogAppendInfo:
         """Write one batch after the last one; a duplicate is answered as before and not written.
 
-        `inspected` is what its `inspection` has returned, if that was done before.
+        `inspected` is what its `inspection` has returned, if that was done before. On a slow disk
+        nothing may be promised before `LocalLog.when_stored` has called.
         Raises `RecordValidationError` or `ProducerError`, each with the code for the producer, and
         StorageError where the disk refuses.
         """
@@ -225,7 +233,7 @@ class UnifiedLog:
     def _flush_if_wanted(self) -> None:
         log = self.local_log
         if log.log_end_offset - log.recovery_point >= self.config.flush_messages:
-            log.flush()
+            log.flush_behind()
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
         """Remove the batch that holds `offset` and all later ones, as `LocalLog` does.
@@ -294,20 +302,17 @@ class UnifiedLog:
         self.local_log.append_batch(batch.data, header)
         self.producers.update(batch, change)
         if change.ended is not None:
-            self._index_aborted(change.ended, self.local_log.segments[-1])
+            if change.ended.is_aborted:
+                self.local_log.append_aborted(self._aborted(change.ended))
             self.producers.complete(change.ended)
 
-    def _index_aborted(self, ended: CompletedTransaction, segment: Segment) -> None:
-        """Note the end of a transaction in the segment of its marker, where it was aborted."""
-        if ended.is_aborted:
-            segment.transaction_index.append(
-                AbortedTransaction(
-                    producer_id=ended.producer_id,
-                    first_offset=ended.first_offset,
-                    last_offset=ended.last_offset,
-                    last_stable_offset=self.producers.last_stable_offset(ended),
-                )
-            )
+    def _aborted(self, ended: CompletedTransaction) -> AbortedTransaction:
+        return AbortedTransaction(
+            producer_id=ended.producer_id,
+            first_offset=ended.first_offset,
+            last_offset=ended.last_offset,
+            last_stable_offset=self.producers.last_stable_offset(ended),
+        )
 
     def read_range(self, offset: int, max_bytes: int, *, end_offset: int) -> FetchDataInfo:
         """Return records from the batch that holds `offset` on, as a range of their file.
@@ -382,13 +387,18 @@ class UnifiedLog:
             if not isinstance(batch, LegacyMessage) and batch.has_producer_id:
                 ended = producers.append(batch, AppendOrigin.REPLICATION)
                 if ended is not None:
-                    for segment in again:
-                        if segment.base_offset <= ended.last_offset < segment.end_offset:
-                            self._index_aborted(ended, segment)
+                    if ended.is_aborted:
+                        self._index_again(self._aborted(ended), again)
                     producers.complete(ended)
         producers.end_offset = end
         for segment in again:
             segment.transaction_index.sync()
+
+    def _index_again(self, aborted: AbortedTransaction, segments: Iterable[Segment]) -> None:
+        """Index an aborted transaction in the segment of its marker, if that is among these."""
+        for segment in segments:
+            if segment.base_offset <= aborted.last_offset < segment.end_offset:
+                segment.transaction_index.append(aborted)
 
     def delete_records(self, offset: int, *, now_ms: int) -> None:
         """Move the log's start up to `offset`; nothing happens where it is there already.
@@ -460,8 +470,12 @@ def load_unified_log(
     producer_expiration_ms: int,
     random: Random,
     now_ms: int,
+    threads: DiskThreads | None = None,
 ) -> UnifiedLog:
     """Open a log, made if need be; `now_ms` is the wall clock, `random` spreads its rolls.
+
+    `threads` write what is appended while the disk is slow; without them every append is written at
+    once.
 
     Raises CorruptFileError for damage, and for a directory of another topic; DiskError.
 
@@ -486,6 +500,7 @@ def load_unified_log(
         recovery_point_keeper=place.recovery_point_keeper,
         producer_snapshots=snapshots,
         now_ms=now_ms,
+        threads=threads,
     )
     jitter_ms = min(config.segment_jitter_ms, config.segments.segment_ms)
     loaded.log.time_rolls(

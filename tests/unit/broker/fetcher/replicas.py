@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.support.controller_under_test import RegisteredBroker, started_cluster
 from tests.support.faulty_files import FaultyFiles
+from tests.support.held_threads import HeldThreads
 from tests.unit.storage.topic_logs import PARTITION, TOPIC_ID, flush, managed, sent, values_in
 
 from kvorum.broker.broker_topic_stats import PartitionStats
@@ -39,7 +40,10 @@ class Replica:
         self.world = world
         self.files = FaultyFiles()
         self.files.make_directory(ROOT)
-        self.manager = managed([LogDirectory(ROOT, bytes(16), self.files, was_clean=True)])
+        self.threads = HeldThreads()
+        """The threads that write while `threads.slow_down` counts."""
+        directory = LogDirectory(ROOT, bytes(16), self.files, was_clean=True)
+        self.manager = managed([directory], threads=self.threads)
         log = self.manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=None, now_ms=WALL_MS)
         self.proposals: list[IsrProposal] = []
         self.stats = PartitionStats()
@@ -79,6 +83,10 @@ class Replica:
             self.partition.append_records_to_leader(
                 sent(value), required_acks=1, wall_ms=WALL_MS, now_ms=self.world.now_ms
             )
+
+    def write_slowly(self, *values: bytes) -> None:
+        """Write from now on by threads, which the test releases."""
+        self.threads.slow_down(lambda: self.write(*values))
 
     def ask(self) -> Fetch:
         fetch = self.fetcher.fetch(

@@ -48,7 +48,10 @@ class Leading:
     def lead(self, partition: PartitionRegistration | None = None) -> bool:
         self.partition = partition or self.partition
         return self.leader.lead(
-            self.partition, log_end_offset=self.log_end_offset, now_ms=self.now_ms
+            self.partition,
+            log_end_offset=self.log_end_offset,
+            stored_end_offset=self.log_end_offset,
+            now_ms=self.now_ms,
         )
 
     def append(self, records: int) -> None:

@@ -81,6 +81,10 @@ class CoordinatorLoader:
     def _turn(self) -> None:
         if self._is_cancelled:
             return
+        log = self._partition.log.local_log
+        if log.is_behind:
+            log.when_stored(self._turn)
+            return
         try:
             is_over = self._load_part()
         except Exception as error:  # noqa: BLE001 - handed to the caller

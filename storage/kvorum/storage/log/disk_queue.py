@@ -1,0 +1,196 @@
+"""The writes of one log, in order: at once while the disk is fast, else one after the other apart.
+
+A write goes to the page cache and takes some microseconds, less than handing it to a thread would.
+A disk that is overloaded or fails holds it for seconds, and with it everything else that the thread
+of the log's owner does. So the owner's thread writes until one write takes long. From then on
+writes are handed over, until none has taken long for a while.
+
+**Order.** Writes are done in the order in which they were asked for, whichever thread does them. A
+crash therefore leaves on the disk what it would have left without the queue, or less of it.
+
+**Promises.** What is handed over is not in the file yet. `when_done` tells when it is.
+
+**Failures.** A write that is done at once raises its error, and the log is as it was before. One
+that was handed over poisons the log: others behind it relied on it. Those are not done any more.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+from kvorum.storage.errors import StorageError, TooManyOpenFilesError
+from kvorum.storage.log.poison import Poison
+
+SLOW_MS: Final = 10.0
+"""The duration from which on a write counts as slow."""
+SLOW_FOR_MS: Final = 10_000.0
+"""The time for which writes are handed over after a slow one."""
+DESCRIPTOR_WAIT_SECONDS: Final = 0.1
+"""The pause before a write that got no descriptor is tried again."""
+
+
+class WriteOrder(Protocol):
+    """The order in which a log's writes are done."""
+
+    def do(self, work: Callable[[], object]) -> None:
+        """Do a write, now or later, after all that were asked for before."""
+        ...
+
+
+class _InPlace:
+    """The order of a log that nobody else waits for: each write is done at once."""
+
+    def do(self, work: Callable[[], object]) -> None:
+        """Do a write."""
+        work()
+
+
+IN_PLACE: Final[WriteOrder] = _InPlace()
+
+
+class DiskThreads(Protocol):
+    """Threads for what may block, and the clock by which it is measured."""
+
+    def monotonic_ms(self) -> float:
+        """Return the milliseconds of a monotonic clock."""
+        ...
+
+    def run_blocking(
+        self, work: Callable[[], object], then: Callable[[Exception | None], None]
+    ) -> None:
+        """Do blocking work in parallel; then call the owner with its error, or None."""
+        ...
+
+
+class _Callback(NamedTuple):
+    """A call that is due when so many writes are done."""
+
+    write_count: int
+    call: Callable[[], None]
+
+
+class DiskQueue:
+    """The writes of one log; without `threads` all of them are done at once.
+
+    The owner's thread calls everything but `finish`, which any thread may call.
+    """
+
+    def __init__(self, poison: Poison, threads: DiskThreads | None) -> None:
+        self._poison = poison
+        self._threads = threads
+        self._waiting: deque[Callable[[], object]] = deque()
+        self._asked_count = 0
+        self._done_count = 0
+        self.has_failed = False
+        """Whether writes that were handed over will never be done."""
+        self._is_under_way = False
+        self._slow_until_ms = float("-inf")
+        self._callbacks: deque[_Callback] = deque()
+        # Held while a write that was handed over is done.
+        self._one_at_a_time = threading.Lock()
+        self._pause = threading.Event()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a write that was asked for is not done yet."""
+        return self._done_count < self._asked_count and not self.has_failed
+
+    def do(self, work: Callable[[], object]) -> None:
+        """Do a write at once and raise its error, or hand it over if the disk is slow."""
+        threads = self._threads
+        if threads is None:
+            work()
+            return
+        if self.has_failed:
+            self._poison.demand_sound()
+        begun_ms = threads.monotonic_ms()
+        if self.is_behind or begun_ms < self._slow_until_ms:
+            self._hand_over(work, threads)
+            return
+        try:
+            work()
+        finally:
+            self._measure(begun_ms, threads)
+
+    def do_in_thread(self, work: Callable[[], object]) -> None:
+        """Hand over what always takes long, as a sync does."""
+        if self._threads is None:
+            work()
+        else:
+            self._hand_over(work, self._threads)
+
+    def when_done(self, call: Callable[[], None]) -> None:
+        """Call when all that was asked for so far is done or has failed, which may be at once."""
+        if self.is_behind:
+            self._callbacks.append(_Callback(self._asked_count, call))
+        else:
+            call()
+
+    def finish(self) -> None:
+        """Return when all that was asked for so far is done or has failed; do it, if need be."""
+        asked_count = self._asked_count
+        while self._done_count < asked_count and not self.has_failed:
+            self._do_first()
+
+    def drop(self) -> None:
+        """Do no write any more: the files are closed."""
+        self.has_failed = True
+
+    def _hand_over(self, work: Callable[[], object], threads: DiskThreads) -> None:
+        self._waiting.append(work)
+        self._asked_count += 1
+        if not self._is_under_way:
+            self._go_on(threads)
+
+    def _go_on(self, threads: DiskThreads) -> None:
+        self._is_under_way = True
+        threads.run_blocking(lambda: self._do_some(threads), self._on_done)
+
+    def _do_some(self, threads: DiskThreads) -> None:
+        """Do writes in a thread: one, and others while those who wait for it may be kept."""
+        end_ms = threads.monotonic_ms() + SLOW_MS
+        is_time_left = True
+        while self.is_behind and is_time_left:
+            begun_ms = threads.monotonic_ms()
+            self._do_first()
+            self._measure(begun_ms, threads)
+            is_time_left = threads.monotonic_ms() < end_ms
+
+    def _do_first(self) -> None:
+        with self._one_at_a_time:
+            if not self.is_behind:
+                return
+            try:
+                self._waiting[0]()
+            except TooManyOpenFilesError:
+                # Nothing was written, and others will close theirs.
+                self._pause.wait(DESCRIPTOR_WAIT_SECONDS)
+                return
+            except StorageError as error:
+                self._poison.take(error)
+                self.has_failed = True
+                return
+            except BaseException:
+                self._poison.take(StorageError("a write ended by an unexpected error"))
+                self.has_failed = True
+                raise
+            self._waiting.popleft()
+            self._done_count += 1
+
+    def _measure(self, begun_ms: float, threads: DiskThreads) -> None:
+        now_ms = threads.monotonic_ms()
+        if now_ms - begun_ms >= SLOW_MS:
+            self._slow_until_ms = now_ms + SLOW_FOR_MS
+
+    def _on_done(self, error: Exception | None) -> None:
+        """Call those whose writes are done; go on with the others."""
+        self._is_under_way = False
+        while self._callbacks and (
+            self.has_failed or self._callbacks[0].write_count <= self._done_count
+        ):
+            self._callbacks.popleft().call()
+        if error is not None:
+            raise error
+        if self.is_behind and self._threads is not None:
+            self._go_on(self._threads)

@@ -1,0 +1,148 @@
+"""Replicas on slow disks: nobody counts, reads or answers what is not stored."""
+
+import pytest
+from tests.unit.broker.fetcher.replicas import LAG_MAX_MS, ROOT, Replicas
+from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, log_in, managed, values_in
+
+from kvorum.broker.partition import IsolationLevel
+from kvorum.storage.directory.log_directory import LogDirectory
+from kvorum.storage.log.disk_queue import SLOW_FOR_MS
+
+
+@pytest.fixture
+def world() -> Replicas:
+    world = Replicas()
+    world.lead(1)
+    return world
+
+
+def test_a_leader_hands_out_and_counts_what_is_stored(world: Replicas) -> None:
+    one, two, three = world.all.values()
+    one.write_slowly(b"a")
+    one.write(b"b")
+    world.copy(1, 2, 3)
+    assert two.values == [b"a"]
+    assert one.partition.log.high_watermark == 1
+    one.threads.release()
+    world.copy(1, 2, 3)
+    assert three.values == [b"a", b"b"]
+    assert one.partition.log.high_watermark == 2
+
+
+def test_a_lone_replicas_records_are_committed_once_they_are_stored(world: Replicas) -> None:
+    one = world.all[1]
+    world.alter(1, isr=(1,))
+    one.partition.update_min_insync_replicas(1)
+    one.write_slowly(b"a")
+    one.write(b"b")
+    assert one.partition.check_enough_replicas_reach_offset(2) is None
+    one.threads.release()
+    assert one.partition.log.high_watermark == 2
+    assert one.partition.readable_end(IsolationLevel.READ_UNCOMMITTED) == 2
+
+
+def test_those_who_wait_for_records_hear_when_they_are_stored(world: Replicas) -> None:
+    one = world.all[1]
+    ends: list[int] = []
+    one.write_slowly(b"a")
+    one.write(b"b")
+    one.partition.watch(lambda: ends.append(one.partition.readable_end(None)))
+    assert ends == []
+    one.threads.release()
+    assert ends == [2]
+
+
+def test_a_follower_fetches_again_once_what_it_got_is_stored(world: Replicas) -> None:
+    one, two, _ = world.all.values()
+    one.write(b"a")
+    two.threads.slow_down(lambda: two.fetch_from(one))
+    one.write(b"b")
+    two.fetch_from(one)
+    assert two.fetcher.fetch(world.now_ms, version=18, broker_epoch=two.broker.epoch()) is None
+    assert [log.is_behind for log in two.fetcher.logs_behind()] == [True]
+    two.threads.release()
+    assert list(two.fetcher.logs_behind()) == []
+    assert two.ask().request.topics[0].partitions[0].fetch_offset == 2
+
+
+def test_a_follower_takes_over_the_leaders_offsets_as_far_as_it_has_stored(world: Replicas) -> None:
+    one, two, _ = world.all.values()
+    one.write(b"a")
+    two.threads.slow_down(lambda: two.fetch_from(one))
+    world.copy(1, 2, 3)
+    world.now_ms += LAG_MAX_MS + 1
+    world.alter(1, isr=(1, 3))
+    one.write(b"b")
+    world.copy(1, 3)
+    one.partition.delete_records(1, now_ms=NOW_MS)
+    two.fetch_from(one)
+    log = two.partition.log
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (1, 1, 2)
+    two.threads.release()
+    two.fetch_from(one)
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (1, 2, 2)
+    assert two.problems == []
+
+
+def test_a_follower_that_becomes_the_leader_counts_what_it_stores_later(world: Replicas) -> None:
+    one, two, three = world.all.values()
+    one.write(b"a")
+    two.threads.slow_down(lambda: two.fetch_from(one))
+    one.write(b"b")
+    two.fetch_from(one)
+    world.lead(2, isr=(2, 3))
+    two.partition.update_min_insync_replicas(1)
+    assert two.partition.demand_leader().log_end_offset == 1
+    assert two.partition.demand_leader().epoch_start_offset == 2
+    two.threads.release()
+    assert two.partition.demand_leader().log_end_offset == 2
+    world.copy(2, 3)
+    assert three.values == [b"a", b"b"]
+    assert two.partition.log.high_watermark == 2
+
+
+def test_what_an_earlier_part_stores_is_not_counted_after_a_truncation(world: Replicas) -> None:
+    one, two, three = world.all.values()
+    world.alter(1, isr=(1,))
+    one.partition.update_min_insync_replicas(1)
+    one.write_slowly(b"a")
+    one.write(b"b", b"c")
+    world.lead(2)
+    # Another thread stores all, and the owner has yet to hear of it.
+    one.partition.log.local_log.flush()
+    one.threads.now_ms += SLOW_FOR_MS
+    two.write(b"x")
+    world.copy(2, 1, 3)
+    world.lead(1)
+    one.write(b"y")
+    one.threads.release()
+    assert one.values == [*three.values, b"y"]
+    assert one.partition.demand_leader().log_end_offset == one.end_offset
+    assert one.partition.log.high_watermark <= three.end_offset
+
+
+def test_records_that_a_disk_has_lost_are_never_committed(world: Replicas) -> None:
+    one = world.all[1]
+    world.alter(1, isr=(1,))
+    one.partition.update_min_insync_replicas(1)
+    one.write_slowly(b"a")
+    one.write(b"b")
+    one.files.fail("write", 1)
+    told: list[bool] = []
+    one.partition.watch(lambda: told.append(one.partition.log.local_log.has_lost_appends))
+    one.threads.release()
+    assert told == [True]
+    assert one.partition.log.high_watermark == 1
+    assert one.partition.check_enough_replicas_reach_offset(2) is None
+
+
+def test_a_crash_takes_nothing_that_was_committed(world: Replicas) -> None:
+    one = world.all[1]
+    world.alter(1, isr=(1,))
+    one.partition.update_min_insync_replicas(1)
+    one.write_slowly(b"a")
+    one.write(b"b")
+    left = one.files.after_process_crash()
+    manager = managed([LogDirectory(ROOT, bytes(16), left, was_clean=False)], lambda _: TOPIC_ID)
+    assert values_in(log_in(manager)) == [b"a"]
+    assert one.partition.log.high_watermark == 1
