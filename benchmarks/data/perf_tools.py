@@ -82,9 +82,16 @@ class PerfTools:
     def produce(self, servers: str, topic: str, load: Load) -> Produced:
         output = self._run(
             "org.apache.kafka.tools.ProducerPerformance",
-            *("--bootstrap-server", servers, "--topic", topic),
-            *("--num-records", str(load.records), "--record-size", str(load.record_bytes)),
-            *("--throughput", str(load.throughput)),
+            "--bootstrap-server",
+            servers,
+            "--topic",
+            topic,
+            "--num-records",
+            str(load.records),
+            "--record-size",
+            str(load.record_bytes),
+            "--throughput",
+            str(load.throughput),
             # One option with all of them: of several the tool takes the last one only.
             *(("--command-property", *load.settings) if load.settings else ()),
         )
@@ -97,8 +104,13 @@ class PerfTools:
         """Return the mebibytes a second, without the time in which the consumer joined."""
         output = self._run(
             "org.apache.kafka.tools.ConsumerPerformance",
-            *("--bootstrap-server", servers, "--topic", topic),
-            *("--num-records", str(records), "--hide-header"),
+            "--bootstrap-server",
+            servers,
+            "--topic",
+            topic,
+            "--num-records",
+            str(records),
+            "--hide-header",
         )
         fields = output.strip().splitlines()[-1].split(", ")
         if int(fields[4]) < records:

@@ -181,8 +181,16 @@ def stormy_cluster(kind: Kind, folder: Path, **options: Any) -> Generator[Broker
     made = BrokerCluster(kind, folder, brokers=brokers, settings=THREE_REPLICAS, **options)
     with made.running() as cluster:
         cluster.tool(
-            *("kafka-topics", "--create", "--topic", TOPIC, "--partitions", str(PARTITIONS)),
-            *("--replication-factor", "3", "--config", "segment.bytes=1048576"),
+            "kafka-topics",
+            "--create",
+            "--topic",
+            TOPIC,
+            "--partitions",
+            str(PARTITIONS),
+            "--replication-factor",
+            "3",
+            "--config",
+            "segment.bytes=1048576",
         )
         cluster.wait_for_partitions(TOPIC, leaders=set(EVERYBODY), isr=set(EVERYBODY))
         yield cluster

@@ -263,8 +263,13 @@ def test_a_users_quota_counts_before_a_client_ids(
         with Client(node, "both") as client:
             waits.append(sum(client.produce().throttle_time_ms for _ in range(3)))
         kafka_tools.printed(
-            *("kafka-configs", "--bootstrap-server", node.address),
-            *("--alter", *entity, "--delete-config", "producer_byte_rate"),
+            "kafka-configs",
+            "--bootstrap-server",
+            node.address,
+            "--alter",
+            *entity,
+            "--delete-config",
+            "producer_byte_rate",
         )
     assert waits == [0, 0]
 
@@ -278,9 +283,19 @@ def test_the_perf_tool_is_held_to_the_quota(
         set_quota(kafka_tools, node, f"producer_byte_rate={RATE}", *client_entity("perf"))
         told = kafka_tools.printed(
             "org.apache.kafka.tools.ProducerPerformance",
-            *("--bootstrap-server", node.address, "--topic", TOPIC),
-            *("--num-records", "1200", "--record-size", "1000", "--throughput", "-1"),
-            *("--command-property", "client.id=perf", "batch.size=20000"),
+            "--bootstrap-server",
+            node.address,
+            "--topic",
+            TOPIC,
+            "--num-records",
+            "1200",
+            "--record-size",
+            "1000",
+            "--throughput",
+            "-1",
+            "--command-property",
+            "client.id=perf",
+            "batch.size=20000",
         )
         found = re.search(r"1200 records sent, ([0-9.]+) records/sec", told)
         assert found is not None, told

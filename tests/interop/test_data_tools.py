@@ -118,7 +118,13 @@ def test_the_perf_tools_send_and_receive_every_record(tools: Tools, topic: str) 
     count = ("--num-records", str(COUNT))
     sent = tools.run(
         "org.apache.kafka.tools.ProducerPerformance",
-        *("--topic", topic, *count, "--record-size", "100", "--throughput", "-1"),
+        "--topic",
+        topic,
+        *count,
+        "--record-size",
+        "100",
+        "--throughput",
+        "-1",
     )
     assert f"{COUNT} records sent" in sent
     received = tools.run(
@@ -130,8 +136,14 @@ def test_the_perf_tools_send_and_receive_every_record(tools: Tools, topic: str) 
 def test_the_latency_from_end_to_end_is_measured(tools: Tools, topic: str) -> None:
     told = tools.run(
         "org.apache.kafka.tools.EndToEndLatency",
-        *("--topic", topic, "--num-records", "100", "--producer-acks", "all"),
-        *("--record-size", "100"),
+        "--topic",
+        topic,
+        "--num-records",
+        "100",
+        "--producer-acks",
+        "all",
+        "--record-size",
+        "100",
     )
     assert re.search(r"^Avg latency: \d+\.\d+ ms$", told, re.MULTILINE), told
 

@@ -36,7 +36,10 @@ def nodes(both_nodes: BothNodes, kafka_tools: ToolRunner) -> Iterator[tuple[str,
             make_topics(servers, TopicWish(TOPIC))
             kafka_tools.printed(
                 "kafka-console-producer",
-                *("--bootstrap-server", servers, "--topic", TOPIC),
+                "--bootstrap-server",
+                servers,
+                "--topic",
+                TOPIC,
                 stdin="".join(f"{line}\n" for line in LINES),
             )
             assert consume(servers, kafka_tools).stdout.splitlines() == LINES
@@ -55,8 +58,17 @@ def consume(servers: str, tools: ToolRunner) -> ToolResult:
     """Read all records as the group's only member, which commits and leaves."""
     return tools.run(
         "kafka-console-consumer",
-        *("--bootstrap-server", servers, "--topic", TOPIC, "--group", GROUP, "--from-beginning"),
-        *("--max-messages", str(COUNT), "--timeout-ms", "30000"),
+        "--bootstrap-server",
+        servers,
+        "--topic",
+        TOPIC,
+        "--group",
+        GROUP,
+        "--from-beginning",
+        "--max-messages",
+        str(COUNT),
+        "--timeout-ms",
+        "30000",
     )
 
 
@@ -164,8 +176,16 @@ def verify(tools: ToolRunner, servers: str) -> None:
     with pytest.raises(Exception, match="gave no answer"):
         tools.run(
             "org.apache.kafka.tools.VerifiableConsumer",
-            *("--bootstrap-server", servers, "--topic", TOPIC, "--group-id", GROUP),
-            *("--group-instance-id", "verifiable", "--reset-policy", "earliest"),
+            "--bootstrap-server",
+            servers,
+            "--topic",
+            TOPIC,
+            "--group-id",
+            GROUP,
+            "--group-instance-id",
+            "verifiable",
+            "--reset-policy",
+            "earliest",
         )
 
 

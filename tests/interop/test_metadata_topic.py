@@ -77,8 +77,15 @@ def consume(tools: ToolRunner, node: Node, count: int, *arguments: str) -> list[
     """Return what kafka-console-consumer prints, up to so many records."""
     done = tools.run(
         "kafka-console-consumer",
-        *("--bootstrap-server", node.address, *PARTITION, *SHOWN, *arguments),
-        *("--max-messages", str(count), "--timeout-ms", "30000"),
+        "--bootstrap-server",
+        node.address,
+        *PARTITION,
+        *SHOWN,
+        *arguments,
+        "--max-messages",
+        str(count),
+        "--timeout-ms",
+        "30000",
     )
     assert done.exit_code == 0, done.stdout + done.stderr
     assert f"Processed a total of {count} messages" in done.stderr

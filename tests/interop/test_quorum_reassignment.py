@@ -208,8 +208,12 @@ def test_target_voters_outlive_real_leaders_snapshots_and_restarts(
     leader = mixed_controllers.members[found.leader_id]
     described_by_tool = kafka_tools.run(
         "kafka-configs",
-        *("--bootstrap-controller", leader.address),
-        *("--entity-type", "brokers", "--entity-default", "--describe"),
+        "--bootstrap-controller",
+        leader.address,
+        "--entity-type",
+        "brokers",
+        "--entity-default",
+        "--describe",
     )
     assert KEY in described_by_tool.stdout, described_by_tool
     for node_id in TWO_REAL:

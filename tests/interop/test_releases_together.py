@@ -108,8 +108,10 @@ def test_each_leads_the_others_follow_and_its_tools_see_all_of_them(cluster: Clu
         assert f"Leader: {broker_id}" in described
     status = cluster.tools.printed(
         "kafka-metadata-quorum",
-        *("--bootstrap-controller", cluster.quorum.members[OURS].controller),
-        *("describe", "--status"),
+        "--bootstrap-controller",
+        cluster.quorum.members[OURS].controller,
+        "describe",
+        "--status",
     )
     assert "CurrentVoters:" in status
     assert_logs_agree(cluster)

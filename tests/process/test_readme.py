@@ -71,7 +71,8 @@ def test_rows_of_a_metadata_log(golden_sets: Path) -> None:
     log = golden_sets / METADATA_NODES[0] / "__cluster_metadata-0"
     # Spark finds the Python of its workers by the path.
     done = run_python(
-        *("-c", snippet.replace(METADATA_LOG, str(log))),
+        "-c",
+        snippet.replace(METADATA_LOG, str(log)),
         environment=shell_environment(),
         timeout_s=PATIENCE_S,
     )

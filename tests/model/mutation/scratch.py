@@ -91,7 +91,10 @@ class Scratch:
             "-x",
             "-rf",
             "--no-header",
-            *("--timeout", str(TEST_TIMEOUT_SECONDS), "-p", "no:cacheprovider"),
+            "--timeout",
+            str(TEST_TIMEOUT_SECONDS),
+            "-p",
+            "no:cacheprovider",
             *(f"--deselect={test}" for test in self._deselected),
             *tests,
         )

@@ -85,7 +85,8 @@ class SparkCluster:
             _daemon(
                 "worker.Worker",
                 *WORKER_LIMITS,
-                *("--work-dir", str(self.work_folder(number))),
+                "--work-dir",
+                str(self.work_folder(number)),
                 self.url,
             )
             for number in range(self._worker_count)

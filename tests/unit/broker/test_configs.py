@@ -150,12 +150,14 @@ def test_an_unknown_topic_has_a_code_and_no_message() -> None:
 @pytest.mark.parametrize(
     ("resource_type", "name", "code", "message"),
     [
-        pytest.param(
+        (
             2,
             "a b",
             17,
-            "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
-            "alphanumerics, '.', '_' and '-'",
+            (
+                "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
+                "alphanumerics, '.', '_' and '-'"
+            ),
         ),
         (4, "one", 42, "Broker id must be an integer, but it is: one"),
         (4, "2", 42, "Unexpected broker id, expected 1 or empty string, but received 2"),
@@ -306,22 +308,26 @@ REFUSALS = [
         Resource(BROKER, "1", [Alter("node.id", SET, "2"), Alter("log.dirs", SET, "/a")]),
         "Cannot update these configs dynamically: [log.dirs, node.id]",
     ),
-    pytest.param(
+    (
         INVALID,
         Resource(BROKER, "1", [Alter("ssl.keystore.location", SET, "/a")]),
-        "These security configs can be dynamically updated only per-listener using the listener "
-        "prefix: [ssl.keystore.location]",
+        (
+            "These security configs can be dynamically updated only per-listener using the "
+            "listener prefix: [ssl.keystore.location]"
+        ),
     ),
     (
         INVALID,
         Resource(BROKER, "1", [Alter("log.retention.ms", SET, "soon")]),
         "Invalid value soon for configuration log.retention.ms: Not a number of type LONG",
     ),
-    pytest.param(
+    (
         INVALID,
         Resource(BROKER, "", [Alter("cordoned.log.dirs", SET, "/a")]),
-        "Cannot update these configs at default cluster level, broker id must be specified: "
-        "[cordoned.log.dirs]",
+        (
+            "Cannot update these configs at default cluster level, broker id must be specified: "
+            "[cordoned.log.dirs]"
+        ),
     ),
     (INVALID, Resource(BROKER, "1", [Alter("a", 9, "1")]), "Unknown operations type 9"),
     (

@@ -317,10 +317,12 @@ def test_partitions_of_topics_that_are_not_there(controller: ControllerUnderTest
             Cursor("b", 0),
             "DescribeTopicPartitionsRequest topic list should contain the cursor topic: b",
         ),
-        pytest.param(
+        (
             Cursor("a", -1),
-            "DescribeTopicPartitionsRequest cursor partition must be valid: "
-            "Cursor(topicName='a', partitionIndex=-1)",
+            (
+                "DescribeTopicPartitionsRequest cursor partition must be valid: "
+                "Cursor(topicName='a', partitionIndex=-1)"
+            ),
         ),
     ],
 )

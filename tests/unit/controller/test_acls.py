@@ -122,10 +122,12 @@ def test_an_entry_is_created_once(controller: ControllerUnderTest) -> None:
             "Invalid CIDR notation '10.0.0.0/33': Value [33] not in range [0,32]",
         ),
         (creation(host="10.0.0/8"), "Invalid CIDR notation '10.0.0/8': Could not parse [10.0.0/8]"),
-        pytest.param(
+        (
             creation(host="2001:db8::/129"),
-            "Invalid CIDR notation '2001:db8::/129': Could not parse [2001:db8::/129] - prefix "
-            "length must be between 0 and 128",
+            (
+                "Invalid CIDR notation '2001:db8::/129': Could not parse [2001:db8::/129] - prefix "
+                "length must be between 0 and 128"
+            ),
         ),
         (creation(resource_type=NOBODY_KNOWS), "Invalid resourceType UNKNOWN"),
         (creation(pattern_type=NOBODY_KNOWS), "Invalid patternType UNKNOWN"),

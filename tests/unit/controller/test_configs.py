@@ -113,79 +113,83 @@ def test_a_resource_named_twice_is_refused_once(controller: ControllerUnderTest)
 
 REFUSALS = [
     (Resource(99, "x", []), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 99."),
-    pytest.param(
+    (
         Resource(TOPIC, "t", [Alter("retention.ms", APPEND, "5")]),
         ErrorCode.INVALID_CONFIG,
         "Can't APPEND to key retention.ms because its type is not LIST.",
     ),
-    pytest.param(
+    (
         Resource(16, "m", [Alter("metrics", APPEND, "x")]),
         ErrorCode.INVALID_CONFIG,
         "Can't APPEND to key metrics because its type is not LIST.",
     ),
-    pytest.param(
+    (
         Resource(TOPIC, "t", [Alter("no.such", SUBTRACT, "5")]),
         ErrorCode.INVALID_CONFIG,
         "Can't SUBTRACT to key no.such because its type is not LIST.",
     ),
-    pytest.param(
+    (
         Resource(TOPIC, "t", [Alter("no.such", SET, "5")]),
         ErrorCode.INVALID_CONFIG,
         "Unknown topic config name: no.such",
     ),
-    pytest.param(
+    (
         Resource(TOPIC, "t", [Alter("retention.ms", SET, "x" * 32_768)]),
         ErrorCode.INVALID_CONFIG,
-        "The configuration value cannot be added because it exceeds the maximum value size of "
-        "32767 bytes.",
+        (
+            "The configuration value cannot be added because it exceeds the maximum value size of "
+            "32767 bytes."
+        ),
     ),
-    pytest.param(
+    (
         Resource(TOPIC, "", [Alter("retention.ms", SET, "5")]),
         ErrorCode.INVALID_REQUEST,
         "Default topic resources are not allowed.",
     ),
-    pytest.param(
+    (
         Resource(TOPIC, "a b", [Alter("retention.ms", SET, "5")]),
         ErrorCode.INVALID_TOPIC_EXCEPTION,
-        "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
-        "alphanumerics, '.', '_' and '-'",
+        (
+            "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
+            "alphanumerics, '.', '_' and '-'"
+        ),
     ),
-    pytest.param(
+    (
         Resource(BROKER, "one", [Alter("log.cleaner.threads", SET, "5")]),
         ErrorCode.INVALID_REQUEST,
         "Unable to parse broker name as a base 10 number.",
     ),
-    pytest.param(
+    (
         Resource(BROKER, "-1", [Alter("log.cleaner.threads", SET, "5")]),
         ErrorCode.INVALID_REQUEST,
         "Invalid negative broker ID.",
     ),
-    pytest.param(
+    (
         Resource(BROKER, "77", [Alter("log.cleaner.threads", SET, "5")]),
         ErrorCode.BROKER_ID_NOT_REGISTERED,
         "No node with id 77 found.",
     ),
-    pytest.param(
+    (
         Resource(GROUP, "", [Alter("consumer.session.timeout.ms", SET, "45000")]),
         ErrorCode.INVALID_REQUEST,
         "Default group resources are not allowed.",
     ),
-    pytest.param(
+    (
         Resource(CLIENT_METRICS, "", [Alter("interval.ms", SET, "1000")]),
         ErrorCode.INVALID_REQUEST,
         "Subscription name can't be empty",
     ),
-    pytest.param(
+    (
         Resource(BROKER_LOGGER, "1", [Alter("root", SET, "INFO")]),
         ErrorCode.INVALID_CONFIG,
         "Logger root does not exist!",
     ),
-    pytest.param(
+    (
         Resource(BROKER, "1", [Alter("min.insync.replicas", SET, "2")]),
         ErrorCode.INVALID_CONFIG,
         "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
     ),
-    pytest.param(
+    (
         Resource(BROKER, "", [Alter("min.insync.replicas", DELETE, None)]),
         ErrorCode.INVALID_CONFIG,
         "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",

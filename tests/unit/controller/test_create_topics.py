@@ -81,7 +81,7 @@ NO_COUNT = "Number of partitions was set to an invalid non-positive value."
 
 
 REFUSALS = [
-    pytest.param(
+    (
         named("old.topic"),
         ErrorCode.INVALID_TOPIC_EXCEPTION,
         "Topic 'old.topic' collides with existing topic: old_topic",
@@ -91,68 +91,70 @@ REFUSALS = [
     (named("t", 1, -2), ErrorCode.INVALID_REPLICATION_FACTOR, NO_FACTOR),
     (named("t", 0, 1), ErrorCode.INVALID_PARTITIONS, NO_COUNT),
     (named("t", -2, 1), ErrorCode.INVALID_PARTITIONS, NO_COUNT),
-    pytest.param(
+    (
         named("t", 1, 4),
         ErrorCode.INVALID_REPLICATION_FACTOR,
-        "Unable to replicate the partition 4 time(s): The target replication factor of 4 cannot "
-        "be reached because only 3 broker(s) are registered or some brokers have all their log "
-        "directories cordoned.",
+        (
+            "Unable to replicate the partition 4 time(s): The target replication factor of 4 "
+            "cannot be reached because only 3 broker(s) are registered or some brokers have all "
+            "their log directories cordoned."
+        ),
     ),
-    pytest.param(
+    (
         assigned([1], replication_factor=1),
         ErrorCode.INVALID_REQUEST,
         "A manual partition assignment was specified, but replication factor was not set to -1.",
     ),
-    pytest.param(
+    (
         assigned([1], num_partitions=1),
         ErrorCode.INVALID_REQUEST,
         "A manual partition assignment was specified, but numPartitions was not set to -1.",
     ),
-    pytest.param(
+    (
         Topic("t", -1, -1, [Assignment(0, [1]), Assignment(0, [2])]),
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         "Found multiple manual partition assignments for partition 0",
     ),
-    pytest.param(
+    (
         assigned([]),
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         "The manual partition assignment includes an empty replica list.",
     ),
-    pytest.param(
+    (
         assigned([1, 9]),
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         "The manual partition assignment includes broker 9, but no such broker is registered.",
     ),
-    pytest.param(
+    (
         assigned([2, 1, 2]),
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         "The manual partition assignment includes the broker 2 more than once.",
     ),
-    pytest.param(
+    (
         assigned([1, 2], [3]),
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        "The manual partition assignment includes a partition with 1 replica(s), but this is not "
-        "consistent with previous partitions, which have 2 replica(s).",
+        (
+            "The manual partition assignment includes a partition with 1 replica(s), but this is "
+            "not consistent with previous partitions, which have 2 replica(s)."
+        ),
     ),
-    pytest.param(
+    (
         Topic("t", -1, -1, [Assignment(1, [1])]),
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         "partitions should be a consecutive 0-based integer sequence",
     ),
-    pytest.param(
+    (
         named("t", retention_ms=None, a=None),
         ErrorCode.INVALID_CONFIG,
         "Null value not supported for topic configs: retention.ms,a",
     ),
-    pytest.param(
-        named("t", no_such="1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: no.such"
-    ),
-    pytest.param(
+    (named("t", no_such="1"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: no.such"),
+    (
         named("t", retention_ms="soon"),
         ErrorCode.INVALID_CONFIG,
         "Invalid value soon for configuration retention.ms: Not a number of type LONG",
     ),
-    pytest.param(
+    (
         named("__cluster_metadata"),
         ErrorCode.INVALID_REQUEST,
         "Creation of internal topic __cluster_metadata is prohibited.",

@@ -155,12 +155,14 @@ def refusal(controller: ControllerUnderTest, *updates: tuple[str, int, int]) -> 
         ("metadata.version", -1, UPGRADE, "A feature version cannot be less than 0."),
         ("metadata.version", 34, UPGRADE, "Local controller 1 only supports versions 7-33"),
         ("no.version", 1, UPGRADE, "Local controller 1 does not support this feature."),
-        pytest.param(
+        (
             "metadata.version",
             28,
             UPGRADE,
-            "Can't downgrade the version of this feature without setting the upgrade type to "
-            "either safe or unsafe downgrade.",
+            (
+                "Can't downgrade the version of this feature without setting the upgrade type to "
+                "either safe or unsafe downgrade."
+            ),
         ),
         ("metadata.version", 33, SAFE, "Can't downgrade to a newer version."),
         ("kraft.version", 0, SAFE, "Can't downgrade the version of this feature."),
@@ -177,10 +179,12 @@ def test_refusals_are_kafkas_and_write_nothing(
 @pytest.mark.parametrize(
     ("upgrade_type", "reason"),
     [
-        pytest.param(
+        (
             SAFE,
-            "Refusing to perform the requested downgrade because it might delete metadata "
-            "information.",
+            (
+                "Refusing to perform the requested downgrade because it might delete metadata "
+                "information."
+            ),
         ),
         (UNSAFE, "Unsafe metadata downgrade is not supported in this version."),
     ],

@@ -119,11 +119,13 @@ NO_BROKER = "All brokers are currently fenced, or have all their log directories
         ([LIVE], 0, "Invalid replication factor 0: the replication factor must be positive."),
         ([], 1, NO_BROKER),
         ([UsableBroker(1, None, is_fenced=True)], 1, NO_BROKER),
-        pytest.param(
+        (
             [LIVE],
             2,
-            "The target replication factor of 2 cannot be reached because only 1 broker(s) are "
-            "registered or some brokers have all their log directories cordoned.",
+            (
+                "The target replication factor of 2 cannot be reached because only 1 broker(s) are "
+                "registered or some brokers have all their log directories cordoned."
+            ),
         ),
     ],
 )

@@ -147,11 +147,13 @@ def test_a_leader_that_did_not_register_is_not_named() -> None:
 @pytest.mark.parametrize(
     ("endpoint_type", "code", "message"),
     [
-        pytest.param(
+        (
             1,
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of "
-            "type BROKER",
+            (
+                "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint "
+                "of type BROKER"
+            ),
         ),
         (9, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 9"),
     ],

@@ -131,28 +131,30 @@ def add(
     [
         (Topic("no", 3, None), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
         (Topic("a", 2, None), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
-        pytest.param(
+        (
             Topic("a", 1, None),
             ErrorCode.INVALID_PARTITIONS,
             "The topic a currently has 2 partition(s); 1 would not be an increase.",
         ),
-        pytest.param(
+        (
             Topic("a", -5, None),
             ErrorCode.INVALID_PARTITIONS,
             "The topic a currently has 2 partition(s); -5 would not be an increase.",
         ),
-        pytest.param(
+        (
             Topic("a", 4, [Assignment([1, 2])]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
         ),
-        pytest.param(
+        (
             Topic("a", 3, [Assignment([1])]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "The manual partition assignment includes a partition with 1 replica(s), but this is "
-            "not consistent with previous partitions, which have 2 replica(s).",
+            (
+                "The manual partition assignment includes a partition with 1 replica(s), but this "
+                "is not consistent with previous partitions, which have 2 replica(s)."
+            ),
         ),
-        pytest.param(
+        (
             Topic("a", 3, [Assignment([1, 7])]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "The manual partition assignment includes broker 7, but no such broker is registered.",

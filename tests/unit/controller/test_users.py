@@ -116,12 +116,14 @@ RATE = "producer_byte_rate"
         ({}, RATE, 1, "Invalid empty client quota entity"),
         ({"planet": "x"}, "k", 1, "Unhandled client quota entity type: planet"),
         ({"user": ""}, RATE, 1, "Empty user not supported"),
-        pytest.param(
+        (
             USER | IP,
             RATE,
             1,
-            "Invalid quota entity combination, IP entity shouldnot be combined with User or "
-            "ClientId",
+            (
+                "Invalid quota entity combination, IP entity shouldnot be combined with User or "
+                "ClientId"
+            ),
         ),
         (
             {"ip": "not an address"},

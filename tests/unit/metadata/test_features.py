@@ -180,19 +180,23 @@ def test_defaults_never_break_their_own_dependencies() -> None:
 @pytest.mark.parametrize(
     ("name", "level", "levels", "message"),
     [
-        pytest.param(
+        (
             "eligible.leader.replicas.version",
             1,
             {"metadata.version": 22},
-            "eligible.leader.replicas.version could not be set to 1 because it depends on "
-            "metadata.version level 23",
+            (
+                "eligible.leader.replicas.version could not be set to 1 because it depends on "
+                "metadata.version level 23"
+            ),
         ),
-        pytest.param(
+        (
             "group.version",
             1,
             {},
-            "group.version could not be set to 1 because it depends on metadata.version=7 "
-            "(3.3-IV3)",
+            (
+                "group.version could not be set to 1 because it depends on metadata.version=7 "
+                "(3.3-IV3)"
+            ),
         ),
         (
             "group.version",

@@ -185,35 +185,45 @@ def test_numbers_are_written_as_java_writes_them(number: float, text: str) -> No
             "1",
             "Invalid value 1 for configuration segment.bytes: Value must be at least 1048576",
         ),
-        pytest.param(
+        (
             "min.cleanable.dirty.ratio",
             "2",
-            "Invalid value 2.0 for configuration min.cleanable.dirty.ratio: Value must be no more "
-            "than 1",
+            (
+                "Invalid value 2.0 for configuration min.cleanable.dirty.ratio: Value must be no "
+                "more than 1"
+            ),
         ),
-        pytest.param(
+        (
             "preallocate",
             "yes",
-            "Invalid value yes for configuration preallocate: Expected value to be either true or "
-            "false",
+            (
+                "Invalid value yes for configuration preallocate: Expected value to be either true "
+                "or false"
+            ),
         ),
-        pytest.param(
+        (
             "cleanup.policy",
             "shred",
-            "Invalid value shred for configuration cleanup.policy: String must be one of: compact, "
-            "delete",
+            (
+                "Invalid value shred for configuration cleanup.policy: String must be one of: "
+                "compact, delete"
+            ),
         ),
-        pytest.param(
+        (
             "compression.type",
             "rar",
-            "Invalid value rar for configuration compression.type: String must be one of: "
-            "uncompressed, zstd, lz4, snappy, gzip, producer",
+            (
+                "Invalid value rar for configuration compression.type: String must be one of: "
+                "uncompressed, zstd, lz4, snappy, gzip, producer"
+            ),
         ),
-        pytest.param(
+        (
             "remote.storage.enable",
             "true",
-            "Tiered Storage functionality is disabled in the broker. Topic cannot be configured "
-            "with remote log storage.",
+            (
+                "Tiered Storage functionality is disabled in the broker. Topic cannot be "
+                "configured with remote log storage."
+            ),
         ),
     ],
 )

@@ -113,46 +113,58 @@ def test_every_key_of_sasl_and_tls_is_named_as_one_without_effect(
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        pytest.param(
+        (
             "listeners",
             "PLAINTEXT:9092",
-            "Error creating broker listeners from '[PLAINTEXT:9092]': Unable to parse "
-            "PLAINTEXT:9092 to a broker endpoint",
+            (
+                "Error creating broker listeners from '[PLAINTEXT:9092]': Unable to parse "
+                "PLAINTEXT:9092 to a broker endpoint"
+            ),
         ),
         (
             "node.id",
             "one",
             "Invalid value one for configuration broker.id: Not a number of type INT",
         ),
-        pytest.param(
+        (
             "process.roles",
             "boss",
-            "Invalid value boss for configuration process.roles: String must be one of: broker, "
-            "controller",
+            (
+                "Invalid value boss for configuration process.roles: String must be one of: "
+                "broker, controller"
+            ),
         ),
-        pytest.param(
+        (
             "controller.quorum.voters",
             "2@b:9093",
-            "If process.roles contains the 'controller' role, the node id 1 must be included in "
-            "the set of voters controller.quorum.voters=Set(2)",
+            (
+                "If process.roles contains the 'controller' role, the node id 1 must be included "
+                "in the set of voters controller.quorum.voters=Set(2)"
+            ),
         ),
-        pytest.param(
+        (
             "controller.listener.names",
             "OTHER,CONTROLLER",
-            "controller.listener.names must only contain values appearing in the 'listeners' "
-            "configuration when running the KRaft controller role",
+            (
+                "controller.listener.names must only contain values appearing in the 'listeners' "
+                "configuration when running the KRaft controller role"
+            ),
         ),
-        pytest.param(
+        (
             "advertised.listeners",
             "PLAINTEXT://0.0.0.0:9092",
-            "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable "
-            "IP address.",
+            (
+                "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a "
+                "routable IP address."
+            ),
         ),
-        pytest.param(
+        (
             "controller.quorum.fetch.max.bytes",
             "0",
-            "Invalid value 0 for configuration controller.quorum.fetch.max.bytes: Value must be "
-            "at least 1",
+            (
+                "Invalid value 0 for configuration controller.quorum.fetch.max.bytes: Value must "
+                "be at least 1"
+            ),
         ),
     ],
 )

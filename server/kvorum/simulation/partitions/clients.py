@@ -241,7 +241,7 @@ class Consumer(Client):
             self._on_answer(answer, f"from {offset} of broker {broker}")
 
         self.around.ask(
-            *(CLIENTS, broker, request, read), timeout_ms=REQUEST_TIMEOUT_MS, version=self._version
+            CLIENTS, broker, request, read, timeout_ms=REQUEST_TIMEOUT_MS, version=self._version
         )
 
     def _on_answer(self, answer: Message | None, message: str) -> None:

@@ -281,8 +281,16 @@ def test_a_swap_above_cleaned_files_is_undone() -> None:
 
 def test_a_complete_swap_replaces_the_segments_of_its_offsets() -> None:
     files = some_files(
-        *("5.log.swap", "5.index.swap", "5.snapshot", "5.log", "6.log", "6.index", "6.snapshot"),
-        *("6.txnindex", "9.log", "4.log"),
+        "5.log.swap",
+        "5.index.swap",
+        "5.snapshot",
+        "5.log",
+        "6.log",
+        "6.index",
+        "6.snapshot",
+        "6.txnindex",
+        "9.log",
+        "4.log",
     )
     files.names[HERE / long("5.log.swap")] = MemoryFile(batches()[5] + batches()[8])
     finish_interrupted_swap(HERE, files)
