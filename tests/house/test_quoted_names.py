@@ -1,40 +1,66 @@
 """Names in back quotes, in docstrings and pages: what they name is there."""
 
 import ast
-import builtins
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, cast
+from types import MappingProxyType
+from typing import Final
 
 import pytest
-from tests.support.source_tree import ROOT, SOURCE_ROOTS, SourceFile, is_the_projects, python_files
+from tests.house.project_names import (
+    FOLDERS,
+    NAME,
+    WORD,
+    all_members,
+    docstrings_in,
+    docstrings_of,
+    environment,
+    is_known,
+    is_reached,
+    marks,
+    members,
+    metrics,
+    module_name,
+    modules,
+    parameters,
+    texts,
+    top_level,
+    types_in,
+)
+from tests.support.source_tree import ROOT, SourceFile, is_the_projects, python_files
 
-FOLDERS: Final = (*SOURCE_ROOTS, "tests", "benchmarks", "tools")
 QUOTED: Final = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
-NAME: Final = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-WORD: Final = re.compile(r"[A-Za-z_]\w*")
 PATH: Final = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*(?:\.(?:py|java)|/)")
 CODE_BLOCK: Final = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
-SEEN: Final = "see "
-"""Before a name that is to be looked up: a variable of a function cannot be meant."""
 LETTERS_MIN: Final = 3
 """Shorter names are those of formulas."""
-OUR_PAGES: Final = (
-    *("docs/ARCHITECTURE.md", "docs/verification.md", "docs/wire.md"),
-    *("CONTRIBUTING.md", "tests/README.md"),
+PAGES_OF_OTHER_TESTS: Final = MappingProxyType(
+    {
+        "CHANGELOG.md": "says what there was",
+        "docs/kafka-names.md": "tests/house/test_architecture.py",
+        "docs/metrics.md": "tests/unit/node/test_metrics_page.py",
+    }
 )
-"""Pages whose names are those of this project, and not of Kafka's."""
 OTHERS_NAMES: Final = frozenset({
     # of libraries
-    "ArrowInvalid", "DataSourceStreamReader", "DataType", "dataSource", "fastcrc", "simpleString",
-    # of Kafka
-    "AbstractRequest", "getErrorResponse",
+    "ArrowInvalid", "DataSourceStreamReader", "DataType.simpleString", "fastcrc", "immutables.Map",
+    "StaticTable.from_metadata", "spark.dataSource.register", "spark.read.format", "availableNow",
+    "processingTime", "foreachBatch", "hadoop", "OPTIMIZE", "VACUUM", "SPARK_SCALA_VERSION",
+    # of Python 3.14, and of Markdown's blocks
+    "compression.zstd", "console",
+    # of Kafka and Java
+    "AbstractRequest.getErrorResponse", "Admin", "Optional", "read_committed",
+    # of Kafka's clients
+    "auto.offset.reset", "fetch.min.bytes", "group.instance.id",
 })  # fmt: skip
-EXAMPLES: Final = frozenset({"move_bytes_max", "LeaderEpoch", "aria_label", "maybe_"})
+EXAMPLES: Final = frozenset({
+    "AAAAAAAAAAAAAAAAAAAAAQ", "LeaderEpoch", "leader_epoch", "Leader.tick", "aria_label", "class_",
+    "config.replication.move_bytes_max", "maybe_", "move_bytes_max", "replica.move.max.bytes",
+    "size_bytes_max",
+})  # fmt: skip
 """Samples of names."""
 NOT_THERE: Final = frozenset({
     # a sample of an API, and what there must never be
@@ -45,131 +71,134 @@ NOT_THERE: Final = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Docstring:
-    """A docstring, or the text below a constant, and its line."""
+class Scope:
+    """The names that a docstring may use besides those of every file, and the types of values."""
 
-    line: int
-    text: str
+    names: frozenset[str]
+    types: Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """The docstrings of a file, the names that it uses, and those that it defines."""
+class Docstring:
+    """A docstring, or the text below a constant, with its line and its scope."""
 
-    docstrings: tuple[Docstring, ...]
-    used: frozenset[str]
-    defined: frozenset[str]
-
-
-def docstrings_of(file: SourceFile) -> Iterator[ast.Constant]:
-    for node in file.nodes:
-        body = getattr(node, "body", None)
-        for statement in cast("list[ast.stmt]", body) if isinstance(body, list) else ():
-            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-                yield statement.value
+    line: int
+    text: str
+    scope: Scope
 
 
-def names_of(file: SourceFile) -> Names:
-    docstrings = [node for node in docstrings_of(file) if isinstance(node.value, str)]
-    told = {id(node) for node in docstrings}
-    used: set[str] = set()
-    defined = {*Path(file.name).with_suffix("").parts}
-    for node in file.nodes:
-        if id(node) not in told:
-            used.update(used_by(node))
-            defined.update(defined_by(node))
-    texts = tuple(Docstring(node.lineno, str(node.value)) for node in docstrings)
-    return Names(texts, frozenset(used), frozenset(defined))
+def docstrings(file: SourceFile) -> Iterator[Docstring]:
+    """Yield the docstrings of a file that have back quotes."""
+    for text in docstrings_of(file):
+        if "`" in str(text.value):
+            yield Docstring(text.lineno, str(text.value), scope_at(file, text))
+
+
+def scope_at(file: SourceFile, text: ast.Constant) -> Scope:
+    """Return the scope of a docstring; one inside of a class may name all that the class has."""
+    (around,) = (each for each in file.tree.body if each.lineno <= text.lineno <= last_line(each))
+    if isinstance(around, ast.Expr):
+        whole = scope_of_module(file)
+        return Scope(whole.names | names_of_package(file) | columns(file), whole.types)
+    scope = scope_of(around)
+    return Scope(scope.names | top_level(file) | columns(file), scope.types)
+
+
+def last_line(statement: ast.stmt) -> int:
+    return statement.end_lineno or statement.lineno
+
+
+@cache
+def scope_of(statement: ast.stmt) -> Scope:
+    """Return the names that a statement uses or defines, and the types that it tells."""
+    nodes = list(ast.walk(statement))
+    told = {text for node in nodes for text in docstrings_in(node)}
+    nodes = [node for node in nodes if node not in told]
+    names = {name for node in nodes for name in used_by(node)}
+    for node in nodes:
+        if isinstance(node, ast.ClassDef):
+            names.update(members(node.name))
+    return Scope(frozenset(names), dict(types_in(nodes)))
+
+
+@cache
+def scope_of_module(file: SourceFile) -> Scope:
+    """Return all names that a module uses or defines, and the types that it tells."""
+    names: set[str] = set()
+    types: dict[str, frozenset[str]] = {}
+    for statement in file.tree.body:
+        if not isinstance(statement, ast.Expr):
+            scope = scope_of(statement)
+            names |= scope.names
+            types |= scope.types
+    return Scope(frozenset(names), types)
 
 
 def used_by(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a part of a program uses, words of its texts among them."""
-    if isinstance(node, ast.Name):
-        yield node.id
-    elif isinstance(node, ast.Attribute):
-        yield node.attr
-    elif isinstance(node, ast.keyword) and node.arg:
-        yield node.arg
-    elif isinstance(node, ast.alias):
-        yield from node.name.split(".")
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield from WORD.findall(node.value)
+    """Yield the names that a part of a program uses or defines, words of its texts among them."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+            yield name
+        case ast.keyword(arg=str() as name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.alias(name=name, asname=asname):
+            yield from name.split(".")
+            yield from () if asname is None else (asname,)
+        case ast.Constant(value=str() as text):
+            yield from WORD.findall(text)
+        case _:
+            pass
 
 
-def defined_by(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a part of a program defines for others: no variables of functions."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
-    if isinstance(node, ast.arg):
-        yield node.arg
-    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-        yield node.attr
-    if isinstance(node, ast.Module | ast.ClassDef):
-        for statement in node.body:
-            if isinstance(statement, ast.Assign | ast.AnnAssign):
-                yield from assigned_by(statement)
+def names_of_package(file: SourceFile) -> frozenset[str]:
+    """Return what the modules of a package define, for the docstring of its `__init__.py`."""
+    if file.path.name != "__init__.py":
+        return frozenset()
+    inside = f"{module_name(file.path)}."
+    files = [other for name, other in modules().items() if name.startswith(inside)]
+    return frozenset(name for other in files for name in scope_of_module(other).names)
 
 
-def assigned_by(statement: ast.Assign | ast.AnnAssign) -> Iterator[str]:
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    for target in targets:
-        yield from (one.id for one in ast.walk(target) if isinstance(one, ast.Name))
+def columns(file: SourceFile) -> frozenset[str]:
+    """Return the texts that may be names of columns: only the room of Spark has tables."""
+    return texts() if file.name.startswith("spark/") else frozenset()
 
 
-@cache
-def all_names() -> dict[SourceFile, Names]:
-    return {file: names_of(file) for file in python_files(*FOLDERS)}
-
-
-@cache
-def known_everywhere() -> frozenset[str]:
-    """Return what any file may name: what is defined somewhere, and columns of tables."""
-    defined = {name for names in all_names().values() for name in names.defined}
-    return frozenset({
-        *defined, *columns(), *dir(builtins), *sys.stdlib_module_names, *OTHERS_NAMES, *EXAMPLES,
-    })  # fmt: skip
-
-
-def columns() -> Iterator[str]:
-    """Yield the texts of the product that look like one name, as those of columns do."""
-    for file in python_files(*SOURCE_ROOTS):
-        told = {id(node) for node in docstrings_of(file)}
-        for node in file.nodes:
-            if (
-                isinstance(node, ast.Constant)
-                and id(node) not in told
-                and isinstance(node.value, str)
-                and WORD.fullmatch(node.value)
-            ):
-                yield node.value
-
-
-def stale_in(text: str, used: frozenset[str]) -> Iterator[str]:
-    """Yield the names in back quotes of a text that no file defines; `used` may be named too."""
-    for found in QUOTED.finditer(text):
-        name = found[1].removesuffix("()")
-        if len(name) < LETTERS_MIN or not NAME.fullmatch(name) or PATH.fullmatch(name):
-            continue
-        unknown = set(name.split(".")) - known_everywhere()
-        if not text[: found.start()].endswith(SEEN):
-            unknown -= used
-        if unknown and not is_key(name):
+def quoted_names(text: str) -> Iterator[str]:
+    """Yield the names in back quotes, not those of files, of formulas and of others."""
+    for quoted in QUOTED.findall(text):
+        name = quoted.removesuffix("()")
+        is_name = NAME.fullmatch(name) and not PATH.fullmatch(name) and not is_there(name)
+        if is_name and len(name) >= LETTERS_MIN and name not in OTHERS_NAMES | EXAMPLES:
             yield name
 
 
-def is_key(name: str) -> bool:
-    """Tell whether a name is one of a configuration key: parts that no file defines, with dots."""
-    return name.count(".") >= 2 and name == name.lower() and not name.startswith("kvorum.")
+def stale_in(text: str, scope: Scope) -> list[str]:
+    """Return the names in back quotes of a docstring that lead nowhere."""
+    return [name for name in quoted_names(text) if not is_there_for(name, scope)]
+
+
+def is_there_for(name: str, scope: Scope) -> bool:
+    first, *rest = name.split(".")
+    if not rest:
+        return name in scope.names or is_known(name)
+    return is_reached(name) or is_of_a_value(rest, scope.types.get(first, frozenset()))
+
+
+def is_of_a_value(names: list[str], types: frozenset[str]) -> bool:
+    """Tell whether a value of one of some types has a member of a name."""
+    return len(names) == 1 and any(names[0] in members(kind) for kind in types)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_docstrings_name_what_is_there(folder: str) -> None:
     stale = [
         f"{file.name}:{docstring.line}: {name}"
-        for file, names in all_names().items()
-        if file.name.startswith(f"{folder}/")
-        for docstring in names.docstrings
-        for name in stale_in(docstring.text, names.used)
+        for file in python_files(folder)
+        for docstring in docstrings(file)
+        for name in stale_in(docstring.text, docstring.scope)
     ]
     assert stale == []
 
@@ -230,20 +259,27 @@ def test_pages_name_files_and_folders_that_are_there(page: str) -> None:
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_docstrings_name_files_that_are_there(folder: str) -> None:
     missing = [
-        f"{file.name}:{docstring.line}: {path}"
-        for file, names in all_names().items()
-        if file.name.startswith(f"{folder}/")
-        for docstring in names.docstrings
-        for path in missing_paths(docstring.text)
+        f"{file.name}:{docstring.lineno}: {path}"
+        for file in python_files(folder)
+        for docstring in docstrings_of(file)
+        for path in missing_paths(str(docstring.value))
     ]
     assert missing == []
 
 
-@pytest.mark.parametrize("page", OUR_PAGES)
-def test_pages_name_classes_and_functions_that_are_there(page: str) -> None:
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in PAGES_OF_OTHER_TESTS])
+def test_pages_name_what_is_there(page: str) -> None:
     text = CODE_BLOCK.sub("", (ROOT / page).read_text("utf-8"))
-    used = frozenset(name for names in all_names().values() for name in names.used)
-    assert list(stale_in(text, used)) == []
+    assert [name for name in quoted_names(text) if not is_there_for_pages(name)] == []
+
+
+def is_there_for_pages(name: str) -> bool:
+    """Tell whether a page may use a name: it says itself which class or function it is about."""
+    first, *rest = name.split(".")
+    if rest:
+        return is_reached(name) or is_of_a_value(rest, parameters().get(first, frozenset()))
+    defined = (all_members(), parameters(), texts(), marks(), metrics(), environment())
+    return is_known(name) or any(name in one for one in defined)
 
 
 @pytest.mark.parametrize(
@@ -251,11 +287,16 @@ def test_pages_name_classes_and_functions_that_are_there(page: str) -> None:
     [
         ("`SourceFile` and `python_files()` of `tests.support.source_tree`", []),
         ("`no_such_helper` leads there", ["no_such_helper"]),
-        ("made by `SourceFile.no_such_method`", ["SourceFile.no_such_method"]),
+        ("made by `SourceFile.nodes`, not `SourceFile.no_nodes`", ["SourceFile.no_nodes"]),
+        ("see `source_tree.python_files`, `source_tree.no_files`", ["source_tree.no_files"]),
         ("the answer in `out_of_range`", []),
-        ("(see `out_of_range`)", ["out_of_range"]),
+        ("`is_cut_allowed` of a function elsewhere", ["is_cut_allowed"]),
+        ("`file.text` and `file.no_text`", ["file.no_text"]),
+        ("`time.perf_counter` and `time.no_counter`", ["time.no_counter"]),
         ("`log.cleaner.dedupe.buffer.size` bytes, `n` of them", []),
+        ("`log.cleaner.no.such.size` bytes", ["log.cleaner.no.such.size"]),
     ],
 )
-def test_a_name_is_stale_where_no_file_defines_it(text: str, stale: list[str]) -> None:
-    assert list(stale_in(text, frozenset({"out_of_range"}))) == stale
+def test_a_name_is_stale_where_it_leads_nowhere(text: str, stale: list[str]) -> None:
+    scope = Scope(frozenset({"out_of_range"}), {"file": frozenset({"SourceFile"})})
+    assert stale_in(text, scope) == stale

@@ -71,7 +71,7 @@ class GroupCoordinatorShard:
 
     @property
     def timeline(self) -> Timeline:
-        """The offsets that are written and committed; `revert` takes new groups back too."""
+        """The offsets written and committed; `Timeline.revert` takes back new groups too."""
         return self.state.timeline
 
     # The log.

@@ -3,7 +3,7 @@
 Every verb of the core returns one `Effects`. Its `write`, if there is one, must be durable before
 anything in `after_write` is done; the effects in `at_once` need not wait for it. Both are done in
 order, and nothing of one verb before the writes of the verbs before it. Effects that depend on the
-*log* being durable are not in here at all: `log_durable` returns them.
+*log* being durable are not in here at all: `RaftCore.log_durable` returns them.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -102,7 +102,8 @@ class DropDownload(NamedTuple):
 class InstallDownload(NamedTuple):
     """Check and keep the fetched snapshot and begin the log again after it.
 
-    The driver then reports the outcome with `snapshot_installed` or `snapshot_refused`.
+    The driver then reports the outcome by `RaftCore.snapshot_installed` or by
+    `RaftCore.snapshot_refused`.
     """
 
     snapshot_id: OffsetAndEpoch

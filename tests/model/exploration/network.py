@@ -1,7 +1,7 @@
 """Messages: what a node may ask now, what it is answered, and what it makes of the answer.
 
 Each function looks at one node only, as a process does. A node awaits one reply of each other node
-at a time, and none any more once it has moved (see `history.without_stale_replies`).
+at a time, and none any more once it has moved (see `actions.without_stale_replies`).
 """
 
 from collections.abc import Iterator

@@ -275,7 +275,7 @@ class Message(Struct):
 
 
 def fail(problem: str, pos: int) -> NoReturn:
-    """Raise `DecodeError`; `decode_from` adds the name of the message."""
+    """Raise `DecodeError`; `Message.decode_from` adds the name of the message."""
     raise DecodeError("message", problem, offset=pos)
 
 

@@ -62,7 +62,7 @@ def validate_topic_configs(
     """Check the planned texts of a topic, as the controller does before it writes them.
 
     `new` and `existing` are the topic's own texts after and before the change; `defaults` are the
-    values that broker keys give a topic (`synonyms.topic_defaults`). Raises InvalidConfigError for
+    values that broker keys give a topic (`tables.topic_defaults`). Raises InvalidConfigError for
     the first error that Kafka finds.
     """
     for name in new:

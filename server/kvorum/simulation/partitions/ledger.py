@@ -5,7 +5,7 @@ leader lacks may be lost: the ledger forgets these, and nothing else, and lets r
 earlier leader epochs truncate below their high watermarks. Records below an offset that a client
 has asked to delete are compared no more: they may come back with a crash, without the leader epochs
 that a follower needs to find out that it has others. Nothing else is exempt: which brokers may lose
-power at once is decided by `budget.Budget`.
+power at once is decided by `faults.Budget`.
 """
 
 from collections import Counter
