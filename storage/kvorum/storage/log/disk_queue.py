@@ -8,7 +8,7 @@ writes are handed over, until none has taken long for a while.
 **Order.** Writes are done in the order in which they were asked for, whichever thread does them. A
 crash therefore leaves on the disk what it would have left without the queue, or less of it.
 
-**Promises.** What is handed over is not in the file yet. `when_done` tells when it is.
+**Promises.** What is handed over is not in the file yet. `when_done` calls when it is.
 
 **Failures.** A write that is done at once raises its error, and the log is as it was before. One
 that was handed over poisons the log: others behind it relied on it. Those are not done any more.
@@ -39,7 +39,7 @@ class WriteOrder(Protocol):
 
 
 class _InPlace:
-    """The order of a log that nobody else waits for: each write is done at once."""
+    """The order of a log whose writes may block its owner: each is done at once."""
 
     def do(self, work: Callable[[], object]) -> None:
         """Do a write."""

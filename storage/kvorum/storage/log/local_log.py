@@ -11,8 +11,8 @@ epoch begins at once; `update_files` follows with the files, or the next flush, 
 counts as durable. Operations that shorten or replace files (truncations, closing) wait for those.
 
 **Slow disks.** What an append writes may be written later, by a thread (`disk_queue`). The records
-are in the log at once, and the next ones follow them. Nobody may read them, and nothing may be
-promised about them, before `stored_end_offset` is beyond them. Whatever changes files in another
+are in the log at once, and the next ones follow them. They are not read, and nothing is promised
+about them, before `stored_end_offset` is beyond them. Whatever changes files in another
 way than an append, or makes them durable, has the writes done first.
 
 **Failures.** An append that the disk refuses leaves the log as it was. If even that fails, or
@@ -24,10 +24,9 @@ operating system may have dropped the pages and would report success.
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kvorum.storage.errors import (
     InvalidAppendError,
@@ -45,13 +44,12 @@ from kvorum.storage.log.batch_header import (
     headers_that_continue,
 )
 from kvorum.storage.log.disk_queue import DiskQueue, DiskThreads
-from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
+from kvorum.storage.log.epochs import EpochCheckpoint
 from kvorum.storage.log.file_records import FileRecords
+from kvorum.storage.log.local_log_parts import LocalLogParts
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.poison import Poison
-from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles
 from kvorum.storage.log.segment import Segment, SegmentRollbackError
-from kvorum.storage.log.segment_list import SegmentList
 from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 
@@ -68,35 +66,6 @@ class LogRange(NamedTuple):
 
     segment: Segment
     records: FileRecords
-
-
-class RecoveryPointKeeper(Protocol):
-    """The store of a log's recovery point from one start to the next."""
-
-    def write(self, offset: int, *, durably: bool) -> None:
-        """Store `offset`; with `durably` return only once it would survive a power cut.
-
-        A flush does not store it durably: an older point may be found after a power cut, but never
-        one that is ahead of the log. A removal of records and `close` store it durably.
-        """
-        ...
-
-    def close(self) -> None:
-        """Close the store."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalLogParts:
-    """The parts of a log, checked and repaired by the code that opened its directory."""
-
-    directory: Path
-    segments: SegmentList
-    epochs: LeaderEpochs
-    log_start_offset: int
-    recovery_point: int
-    recovery_point_keeper: RecoveryPointKeeper
-    producer_snapshots: ProducerSnapshotFiles
 
 
 class LocalLog:
@@ -159,7 +128,7 @@ class LocalLog:
     def has_lost_appends(self) -> bool:
         """Whether what was appended and not stored is lost, because the log has failed or is gone.
 
-        A log whose appends were all stored may say so too once it is gone.
+        Once a log is gone this holds also if all of its appends were stored.
         """
         return self._disk.has_failed
 
@@ -387,7 +356,7 @@ class LocalLog:
         return self._flush_stored()
 
     def flush_behind(self) -> None:
-        """Make everything appended so far durable, in a thread; `when_stored` tells when it is."""
+        """Make everything appended so far durable, in a thread; `when_stored` calls then."""
         self._disk.do_in_thread(self._flush_stored)
 
     def _flush_stored(self) -> int:

@@ -20,7 +20,8 @@ from kvorum.storage.log.batch_header import NO_EPOCH, BatchHeader, continues
 from kvorum.storage.log.disk_queue import DiskThreads
 from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.log.interrupted_swap import NOT_INTERRUPTED, interrupted_swap
-from kvorum.storage.log.local_log import LocalLog, LocalLogParts, RecoveryPointKeeper
+from kvorum.storage.log.local_log import LocalLog
+from kvorum.storage.log.local_log_parts import LocalLogParts, RecoveryPointKeeper
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles
 from kvorum.storage.log.recovery import TornTail

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kvorum.storage.files import FileSystem, disk_errors, list_if_there
 from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
-from kvorum.storage.log.local_log import LocalLogParts
+from kvorum.storage.log.local_log_parts import LocalLogParts
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, encode_producer_snapshot
 from kvorum.storage.log.recovery import CheckedSegments, TornTail, check_segments

@@ -21,7 +21,8 @@ from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.batch_header import BatchHeader, header_at, header_of
 from kvorum.storage.log.disk_queue import DiskThreads
 from kvorum.storage.log.file_records import FileRecords
-from kvorum.storage.log.local_log import LocalLog, RecoveryPointKeeper
+from kvorum.storage.log.local_log import LocalLog
+from kvorum.storage.log.local_log_parts import RecoveryPointKeeper
 from kvorum.storage.log.log_loader import LogCheckpoint, load_local_log
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles, encode_producer_snapshot
 from kvorum.storage.log.producer_state import BatchMetadata, CompletedTransaction, ProducerState

@@ -41,7 +41,7 @@ class Replica:
         self.files = FaultyFiles()
         self.files.make_directory(ROOT)
         self.threads = HeldThreads()
-        """The threads that write while `threads.slow_down` counts."""
+        """The threads that write once the disk is slow, which the test releases."""
         directory = LogDirectory(ROOT, bytes(16), self.files, was_clean=True)
         self.manager = managed([directory], threads=self.threads)
         log = self.manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=None, now_ms=WALL_MS)
