@@ -7,6 +7,9 @@ from kvorum.coordinator.effects import Promise
 from kvorum.wire.messages.join_group import JoinGroupResponse
 from kvorum.wire.messages.sync_group import SyncGroupResponse
 
+SyncPromise: TypeAlias = Promise[SyncGroupResponse]
+"""The answer of a SyncGroup request; it may be replaced as a `JoinPromise` may."""
+
 
 @dataclass(slots=True, eq=False)
 class JoinPromise(Promise[JoinGroupResponse]):
@@ -16,7 +19,3 @@ class JoinPromise(Promise[JoinGroupResponse]):
     """
 
     version: int = field(kw_only=True)
-
-
-SyncPromise: TypeAlias = Promise[SyncGroupResponse]
-"""The answer of a SyncGroup request; it may be replaced as a `JoinPromise` may."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from kvorum.simulation.faults import RATIOS
+from kvorum.simulation.fault_ratios import RATIOS
 
 SECTOR_BYTES = 512
 PAGE_BYTES = 4096

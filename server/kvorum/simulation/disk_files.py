@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from kvorum.simulation.disk_faults import Arrival, Loss, PowerCut
-from kvorum.simulation.faults import RATIOS
+from kvorum.simulation.fault_ratios import RATIOS
 
 
 class _Undo(NamedTuple):

@@ -10,7 +10,8 @@ from random import Random
 from typing import Final
 
 from kvorum.raft.voter_changes.steps import RECONFIGURABLE_KRAFT_VERSION
-from kvorum.simulation.faults import RATIOS, Fault, FaultKind
+from kvorum.simulation.fault_ratios import RATIOS
+from kvorum.simulation.faults import Fault, FaultKind
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.operator import Operator
 from kvorum.simulation.quorum import SimulatedQuorum

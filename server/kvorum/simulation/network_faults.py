@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from random import Random
 
-from kvorum.simulation.faults import RATIOS, Fault, FaultKind, strikes_leader
+from kvorum.simulation.fault_ratios import RATIOS, strikes_leader
+from kvorum.simulation.faults import Fault, FaultKind
 from kvorum.simulation.network import USUAL_DELAY_MS, Path, Route
 from kvorum.simulation.quorum import SimulatedQuorum
 

@@ -7,7 +7,8 @@ from typing import TypeVar
 from kvorum.node.raft.errors import RaftNodeError
 from kvorum.raft import KRaftVersionUpgradeError, NotLeaderError, ReplicaKey, VoterSet
 from kvorum.simulation.budget import may_become
-from kvorum.simulation.faults import RATIOS, Fault, FaultKind
+from kvorum.simulation.fault_ratios import RATIOS
+from kvorum.simulation.faults import Fault, FaultKind
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.transport import Reply

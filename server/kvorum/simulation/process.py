@@ -17,17 +17,14 @@ from kvorum.raft import NotLeaderError, OffsetAndEpoch
 from kvorum.raft.effects import Send
 from kvorum.raft.messages import AddRaftVoterRequest
 from kvorum.simulation.application import Application, OnCommit
+from kvorum.simulation.controller import Controller, is_handled
+from kvorum.simulation.controller_registration import Registration
 from kvorum.simulation.disk_faults import CrashedError
 from kvorum.simulation.events import NodeClock
 from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.options import QuorumKind
 from kvorum.simulation.properties.node_facts import ObservedNode
-from kvorum.simulation.quorum_reassignment import (
-    Controller,
-    QuorumReassignment,
-    Registration,
-    is_handled,
-)
+from kvorum.simulation.quorum_reassignment import QuorumReassignment
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.simulation.surroundings import StepMoment, Surroundings
 from kvorum.simulation.trace import request_text, response_text

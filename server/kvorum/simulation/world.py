@@ -8,7 +8,8 @@ from functools import partial
 
 from kvorum.simulation.client import Client
 from kvorum.simulation.events import Events
-from kvorum.simulation.faults import Fault, FaultKind, draw_hidden_voters, draw_plan, in_order
+from kvorum.simulation.fault_plan import draw_hidden_voters, draw_plan, in_order
+from kvorum.simulation.faults import Fault, FaultKind
 from kvorum.simulation.injection import Injector
 from kvorum.simulation.options import draw_options
 from kvorum.simulation.quorum import SimulatedQuorum

@@ -7,7 +7,8 @@ from tests.model.mutation.catalog import MUTANTS
 from tests.model.mutation.in_process import put_in
 
 from kvorum.simulation import hidden_voters
-from kvorum.simulation.faults import RATIOS, Fault, FaultKind
+from kvorum.simulation.fault_ratios import RATIOS
+from kvorum.simulation.faults import Fault, FaultKind
 from kvorum.simulation.node import PORT, Part, SimulatedNode
 from kvorum.simulation.run import run_seed
 from kvorum.simulation.world import World

@@ -9,7 +9,8 @@ import pytest
 from kvorum.cli import main
 from kvorum.metadata.voters import parse_target_voters
 from kvorum.simulation.budget import may_become, may_damage, may_reach
-from kvorum.simulation.faults import FaultKind, draw_plan
+from kvorum.simulation.fault_plan import draw_plan
+from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.node import Part, SimulatedNode
 from kvorum.simulation.options import draw_options
 from kvorum.simulation.run import run_seed

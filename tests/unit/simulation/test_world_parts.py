@@ -9,7 +9,8 @@ import pytest
 from kvorum.cli import main
 from kvorum.cli import simulate as command
 from kvorum.simulation.events import Events, NodeClock
-from kvorum.simulation.faults import FaultKind, draw_hidden_voters, draw_plan
+from kvorum.simulation.fault_plan import draw_hidden_voters, draw_plan
+from kvorum.simulation.faults import FaultKind
 from kvorum.simulation.network import Network
 from kvorum.simulation.options import Options, QuorumKind, draw_options
 from kvorum.simulation.properties.catalogue import ALL

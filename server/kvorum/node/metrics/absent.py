@@ -4,6 +4,13 @@ from dataclasses import dataclass
 from typing import Final
 
 EVERY = ""
+_NOT_OF_RECORDS: Final = "not measured yet"
+_NOT_BY_QUOTA: Final = "what single clients use of their quotas is not shown"
+_NO_COORDINATOR: Final = "not measured yet; there is no coordinator but that of classic groups"
+_NOT_BY_CONNECTION: Final = "connections are counted, and not measured one by one"
+_NO_QUEUES: Final = "requests do not go from thread to thread here, so that there are no queues"
+_NOT_BY_CLIENT: Final = "requests to other nodes are not counted"
+_OF_THE_JVM: Final = "internal to Kafka's process; process_… and python_… describe this one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +28,6 @@ def _absent(domain: str, types: str, reason: str, *, names: str = EVERY) -> tupl
         Absent(domain, bean_type, frozenset(names.split()), reason) for bean_type in types.split()
     )
 
-
-_NOT_OF_RECORDS: Final = "not measured yet"
-_NOT_BY_QUOTA: Final = "what single clients use of their quotas is not shown"
-_NO_COORDINATOR: Final = "not measured yet; there is no coordinator but that of classic groups"
-_NOT_BY_CONNECTION: Final = "connections are counted, and not measured one by one"
-_NO_QUEUES: Final = "requests do not go from thread to thread here, so that there are no queues"
-_NOT_BY_CLIENT: Final = "requests to other nodes are not counted"
-_OF_THE_JVM: Final = "internal to Kafka's process; process_… and python_… describe this one"
 
 ABSENT: Final[tuple[Absent, ...]] = (
     *_absent(

@@ -10,6 +10,10 @@ from prometheus_client.exposition import choose_encoder
 from kvorum.node.metrics.names import Kind, Reading, exported_name
 from kvorum.node.metrics.sensors import Distribution
 
+_TYPES = MappingProxyType(
+    {Kind.GAUGE: "gauge", Kind.METER: "counter", Kind.HISTOGRAM: "summary", Kind.TEXT: "info"}
+)
+
 
 class Exposition:
     """Exports readings, with the Prometheus client's own metrics of the process."""
@@ -38,11 +42,6 @@ class Exposition:
         self._readings = tuple(readings)
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
-
-
-_TYPES = MappingProxyType(
-    {Kind.GAUGE: "gauge", Kind.METER: "counter", Kind.HISTOGRAM: "summary", Kind.TEXT: "info"}
-)
 
 
 def _add(family: Family, reading: Reading) -> None:

@@ -21,8 +21,15 @@ from kvorum.node.sockets import ConnectionEnd, end_listening
 HEAD_BYTES_MAX = 8 * 1024
 """Request line and headers together; Prometheus sends some 200 bytes."""
 END_OF_HEAD = b"\r\n\r\n"
+CONNECTIONS_MAX = 32
+"""There are only a few scrapers and probes."""
+REQUEST_SECONDS_MAX = 5.0
+"""The time limit for the whole request to arrive."""
+ANSWER_SECONDS_MAX = 30.0
+"""The time limit to compute the response and to send it."""
 _REQUEST_LINE = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) (\S+) HTTP/1\.[01]")
 _HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*")
+_log = logging.getLogger(__name__)
 
 
 class BadRequestError(Exception):
@@ -84,14 +91,7 @@ def plain(status: HTTPStatus) -> HttpAnswer:
     return HttpAnswer(status, f"{status.phrase}\n".encode())
 
 
-CONNECTIONS_MAX = 32
-"""There are only a few scrapers and probes."""
-REQUEST_SECONDS_MAX = 5.0
-"""The time limit for the whole request to arrive."""
-ANSWER_SECONDS_MAX = 30.0
-"""The time limit to compute the response and to send it."""
 Answerer: TypeAlias = Callable[[HttpRequest], Awaitable[HttpAnswer]]
-_log = logging.getLogger(__name__)
 
 
 class HttpServer:

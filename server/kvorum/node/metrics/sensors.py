@@ -9,6 +9,8 @@ WINDOW_MS = 30_000
 """Kafka's metrics.sample.window.ms; two windows are kept, as with its metrics.num.samples."""
 LATEST_COUNT = 1024
 """The number of values in a distribution; Kafka's reservoirs are of about the same size."""
+QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+"""The quantiles of Kafka's histograms."""
 
 
 @dataclass(slots=True)
@@ -73,10 +75,6 @@ class Distribution:
     count: int
     total: float
     quantiles: tuple[tuple[float, float], ...]
-
-
-QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
-"""The quantiles of Kafka's histograms."""
 
 
 class LatestValues:

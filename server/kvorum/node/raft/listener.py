@@ -4,6 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+InPieces: TypeAlias = Iterator[None]
+"""Work in pieces: each `next` does one piece, until the iterator ends."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommittedBatch:
@@ -34,10 +37,6 @@ class LoadedSnapshot:
     epoch: int
     last_contained_log_timestamp_ms: int
     values: Iterator[tuple[bytes, ...]]
-
-
-InPieces: TypeAlias = Iterator[None]
-"""Work in pieces: each `next` does one piece, until the iterator ends."""
 
 
 class RaftListener(Protocol):

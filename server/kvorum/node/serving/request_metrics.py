@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from kvorum.wire.messages.fetch import FetchRequest
 
 Value = TypeVar("Value")
+FETCH_CONSUMER: Final = "FetchConsumer"
+FETCH_FOLLOWER: Final = "FetchFollower"
+ERROR_CODE: Final = "error_code"
 
 
 class RequestTimes(NamedTuple, Generic[Value]):
@@ -80,16 +83,9 @@ class RequestChannelMetrics:
         return metrics
 
 
-FETCH_CONSUMER: Final = "FetchConsumer"
-FETCH_FOLLOWER: Final = "FetchFollower"
-
-
 def _kind_of(fetch: FetchRequest) -> str:
     is_follower = max(fetch.replica_id, fetch.replica_state.replica_id) >= 0
     return FETCH_FOLLOWER if is_follower else FETCH_CONSUMER
-
-
-ERROR_CODE: Final = "error_code"
 
 
 class _Places(NamedTuple):

@@ -17,7 +17,8 @@ from kvorum.metadata.record_frame import decode_record
 from kvorum.raft.config import RaftConfig
 from kvorum.simulation.application import FIRST_IMAGE
 from kvorum.simulation.events import Events
-from kvorum.simulation.faults import Fault, draw_plan
+from kvorum.simulation.fault_plan import draw_plan
+from kvorum.simulation.faults import Fault
 from kvorum.simulation.injection import Injector
 from kvorum.simulation.node import Part, SimulatedNode
 from kvorum.simulation.options import Options, QuorumKind, draw_options

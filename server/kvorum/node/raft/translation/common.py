@@ -12,6 +12,7 @@ from kvorum.wire.uuid_text import ZERO_UUID
 
 NO_NODE: Final = -1
 _PORT_MAX: Final = 65_535
+Written = TypeVar("Written")
 
 
 class HasPartitionIndex(Protocol):
@@ -75,9 +76,6 @@ class _Listener(Protocol):
     name: str
     host: str
     port: int
-
-
-Written = TypeVar("Written")
 
 
 def read_endpoints(listeners: Iterable[_Listener]) -> Endpoints:
