@@ -132,7 +132,7 @@ def parameters() -> dict[str, frozenset[str]]:
 
 
 def types_in(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the parameters and attributes that have an annotation, with the words of it."""
+    """Yield what has an annotation or is made by a class, with the words of its type."""
     for node in nodes:
         match node:
             case ast.arg(arg=name, annotation=annotation):
@@ -140,6 +140,9 @@ def types_in(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, frozenset[str]]]:
             case ast.AnnAssign(annotation=annotation):
                 for name in assigned_by(node):
                     yield name, words_of(annotation)
+            case ast.Assign(targets=[target], value=ast.Call(func=ast.Name(id=made))):
+                if isinstance(target, ast.Name | ast.Attribute):
+                    yield WORD.findall(ast.unparse(target))[-1], frozenset({made})
             case _:
                 pass
 
