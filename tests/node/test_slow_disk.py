@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from tests.node.embedded_cluster import running_node, set_config_at
 from tests.support.raw_client import RawClient
-from tests.support.record_requests import batch, fetch, produce, values
+from tests.support.record_requests import batch, fetch, list_offset, produce, values
 from tests.support.topics import create, wait_until_written
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.storage.files import OpenFile, RealFileSystem, RealOpenFile
-from kvorum.storage.log import disk_queue
+from kvorum.storage.log import disk_pace
 from kvorum.wire.error_codes import ErrorCode
 
 SLOW: str = "slow"
@@ -60,6 +60,10 @@ class _HeldFile(RealOpenFile):
         self._disk.hold("write", self.path)
         super().write_at(position, data)
 
+    def read_at(self, position: int, size: int) -> bytes:
+        self._disk.hold("read", self.path)
+        return super().read_at(position, size)
+
     def sync(self) -> None:
         self._disk.hold("sync", self.path)
         super().sync()
@@ -81,6 +85,11 @@ def send(address: str, topic: str, acks: int) -> int:
         return produce(client, topic, batch(b"second"), acks=acks).error_code
 
 
+def search(address: str) -> int:
+    with RawClient(address) as client:
+        return list_offset(client, SLOW, 1)[0]
+
+
 def read(address: str, topic: str) -> list[bytes | None]:
     with RawClient(address) as client:
         return values(fetch(client, topic, 0))
@@ -90,7 +99,7 @@ def read(address: str, topic: str) -> list[bytes | None]:
 async def test_a_slow_write_keeps_its_own_client_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, acks: int
 ) -> None:
-    monkeypatch.setattr(disk_queue, "SLOW_MS", 0.0)
+    monkeypatch.setattr(disk_pace, "SLOW_MS", 0.0)
     disk = HeldDisk("write")
     async with running_on(disk, tmp_path) as address:
         disk.holds = True
@@ -107,24 +116,47 @@ async def test_a_slow_sync_keeps_its_own_client_waiting(tmp_path: Path) -> None:
         await _only_the_slow_topic_waits(disk, address, lambda: send(address, SLOW, 1))
 
 
-async def _only_the_slow_topic_waits(
-    disk: HeldDisk, address: str, produce_slowly: Callable[[], int]
+async def test_a_slow_fetch_keeps_its_own_client_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    producing = asyncio.create_task(asyncio.to_thread(produce_slowly))
+    monkeypatch.setattr(disk_pace, "SLOW_MS", 0.0)
+    disk = HeldDisk("read")
+
+    def fetch_slowly() -> int:
+        return ErrorCode.NONE if read(address, SLOW) == [b"first"] else ErrorCode.NOT_CONTROLLER
+
+    async with running_on(disk, tmp_path) as address:
+        await asyncio.to_thread(read, address, SLOW)
+        disk.holds = True
+        await _only_the_slow_topic_waits(disk, address, fetch_slowly)
+
+
+async def test_a_slow_search_by_time_keeps_its_own_client_waiting(tmp_path: Path) -> None:
+    disk = HeldDisk("read")
+    async with running_on(disk, tmp_path) as address:
+        disk.holds = True
+        await _only_the_slow_topic_waits(disk, address, lambda: search(address))
+
+
+async def _only_the_slow_topic_waits(
+    disk: HeldDisk, address: str, ask_slowly: Callable[[], int]
+) -> None:
+    """Ask what the disk holds; meanwhile another topic is written and read."""
+    asking = asyncio.create_task(asyncio.to_thread(ask_slowly))
     try:
         assert await asyncio.to_thread(disk.is_asked.wait, PATIENCE_S)
         assert await asyncio.to_thread(send, address, OTHER, 1) == ErrorCode.NONE
         assert await asyncio.to_thread(read, address, OTHER) == [b"first", b"second"]
-        assert not producing.done()
+        assert not asking.done()
     finally:
         disk.is_released.set()
-    assert await producing == ErrorCode.NONE
+    assert await asking == ErrorCode.NONE
 
 
 async def test_a_slow_disk_that_fails_refuses_what_it_has_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_queue, "SLOW_MS", 0.0)
+    monkeypatch.setattr(disk_pace, "SLOW_MS", 0.0)
     disk = HeldDisk("write")
     async with running_on(disk, tmp_path) as address:
         disk.holds = True

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kvorum.storage.log.disk_queue import SLOW_MS
+from kvorum.storage.log.disk_pace import SLOW_MS
 
 
 class HeldThreads:

@@ -3,13 +3,13 @@
 Time is an argument. A request that waits for a partition is called when that changes.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
 from kvorum.broker.broker_topic_stats import PartitionStats
+from kvorum.broker.epoch_end_offset import NO_EPOCH, EpochEndOffset, end_of_epoch
 from kvorum.broker.partition_leader.leader import (
     CommittedPartitionState,
     IsrProposal,
@@ -19,11 +19,11 @@ from kvorum.broker.partition_leader.leader import (
 )
 from kvorum.broker.partition_leader.outcomes import Accepted, Answer, LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch, ReplicaProgress
+from kvorum.broker.read_ahead import ReadAhead
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.file_records import FileRecords
-from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.storage.log.verification_state import (
     NO_TRANSACTION,
@@ -31,7 +31,7 @@ from kvorum.storage.log.verification_state import (
     VerificationGuard,
 )
 from kvorum.storage.topic_log.log_validator import InspectedBatch
-from kvorum.storage.topic_log.unified_log import LogAppendInfo, UnifiedLog
+from kvorum.storage.topic_log.unified_log import FetchDataInfo, LogAppendInfo, UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
@@ -41,7 +41,6 @@ from kvorum.wire.records.size_check import SizeCheck
 
 ALL_IN_SYNC = -1
 """The value of ``acks`` upon which every replica in sync must have the records."""
-NO_EPOCH = -1
 
 
 class IsolationLevel(Enum):
@@ -49,13 +48,6 @@ class IsolationLevel(Enum):
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1
-
-
-class EpochEndOffset(NamedTuple):
-    """A leader epoch and the offset behind its last record, (-1, -1) for an unknown epoch."""
-
-    epoch: int
-    end_offset: int
 
 
 class LogReadInfo(NamedTuple):
@@ -397,10 +389,12 @@ class Partition:
         leader_epoch: int,
         last_fetched_epoch: int = NO_EPOCH,
         is_leader_needed: bool = True,
+        ahead: ReadAhead | None = None,
     ) -> LogReadInfo:
         """Read for a consumer; at least one batch where there is one, else at most `max_bytes`.
 
-        Nothing is read where what the consumer has read before diverges from this log.
+        Nothing is read where what the consumer has read before diverges from this log, nor where
+        a thread has read `ahead` for this fetch.
 
         Raises LeaderRefusesError; OffsetOutOfRangeError, and other StorageErrors.
         """
@@ -414,11 +408,18 @@ class Partition:
         diverging = self._divergence(offset, last_fetched_epoch)
         if diverging is not None:
             return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
-        read = log.read_range(offset, max_bytes, end_offset=end_offset)
+        read = self._read(offset, max_bytes, end_offset, ahead)
         aborted: tuple[AbortedTransaction, ...] = ()
         if isolation is IsolationLevel.READ_COMMITTED:
             aborted = tuple(log.aborted_transactions(offset, read.upper_bound_offset))
         return LogReadInfo(high_watermark, last_stable, start, read.records, aborted)
+
+    def _read(
+        self, offset: int, max_bytes: int, end_offset: int, ahead: ReadAhead | None
+    ) -> FetchDataInfo:
+        if ahead is not None and ahead.counts_for(self.log):
+            return ahead.data()
+        return self.log.read_range(offset, max_bytes, end_offset=end_offset)
 
     def fetch_offset_snapshot(self, leader_epoch: int) -> LogReadInfo:
         """Return the offsets for a consumer that reads elsewhere; raises LeaderRefusesError."""
@@ -428,7 +429,13 @@ class Partition:
         return LogReadInfo(log.high_watermark, log.last_stable_offset, start, b"")
 
     def fetch_records_of_follower(
-        self, fetch: FollowerFetch, max_bytes: int, *, last_fetched_epoch: int, now_ms: float | None
+        self,
+        fetch: FollowerFetch,
+        max_bytes: int,
+        *,
+        last_fetched_epoch: int,
+        now_ms: float | None,
+        ahead: ReadAhead | None = None,
     ) -> LogReadInfo:
         """Read up to the end of the log for a follower, as `fetch_records` does.
 
@@ -444,7 +451,7 @@ class Partition:
         diverging = self._divergence(fetch.offset, last_fetched_epoch)
         if diverging is not None:
             return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
-        read = log.read_range(fetch.offset, max_bytes, end_offset=log.stored_end_offset)
+        read = self._read(fetch.offset, max_bytes, log.stored_end_offset, ahead)
         if now_ms is not None:
             low_watermark = self.low_watermark
             proposal = leader.on_fetch(fetch, now_ms)
@@ -511,6 +518,9 @@ class Partition:
             return 0
         if wanted == 1 or log.is_on_older_segment(offset, end_offset):
             # As in Kafka, a fetch does not wait at the end of a segment that is not appended to.
+            return wanted
+        if log.local_log.is_slow_to_read:
+            # Counting the bytes would take as long as reading them for the response.
             return wanted
         try:
             read = log.read_range(offset, min(max_bytes, wanted), end_offset=end_offset)
@@ -581,16 +591,3 @@ class Partition:
     def _changed(self) -> None:
         for watcher in tuple(self._watchers):
             watcher()
-
-
-def end_of_epoch(log: LocalLog, requested: int) -> EpochEndOffset:
-    """Return a log's largest epoch not above `requested` and its end, (-1, -1) if unknown."""
-    starts = log.epoch_starts
-    if requested == NO_EPOCH or not starts or requested > starts[-1].epoch:
-        return EpochEndOffset(NO_EPOCH, -1)
-    if requested < starts[0].epoch:
-        return EpochEndOffset(requested, starts[0].start_offset)
-    above = bisect_right(starts, requested, key=lambda entry: entry.epoch)
-    is_last = above == len(starts)
-    end = log.log_end_offset if is_last else starts[above].start_offset
-    return EpochEndOffset(starts[above - 1].epoch, end)

@@ -115,6 +115,24 @@ def other_work(runtime: Runtime) -> Wait[None]:
     return Wait(begin)
 
 
+def in_thread(runtime: Runtime, work: Callable[[], Result]) -> Wait[Result]:
+    """Return the wait for blocking work, which is done in parallel to everything else."""
+
+    def begin(take: Take[Result]) -> GiveUp:
+        results: list[Result] = []
+
+        def do() -> None:
+            results.append(work())
+
+        def then(error: Exception | None) -> None:
+            take(results[0] if error is None else error)
+
+        runtime.run_blocking(do, then)
+        return _do_nothing
+
+    return Wait(begin)
+
+
 class Promise(Generic[Result]):
     """A result that comes once, and for which one task may wait."""
 

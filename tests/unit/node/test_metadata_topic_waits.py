@@ -8,7 +8,8 @@ from typing import cast
 from tests.support.waiting import let_others_run
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
-from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo
+from kvorum.broker.epoch_end_offset import NO_EPOCH
+from kvorum.broker.partition import IsolationLevel, LogReadInfo
 from kvorum.metadata.api import RequestError
 from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.delayed_fetch import (
@@ -68,7 +69,7 @@ class Broker:
         )
         self.loader = MetadataLoader()
         self.commit_to(committed)
-        runtime = AsyncioRuntime(SystemClock(), thread_name="requests")
+        self.runtime = runtime = AsyncioRuntime(SystemClock(), thread_name="requests")
         self.purgatory = DelayedOperationPurgatory(runtime)
         self.topic = MetadataTopic(cast("RaftNode", self.replica), self.loader, runtime)
 
@@ -96,7 +97,9 @@ class Broker:
             return FetchResult(None, error.code)
         fetches = [PartitionFetch(self.topic, offset, MAX_BYTES, NO_EPOCH)]
         params = FetchParams(max_wait_ms, min_bytes, MAX_BYTES, IsolationLevel.READ_UNCOMMITTED)
-        (result,) = await fetch_messages(fetches, params, self.purgatory, BrokerTopicStats())
+        (result,) = await fetch_messages(
+            fetches, params, self.purgatory, BrokerTopicStats(), self.runtime
+        )
         return result
 
 

@@ -8,7 +8,7 @@ from tests.support.batch_maker import make_batches
 from tests.support.faulty_files import FaultyFiles
 
 from kvorum.storage.log.batch_header import split_batches
-from kvorum.storage.log.disk_queue import DiskThreads
+from kvorum.storage.log.disk_pace import DiskThreads
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.log_loader import LoadedLog, LogCheckpoint, load_local_log

@@ -7,7 +7,7 @@ from typing import Any
 from kvorum.storage.cleaner.cleanup_config import CleanupConfig
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
-from kvorum.storage.log.disk_queue import DiskThreads
+from kvorum.storage.log.disk_pace import DiskThreads
 from kvorum.storage.topic_log.log_validator import RecordRules
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig, TopicSegmentConfig
 from kvorum.storage.topic_log.unified_log import LogAppendInfo, UnifiedLog

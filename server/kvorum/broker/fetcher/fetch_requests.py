@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Annotated, Final, NamedTuple, Self
 
-from kvorum.broker.partition import NO_EPOCH, EpochEndOffset, Partition, end_of_epoch
+from kvorum.broker.epoch_end_offset import NO_EPOCH, EpochEndOffset, end_of_epoch
+from kvorum.broker.partition import Partition
 from kvorum.metadata.metadata_version import MINIMUM_METADATA_VERSION, MetadataVersion
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.wire.messages.fetch import FetchRequest

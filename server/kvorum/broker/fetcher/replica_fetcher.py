@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from kvorum.broker.epoch_end_offset import EpochEndOffset
 from kvorum.broker.fetcher.fetch_requests import (
     FetcherSettings,
     PartitionFetchState,
@@ -23,7 +24,7 @@ from kvorum.broker.fetcher.fetch_requests import (
     list_offsets_request,
     truncation_offset,
 )
-from kvorum.broker.partition import EpochEndOffset, Partition
+from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.local_log import LocalLog

@@ -8,10 +8,11 @@ never in memory together, and its producer has one such batch in flight for each
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 from kvorum.broker.partition import Partition
-from kvorum.node.coroutines import GiveUp, OneAtATime, Take, Wait
+from kvorum.node.coroutines import GiveUp, OneAtATime, Take, Wait, in_thread
 from kvorum.node.runtime import Runtime
 from kvorum.storage.topic_log.log_validator import InspectedBatch, small_content
 from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset, first_record_since
@@ -74,22 +75,31 @@ class BatchInspector:
         return await self._in_thread(work, batch.record_count)
 
     async def first_record_since(
-        self, log: UnifiedLog, timestamp: int, *, end_offset: int
+        self, log: UnifiedLog, timestamp: int, *, end_offset: int, disk_threads: Runtime
     ) -> TimestampAndOffset | None:
         """Return the first record below `end_offset` with `timestamp` or a later one.
 
+        The log is read by `disk_threads`, since what is searched is seldom in the page cache.
         Raises StorageError, and `CorruptBatchError` as the function of this name does.
         """
-        for batch in log.batches_since(timestamp, end_offset=end_offset):
-            search = _search_in(batch, timestamp, log)
-            if batch.max_timestamp < timestamp or _has_few_records(batch):
-                found = search(any_size)
-            else:
-                record_count = 0 if isinstance(batch, LegacyMessage) else batch.record_count
-                found = await self._in_thread(search, record_count)
-            if found is not None:
-                return found
+        reads = log.batches_since(timestamp, end_offset=end_offset)
+        batches = await in_thread(disk_threads, partial(next, reads, None))
+        while batches is not None:
+            for batch in batches:
+                found = await self._first_record_in(batch, timestamp, log)
+                if found is not None:
+                    return found
+            batches = await in_thread(disk_threads, partial(next, reads, None))
         return None
+
+    async def _first_record_in(
+        self, batch: Entry, timestamp: int, log: UnifiedLog
+    ) -> TimestampAndOffset | None:
+        search = _search_in(batch, timestamp, log)
+        if batch.max_timestamp < timestamp or _has_few_records(batch):
+            return search(any_size)
+        record_count = 0 if isinstance(batch, LegacyMessage) else batch.record_count
+        return await self._in_thread(search, record_count)
 
     async def _in_thread(self, work: Callable[[SizeCheck], _T], record_count: int) -> _T:
         """Do work on a batch, which passes on the size that the records have so far."""

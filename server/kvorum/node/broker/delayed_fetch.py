@@ -10,16 +10,18 @@ of consumers wait for: they are woken some at a time, so that others are served 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
-from kvorum.broker.partition import NO_EPOCH, IsolationLevel, LogReadInfo, Partition
+from kvorum.broker.epoch_end_offset import NO_EPOCH
+from kvorum.broker.partition import IsolationLevel, LogReadInfo, Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
-from kvorum.node.coroutines import Pulse
+from kvorum.broker.read_ahead import ReadAhead, read_ahead
+from kvorum.node.coroutines import Pulse, in_thread
 from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
@@ -169,14 +171,16 @@ async def fetch_messages(
     params: FetchParams,
     purgatory: DelayedOperationPurgatory,
     stats: BrokerTopicStats,
+    threads: Runtime,
 ) -> list[FetchResult]:
     """Return the results in the order of `fetches`, once there is enough or time is up.
 
-    Until then the fetch is in the `purgatory`; `stats` count it.
+    Until then the fetch is in the `purgatory`; `stats` count it. Logs whose disk is slow are read
+    by `threads`.
     """
     for fetch in fetches:
         stats.on_fetch_request(fetch.partition.topic_partition.topic)
-    results = await _fetch_messages(fetches, params, purgatory)
+    results = await _fetch_messages(fetches, params, purgatory, threads)
     stats.failed_fetch_requests += sum(
         result.error is ErrorCode.CORRUPT_MESSAGE for result in results
     )
@@ -184,9 +188,13 @@ async def fetch_messages(
 
 
 async def _fetch_messages(
-    fetches: Sequence[PartitionFetch], params: FetchParams, purgatory: DelayedOperationPurgatory
+    fetches: Sequence[PartitionFetch],
+    params: FetchParams,
+    purgatory: DelayedOperationPurgatory,
+    threads: Runtime,
 ) -> list[FetchResult]:
-    results = _read_all(fetches, params, is_first=True)
+    ahead = await _read_slow_logs(fetches, params, threads)
+    results = _read_all(fetches, params, ahead, is_first=True)
     wanted = min(params.min_bytes, params.max_bytes)
     missing = wanted - sum(len(result.read.records) for result in results if result.read)
     if missing <= 0 or any(result.is_to_be_answered for result in results):
@@ -211,18 +219,48 @@ async def _fetch_messages(
         return available >= wanted
 
     await purgatory.wait_until(is_complete, partitions, timeout_ms=params.max_wait_ms)
-    return _read_all(fetches, params, is_first=False)
+    ahead = await _read_slow_logs(fetches, params, threads)
+    return _read_all(fetches, params, ahead, is_first=False)
+
+
+async def _read_slow_logs(
+    fetches: Sequence[PartitionFetch], params: FetchParams, threads: Runtime
+) -> dict[int, ReadAhead]:
+    """Read the logs whose disk is slow in a thread; return what was read by number of the fetch."""
+    reads: dict[int, Callable[[], ReadAhead]] = {}
+    isolation = params.isolation if params.replica is None else None
+    for number, fetch in enumerate(fetches):
+        partition = fetch.partition
+        if isinstance(partition, Partition) and partition.log.local_log.is_slow_to_read:
+            reads[number] = partial(
+                read_ahead,
+                partition.log,
+                fetch.offset,
+                min(fetch.max_bytes, params.max_bytes),
+                end_offset=partition.readable_end(isolation),
+            )
+    if not reads:
+        return {}
+    wait = in_thread(threads, lambda: {number: read() for number, read in reads.items()})
+    found: dict[int, ReadAhead] = await wait
+    return found
 
 
 def _read_all(
-    fetches: Sequence[PartitionFetch], params: FetchParams, *, is_first: bool
+    fetches: Sequence[PartitionFetch],
+    params: FetchParams,
+    ahead: Mapping[int, ReadAhead],
+    *,
+    is_first: bool,
 ) -> list[FetchResult]:
     left = params.max_bytes
     is_empty = True
     results: list[FetchResult] = []
-    for fetch in fetches:
+    for number, fetch in enumerate(fetches):
         max_bytes = min(fetch.max_bytes, left)
-        result = _read(fetch, max_bytes, params, is_first=is_first, may_exceed=is_empty)
+        result = _read(
+            fetch, max_bytes, params, ahead.get(number), is_first=is_first, may_exceed=is_empty
+        )
         size = 0 if result.read is None else len(result.read.records)
         is_empty = is_empty and size == 0
         left = max(left - size, 0)
@@ -231,7 +269,13 @@ def _read_all(
 
 
 def _read(
-    fetch: PartitionFetch, max_bytes: int, params: FetchParams, *, is_first: bool, may_exceed: bool
+    fetch: PartitionFetch,
+    max_bytes: int,
+    params: FetchParams,
+    ahead: ReadAhead | None,
+    *,
+    is_first: bool,
+    may_exceed: bool,
 ) -> FetchResult:
     if fetch.topic_id not in {ZERO_UUID, fetch.partition.topic_id}:
         # Another topic has the name by now.
@@ -243,7 +287,7 @@ def _read(
         if preferred is not None:
             snapshot = fetch.partition.fetch_offset_snapshot(fetch.current_leader_epoch)
             return FetchResult(snapshot, preferred_read_replica=preferred)
-        read = _read_for(params.replica, fetch, max_bytes, params, is_first=is_first)
+        read = _read_for(params.replica, fetch, max_bytes, params, ahead, is_first=is_first)
     except LeaderRefusesError as refusal:
         return FetchResult(None, refusal.code)
     except OffsetOutOfRangeError:
@@ -267,6 +311,7 @@ def _read_for(
     fetch: PartitionFetch,
     max_bytes: int,
     params: FetchParams,
+    ahead: ReadAhead | None,
     *,
     is_first: bool,
 ) -> LogReadInfo:
@@ -278,6 +323,7 @@ def _read_for(
             leader_epoch=fetch.current_leader_epoch,
             last_fetched_epoch=fetch.last_fetched_epoch,
             is_leader_needed=params.is_leader_needed,
+            ahead=ahead,
         )
     progress = FollowerFetch(
         broker_id=replica.broker_id,
@@ -291,4 +337,5 @@ def _read_for(
         max_bytes,
         last_fetched_epoch=fetch.last_fetched_epoch,
         now_ms=params.now_ms if is_first else None,
+        ahead=ahead,
     )

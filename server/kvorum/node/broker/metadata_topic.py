@@ -10,7 +10,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final, Self
 
-from kvorum.broker.partition import NO_EPOCH, LogReadInfo
+from kvorum.broker.epoch_end_offset import NO_EPOCH
+from kvorum.broker.partition import LogReadInfo
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage

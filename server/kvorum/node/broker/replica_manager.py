@@ -27,6 +27,7 @@ from kvorum.node.broker.this_broker import ControllerChannel, ThisBroker
 from kvorum.node.coroutines import Lock, Pulse, Signal, Task, other_work, sleep
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.events.log_event import LogEvent
+from kvorum.node.runtime import Runtime
 from kvorum.storage.directory.log_dir_failure_channel import LogDirFailureChannel
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_manager import LogManager
@@ -59,6 +60,8 @@ class ReplicaManager:
         self.stats = PartitionStats()
         self.fetchers = fetchers
         self.broker_id = broker.id
+        self.disk_threads: Runtime = broker.runtime
+        """The runtime whose threads read and write logs."""
         self.turns = Pulse(broker.runtime)
         """Beats when some partitions more are hosted, and when the broker stops."""
         self.refused: dict[tuple[bytes, int], TooManyOpenFilesError] = {}

@@ -34,7 +34,8 @@ from functools import partial
 from typing import Final, cast
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
-from kvorum.broker.partition import NO_EPOCH, IsolationLevel, Partition
+from kvorum.broker.epoch_end_offset import NO_EPOCH
+from kvorum.broker.partition import IsolationLevel, Partition
 from kvorum.broker.replica_selector import PartitionView, ReplicaView
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
@@ -255,7 +256,13 @@ async def _records(
         ),
     )
     results = iter(
-        await fetch_messages(everything, params, broker.purgatories.fetch, broker.topic_stats)
+        await fetch_messages(
+            everything,
+            params,
+            broker.purgatories.fetch,
+            broker.topic_stats,
+            broker.replicas.disk_threads,
+        )
     )
     read = [
         _of_topic(

@@ -37,7 +37,6 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.standard_authorizer import Access
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
-from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.metadata_topic import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -45,11 +44,13 @@ from kvorum.node.broker.metadata_topic import (
     MAX_TIMESTAMP,
     NO_TIMESTAMP,
 )
+from kvorum.node.coroutines import in_thread
 from kvorum.node.handlers.merged_topics import last_requested
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
 from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset
+from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError, InvalidRecordError
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -212,7 +213,7 @@ async def _in_replica(
     end_offset = partition.readable_end(
         IsolationLevel(body.isolation_level) if is_consumer else None
     )
-    found = await _place(partition, asked.timestamp, end_offset, broker.inspector)
+    found = await _place(partition, asked.timestamp, end_offset, broker)
     # Another may have become the leader meanwhile.
     _demand_leader(partition, body)
     if (
@@ -231,7 +232,7 @@ def _demand_leader(partition: Partition, body: ListOffsetsRequest) -> None:
 
 
 async def _place(
-    partition: Partition, timestamp: int, end_offset: int, inspector: BatchInspector
+    partition: Partition, timestamp: int, end_offset: int, broker: BrokerServices
 ) -> TimestampAndOffset | None:
     """Return the place that a timestamp, or a number for a place, stands for; None without one."""
     log = partition.log
@@ -244,14 +245,22 @@ async def _place(
         epoch = starts[0].epoch if is_known else -1
         return TimestampAndOffset(NO_TIMESTAMP, start_offset, epoch)
     if timestamp == MAX_TIMESTAMP:
-        found = await inspector.first_record_since(
-            log, log.local_log.max_timestamp, end_offset=log.log_end_offset
-        )
+        disk_threads = broker.replicas.disk_threads
+        latest = await in_thread(disk_threads, lambda: log.local_log.max_timestamp)
+        found = await _first_record_since(log, latest, log.stored_end_offset, broker)
         return None if found is None or found.offset >= end_offset else found
     # The other special numbers are about tiered storage, which no log here has.
     if timestamp < 0:
         return None
-    return await inspector.first_record_since(log, timestamp, end_offset=end_offset)
+    return await _first_record_since(log, timestamp, end_offset, broker)
+
+
+async def _first_record_since(
+    log: UnifiedLog, timestamp: int, end_offset: int, broker: BrokerServices
+) -> TimestampAndOffset | None:
+    return await broker.inspector.first_record_since(
+        log, timestamp, end_offset=end_offset, disk_threads=broker.replicas.disk_threads
+    )
 
 
 def _not_available(version: int) -> ErrorCode:

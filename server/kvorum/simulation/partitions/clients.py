@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.broker.fetcher.replica_fetcher import EARLIEST
-from kvorum.broker.partition import ALL_IN_SYNC, NO_EPOCH, IsolationLevel
+from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.simulation.partitions.network import CLIENTS
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID

@@ -9,7 +9,7 @@ from random import Random
 from typing import Final
 
 from kvorum.node.runtime import Runtime
-from kvorum.storage.log.disk_queue import SLOW_MS
+from kvorum.storage.log.disk_pace import SLOW_MS
 
 SLOW_DISK: Final = 0.25
 """The share of processes whose disk is slow."""

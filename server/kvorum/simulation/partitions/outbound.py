@@ -4,7 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeVar
 
-from kvorum.broker.partition import NO_EPOCH, Partition
+from kvorum.broker.epoch_end_offset import NO_EPOCH
+from kvorum.broker.partition import Partition
 from kvorum.node.coroutines import Wait, other_work
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError

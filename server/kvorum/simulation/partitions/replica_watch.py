@@ -4,7 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from kvorum.broker.partition import NO_EPOCH, Partition
+from kvorum.broker.epoch_end_offset import NO_EPOCH
+from kvorum.broker.partition import Partition
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.simulation.partitions.ledger import Ledger, Replica
 from kvorum.simulation.partitions.settings import WorldSettings

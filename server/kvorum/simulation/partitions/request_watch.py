@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
-from kvorum.broker.partition import NO_EPOCH
+from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS

@@ -20,7 +20,7 @@ from kvorum.storage.directory.partition_directory import (
 )
 from kvorum.storage.errors import CorruptFileError, DiskError, StorageError, TooManyOpenFilesError
 from kvorum.storage.files import disk_errors
-from kvorum.storage.log.disk_queue import DiskThreads
+from kvorum.storage.log.disk_pace import DiskThreads
 from kvorum.storage.log.log_loader import LogCheckpoint
 from kvorum.storage.small_files.clean_shutdown import write_clean_shutdown
 from kvorum.storage.small_files.partition_metadata import read_partition_metadata

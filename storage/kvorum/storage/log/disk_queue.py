@@ -20,12 +20,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, Protocol
 
 from kvorum.storage.errors import StorageError, TooManyOpenFilesError
+from kvorum.storage.log.disk_pace import SLOW_MS, DiskPace, DiskThreads
 from kvorum.storage.log.poison import Poison
 
-SLOW_MS: Final = 10.0
-"""The duration from which on a write counts as slow."""
-SLOW_FOR_MS: Final = 10_000.0
-"""The time for which writes are handed over after a slow one."""
 DESCRIPTOR_WAIT_SECONDS: Final = 0.1
 """The pause before a write that got no descriptor is tried again."""
 
@@ -47,20 +44,6 @@ class _InPlace:
 
 
 IN_PLACE: Final[WriteOrder] = _InPlace()
-
-
-class DiskThreads(Protocol):
-    """Threads for what may block, and the clock by which it is measured."""
-
-    def monotonic_ms(self) -> float:
-        """Return the milliseconds of a monotonic clock."""
-        ...
-
-    def run_blocking(
-        self, work: Callable[[], object], then: Callable[[Exception | None], None]
-    ) -> None:
-        """Do blocking work in parallel; then call the owner with its error, or None."""
-        ...
 
 
 class _Callback(NamedTuple):
@@ -85,7 +68,7 @@ class DiskQueue:
         self.has_failed = False
         """Whether writes that were handed over will never be done."""
         self._is_under_way = False
-        self._slow_until_ms = float("-inf")
+        self._pace = None if threads is None else DiskPace(threads)
         self._callbacks: deque[_Callback] = deque()
         # Held while a write that was handed over is done.
         self._one_at_a_time = threading.Lock()
@@ -98,27 +81,27 @@ class DiskQueue:
 
     def do(self, work: Callable[[], object]) -> None:
         """Do a write at once and raise its error, or hand it over if the disk is slow."""
-        threads = self._threads
-        if threads is None:
+        pace = self._pace
+        if pace is None:
             work()
             return
         if self.has_failed:
             self._poison.demand_sound()
-        begun_ms = threads.monotonic_ms()
-        if self.is_behind or begun_ms < self._slow_until_ms:
-            self._hand_over(work, threads)
+        if self.is_behind or pace.is_slow:
+            self._hand_over(work)
             return
+        begun_ms = pace.begin()
         try:
             work()
         finally:
-            self._measure(begun_ms, threads)
+            pace.end(begun_ms)
 
     def do_in_thread(self, work: Callable[[], object]) -> None:
         """Hand over what always takes long, as a sync does."""
         if self._threads is None:
             work()
         else:
-            self._hand_over(work, self._threads)
+            self._hand_over(work)
 
     def when_done(self, call: Callable[[], None]) -> None:
         """Call when all that was asked for so far is done or has failed, which may be at once."""
@@ -137,25 +120,28 @@ class DiskQueue:
         """Do no write any more: the files are closed."""
         self.has_failed = True
 
-    def _hand_over(self, work: Callable[[], object], threads: DiskThreads) -> None:
+    def _hand_over(self, work: Callable[[], object]) -> None:
         self._waiting.append(work)
         self._asked_count += 1
         if not self._is_under_way:
-            self._go_on(threads)
+            self._go_on()
 
-    def _go_on(self, threads: DiskThreads) -> None:
+    def _go_on(self) -> None:
+        assert self._threads is not None
         self._is_under_way = True
-        threads.run_blocking(lambda: self._do_some(threads), self._on_done)
+        self._threads.run_blocking(self._do_some, self._on_done)
 
-    def _do_some(self, threads: DiskThreads) -> None:
+    def _do_some(self) -> None:
         """Do writes in a thread: one, and others while those who wait for it may be kept."""
-        end_ms = threads.monotonic_ms() + SLOW_MS
+        pace = self._pace
+        assert pace is not None
+        end_ms = pace.begin() + SLOW_MS
         is_time_left = True
         while self.is_behind and is_time_left:
-            begun_ms = threads.monotonic_ms()
+            begun_ms = pace.begin()
             self._do_first()
-            self._measure(begun_ms, threads)
-            is_time_left = threads.monotonic_ms() < end_ms
+            pace.end(begun_ms)
+            is_time_left = pace.begin() < end_ms
 
     def _do_first(self) -> None:
         with self._one_at_a_time:
@@ -178,11 +164,6 @@ class DiskQueue:
             self._waiting.popleft()
             self._done_count += 1
 
-    def _measure(self, begun_ms: float, threads: DiskThreads) -> None:
-        now_ms = threads.monotonic_ms()
-        if now_ms - begun_ms >= SLOW_MS:
-            self._slow_until_ms = now_ms + SLOW_FOR_MS
-
     def _on_done(self, error: Exception | None) -> None:
         """Call those whose writes are done; go on with the others."""
         self._is_under_way = False
@@ -192,5 +173,5 @@ class DiskQueue:
             self._callbacks.popleft().call()
         if error is not None:
             raise error
-        if self.is_behind and self._threads is not None:
-            self._go_on(self._threads)
+        if self.is_behind:
+            self._go_on()

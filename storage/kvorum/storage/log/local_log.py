@@ -43,11 +43,12 @@ from kvorum.storage.log.batch_header import (
     continuation_problem,
     headers_that_continue,
 )
-from kvorum.storage.log.disk_queue import DiskQueue, DiskThreads
+from kvorum.storage.log.disk_pace import DiskPace, DiskThreads
+from kvorum.storage.log.disk_queue import DiskQueue
 from kvorum.storage.log.epochs import EpochCheckpoint
-from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.local_log_parts import LocalLogParts
 from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.log.log_range import LogRange
 from kvorum.storage.log.poison import Poison
 from kvorum.storage.log.segment import Segment, SegmentRollbackError
 from kvorum.storage.log.transaction_index import AbortedTransaction
@@ -59,13 +60,6 @@ class AppendInfo(NamedTuple):
 
     first_offset: int
     last_offset: int
-
-
-class LogRange(NamedTuple):
-    """Bytes of a log, and the segment that they belong to."""
-
-    segment: Segment
-    records: FileRecords
 
 
 class LocalLog:
@@ -100,6 +94,7 @@ class LocalLog:
         self.poison = Poison(parts.directory)
         """The failure, or `close`, that made the log unusable until it is opened again."""
         self._disk = DiskQueue(self.poison, threads)
+        self._read_pace = None if threads is None else DiskPace(threads)
         self.is_closed = False
         """Whether the log was closed or abandoned."""
         self.removal_count = 0
@@ -123,6 +118,11 @@ class LocalLog:
     def is_behind(self) -> bool:
         """Whether something that was appended, or a flush after it, is not done yet."""
         return self._disk.is_behind
+
+    @property
+    def is_slow_to_read(self) -> bool:
+        """Whether a `read_range` was slow a short time ago; the next ones may run in a thread."""
+        return self._read_pace is not None and self._read_pace.is_slow
 
     @property
     def has_lost_appends(self) -> bool:
@@ -298,9 +298,19 @@ class LocalLog:
         """Return where the bytes from the batch that holds `offset` on lie; see `Segment`.
 
         None at the end. Unlike `read` this looks at no records, and their checksums are left to
-        recovery, the cleaner and the reader, as in Kafka. Raises OffsetOutOfRangeError below the
-        start and above the end.
+        recovery, the cleaner and the reader, as in Kafka. May run in another thread. Raises
+        OffsetOutOfRangeError below the start and above the end.
         """
+        pace = self._read_pace
+        if pace is None:
+            return self._find_range(offset, max_bytes, end_offset)
+        begun_ms = pace.begin()
+        try:
+            return self._find_range(offset, max_bytes, end_offset)
+        finally:
+            pace.end(begun_ms)
+
+    def _find_range(self, offset: int, max_bytes: int, end_offset: int) -> LogRange | None:
         self._demand_within(offset)
         limit = min(end_offset, self.stored_end_offset)
         if offset >= limit:

@@ -17,7 +17,7 @@ from pathlib import Path
 from kvorum.storage.errors import CorruptLogError
 from kvorum.storage.files import FileSystem, disk_errors, list_if_there
 from kvorum.storage.log.batch_header import NO_EPOCH, BatchHeader, continues
-from kvorum.storage.log.disk_queue import DiskThreads
+from kvorum.storage.log.disk_pace import DiskThreads
 from kvorum.storage.log.epochs import EpochCheckpoint, LeaderEpochs
 from kvorum.storage.log.interrupted_swap import NOT_INTERRUPTED, interrupted_swap
 from kvorum.storage.log.local_log import LocalLog

@@ -8,6 +8,7 @@ One thread owns the log (see `LocalLog` for what may run in another one).
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
@@ -19,7 +20,7 @@ from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.files import FileSystem
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.batch_header import BatchHeader, header_at, header_of
-from kvorum.storage.log.disk_queue import DiskThreads
+from kvorum.storage.log.disk_pace import DiskThreads
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.local_log_parts import RecoveryPointKeeper
@@ -343,23 +344,25 @@ class UnifiedLog:
         segments = self.local_log.segments
         return count_begun(segments, offset) < count_begun(segments, other_offset)
 
-    def batches_since(self, timestamp: int, *, end_offset: int) -> Iterator[Entry]:
+    def batches_since(self, timestamp: int, *, end_offset: int) -> Iterator[list[Entry]]:
         """Yield the batches among which is the first record with `timestamp` or a later one.
 
-        They are read while they are asked for, and the log may change in between.
+        Those of one read come together. They are read while they are asked for, which may be in
+        another thread, and the log may change in between.
         """
         begin = self.local_log.offset_before(timestamp)
         if begin is not None:
             yield from self._batches(begin, end_offset)
 
-    def _batches(self, offset: int, end_offset: int) -> Iterator[Entry]:
+    def _batches(self, offset: int, end_offset: int) -> Iterator[list[Entry]]:
+        """Yield the batches of each read."""
         while offset < end_offset:
             data = self.local_log.read(offset, SCAN_BYTES, end_offset=end_offset)
             if not data:
                 return
-            for batch in read_entries(data):
-                offset = batch.next_offset
-                yield batch
+            batches = list(read_entries(data))
+            offset = batches[-1].next_offset
+            yield batches
 
     def load_producers(self, *, now_ms: int, recovered_from: int | None = None) -> None:
         """Begin with the newest stored state of the producers, and take in the batches after it.
@@ -384,7 +387,7 @@ class UnifiedLog:
             producers.restore({}, start, now_ms=now_ms)
         else:
             producers.restore(latest.entries, latest.offset, now_ms=now_ms)
-        for batch in self._batches(max(producers.end_offset, start), end):
+        for batch in chain.from_iterable(self._batches(max(producers.end_offset, start), end)):
             if not isinstance(batch, LegacyMessage) and batch.has_producer_id:
                 ended = producers.append(batch, AppendOrigin.REPLICATION)
                 if ended is not None:

@@ -5,8 +5,11 @@ from tests.unit.broker.fetcher.replicas import LAG_MAX_MS, ROOT, Replicas
 from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, log_in, managed, values_in
 
 from kvorum.broker.partition import IsolationLevel
+from kvorum.broker.read_ahead import read_ahead
 from kvorum.storage.directory.log_directory import LogDirectory
-from kvorum.storage.log.disk_queue import SLOW_FOR_MS
+from kvorum.storage.errors import OffsetOutOfRangeError
+from kvorum.storage.log.disk_pace import SLOW_FOR_MS
+from kvorum.wire.records import read_batches
 
 
 @pytest.fixture
@@ -146,3 +149,44 @@ def test_a_crash_takes_nothing_that_was_committed(world: Replicas) -> None:
     manager = managed([LogDirectory(ROOT, bytes(16), left, was_clean=False)], lambda _: TOPIC_ID)
     assert values_in(log_in(manager)) == [b"a"]
     assert one.partition.log.high_watermark == 1
+
+
+def test_what_was_read_ahead_is_served_unless_something_was_removed(world: Replicas) -> None:
+    partition = world.all[1].partition
+    world.all[1].write(b"a", b"b")
+    ahead = read_ahead(partition.log, 0, 1_000, end_offset=1)
+    world.copy(1, 2, 3)
+    served = partition.fetch_records(
+        0, 1_000, isolation=IsolationLevel.READ_UNCOMMITTED, leader_epoch=-1, ahead=ahead
+    )
+    (first,) = read_batches(bytes(served.records))
+    assert (first.base_offset, served.high_watermark) == (0, 2)
+    partition.delete_records(1, now_ms=NOW_MS)
+    again = partition.fetch_records(
+        1, 1_000, isolation=IsolationLevel.READ_UNCOMMITTED, leader_epoch=-1, ahead=ahead
+    )
+    (second,) = read_batches(bytes(again.records))
+    assert second.base_offset == 1
+
+
+def test_an_error_that_a_thread_met_is_that_of_the_fetch(world: Replicas) -> None:
+    partition = world.all[1].partition
+    ahead = read_ahead(partition.log, 7, 1_000, end_offset=7)
+    with pytest.raises(OffsetOutOfRangeError):
+        partition.fetch_records(
+            0, 1_000, isolation=IsolationLevel.READ_UNCOMMITTED, leader_epoch=-1, ahead=ahead
+        )
+
+
+def test_a_log_that_was_read_slowly_is_slow_to_read_for_a_while(world: Replicas) -> None:
+    one = world.all[1]
+    one.write(b"a")
+    log = one.partition.log
+    one.threads.slow_down(lambda: log.read_range(0, 1_000, end_offset=1))
+    assert log.local_log.is_slow_to_read
+    assert one.partition.bytes_available(0, 1_000, isolation=None, wanted=900) == 900
+    one.threads.now_ms += SLOW_FOR_MS
+    assert not log.local_log.is_slow_to_read
+    available = one.partition.bytes_available(0, 1_000, isolation=None, wanted=900)
+    assert available is not None
+    assert available < 900

@@ -248,7 +248,7 @@ def test_deleted_records_stay_deleted(files: FaultyFiles) -> None:
     manager.shutdown(broker_epoch=3)
     again = log_in(started(files))
     assert again.log_start_offset == 17
-    first, *_ = again.batches_since(3, end_offset=30)
+    ((first, *_), *_) = again.batches_since(3, end_offset=30)
     found = first_record_since(first, 3, start_offset=again.log_start_offset)
     assert found is not None
     assert (found.offset, found.timestamp) == (17, 17)

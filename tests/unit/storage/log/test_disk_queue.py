@@ -10,7 +10,8 @@ import pytest
 from tests.support.held_threads import HeldThreads
 
 from kvorum.storage.errors import DiskError, PoisonedError, TooManyOpenFilesError
-from kvorum.storage.log.disk_queue import SLOW_FOR_MS, SLOW_MS, DiskQueue
+from kvorum.storage.log.disk_pace import SLOW_FOR_MS, SLOW_MS
+from kvorum.storage.log.disk_queue import DiskQueue
 from kvorum.storage.log.poison import Poison
 
 HERE: Final = Path("/data/topic-0")

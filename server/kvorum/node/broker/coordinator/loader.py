@@ -1,11 +1,14 @@
 """The way of a partition's records into a shard (Kafka's CoordinatorLoaderImpl)."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from kvorum.broker.partition import Partition
 from kvorum.coordinator.record import DamagedRecordError
 from kvorum.coordinator.shard import CoordinatorShard
+from kvorum.node.broker.stored_appends import stored
+from kvorum.node.coroutines import Task, in_thread, other_work
 from kvorum.node.runtime import Runtime
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import ControlRecordType, RecordBatch, decode_control_record
@@ -68,43 +71,33 @@ class CoordinatorLoader:
         self._shard = shard
         self._partition = partition
         self._runtime = runtime
-        self._then = then
         self._offset = partition.log.log_start_offset
-        self._is_cancelled = False
         shard.timeline.written_offset = self._offset
-        runtime.call_soon(self._turn)
+        self._task = Task(self._load(), then)
 
     def cancel(self) -> None:
         """Read no further, and do not call `then`."""
-        self._is_cancelled = True
+        self._task.close()
 
-    def _turn(self) -> None:
-        if self._is_cancelled:
-            return
-        log = self._partition.log.local_log
-        if log.is_behind:
-            log.when_stored(self._turn)
-            return
-        try:
-            is_over = self._load_part()
-        except Exception as error:  # noqa: BLE001 - handed to the caller
-            self._then(error)
-            return
-        if is_over:
-            self._then(None)
-        else:
-            self._runtime.call_soon(self._turn)
+    async def _load(self) -> None:
+        is_over = False
+        while not is_over:
+            await other_work(self._runtime)
+            is_over = await self._load_part()
 
-    def _load_part(self) -> bool:
+    async def _load_part(self) -> bool:
         """Replay some batches; return whether the end of the log is reached."""
-        if not self._partition.is_leader:
-            raise LoadEndedError
         # The replica may have moved to another directory since the last part.
         log = self._partition.log.local_log
-        timeline = self._shard.timeline
+        await stored(log)
         end_offset = log.log_end_offset
-        is_at_end = self._offset >= end_offset
-        data = None if is_at_end else log.read(self._offset, LOAD_BYTES, end_offset=end_offset)
+        data = memoryview(b"")
+        if self._offset < end_offset:
+            read = partial(log.read, self._offset, LOAD_BYTES, end_offset=end_offset)
+            data = await in_thread(self._runtime, read)
+        if not self._partition.is_leader:
+            raise LoadEndedError
+        timeline = self._shard.timeline
         if not data:
             timeline.written_offset = end_offset
             timeline.commit(min(end_offset, self._partition.log.high_watermark))

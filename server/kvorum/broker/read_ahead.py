@@ -1,0 +1,42 @@
+"""Records of a slow disk, which a thread has read for a fetch before the partition serves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kvorum.storage.errors import StorageError
+from kvorum.storage.topic_log.unified_log import FetchDataInfo, UnifiedLog
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAhead:
+    """The result of a read of a log, its error in its place if there is one.
+
+    It counts as long as nothing is removed from the log: only the partition knows, when it serves
+    the fetch, whether it may still be served.
+    """
+
+    log: UnifiedLog
+    removal_count: int
+    found: FetchDataInfo | StorageError
+
+    def counts_for(self, log: UnifiedLog) -> bool:
+        """Return whether a read of `log` would have this result, or one that has more records."""
+        return self.log is log and self.removal_count == log.local_log.removal_count
+
+    def data(self) -> FetchDataInfo:
+        """Return the records; raises the StorageError of the read."""
+        if isinstance(self.found, StorageError):
+            raise self.found
+        return self.found
+
+
+def read_ahead(log: UnifiedLog, offset: int, max_bytes: int, *, end_offset: int) -> ReadAhead:
+    """Read as `UnifiedLog.read_range` does; in any thread."""
+    removal_count = log.local_log.removal_count
+    found: FetchDataInfo | StorageError
+    try:
+        found = log.read_range(offset, max_bytes, end_offset=end_offset)
+    except StorageError as error:
+        found = error
+    return ReadAhead(log, removal_count, found)
