@@ -70,7 +70,7 @@ MEASURED: Mapping[str, Callable[[argparse.Namespace], list[Row]]] = {
 
 def arguments_of_run() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parts = (*MEASURED, "soak", "raft-under-load")
+    parts = (*MEASURED, "soak", "raft-under-load", "slow-log")
     add = parser.add_argument
     add("part", nargs="?", choices=parts, help="only this part")
     add("--json", action="store_true", help="one JSON object a line")
@@ -122,6 +122,11 @@ def main() -> None:
         from benchmarks import raft_under_load  # noqa: PLC0415 - as above
 
         raft_under_load.run()
+        return
+    if arguments.part == "slow-log":
+        from benchmarks import slow_log  # noqa: PLC0415 - as above
+
+        slow_log.run()
         return
     parts = MEASURED if arguments.part is None else (arguments.part,)
     rows = [row for part in parts for row in MEASURED[part](arguments)]

@@ -17,7 +17,7 @@ from tests.support.waiting import PATIENCE_S
 
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.storage.files import OpenFile, RealFileSystem, RealOpenFile
-from kvorum.storage.log import disk_pace
+from kvorum.storage.log import disk_pace, recent_batches
 from kvorum.wire.error_codes import ErrorCode
 
 SLOW: str = "slow"
@@ -119,14 +119,16 @@ async def test_a_slow_sync_keeps_its_own_client_waiting(tmp_path: Path) -> None:
 async def test_a_slow_fetch_keeps_its_own_client_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(disk_pace, "SLOW_MS", 0.0)
+    monkeypatch.setattr(recent_batches, "KEPT_MAX", 2)
     disk = HeldDisk("read")
 
     def fetch_slowly() -> int:
-        return ErrorCode.NONE if read(address, SLOW) == [b"first"] else ErrorCode.NOT_CONTROLLER
+        is_whole = read(address, SLOW) == [b"first", b"second", b"second"]
+        return ErrorCode.NONE if is_whole else ErrorCode.CORRUPT_MESSAGE
 
     async with running_on(disk, tmp_path) as address:
-        await asyncio.to_thread(read, address, SLOW)
+        for _ in range(2):
+            await asyncio.to_thread(send, address, SLOW, 1)
         disk.holds = True
         await _only_the_slow_topic_waits(disk, address, fetch_slowly)
 

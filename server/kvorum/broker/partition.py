@@ -519,8 +519,8 @@ class Partition:
         if wanted == 1 or log.is_on_older_segment(offset, end_offset):
             # As in Kafka, a fetch does not wait at the end of a segment that is not appended to.
             return wanted
-        if log.local_log.is_slow_to_read:
-            # Counting the bytes would take as long as reading them for the response.
+        if not log.local_log.is_at_hand(offset, end_offset=end_offset):
+            # To count the bytes would take as long as to read them for the response.
             return wanted
         try:
             read = log.read_range(offset, min(max_bytes, wanted), end_offset=end_offset)

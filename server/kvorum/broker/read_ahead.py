@@ -1,4 +1,4 @@
-"""Records of a slow disk, which a thread has read for a fetch before the partition serves it."""
+"""Records that a thread has read for a fetch, before the partition serves it."""
 
 from __future__ import annotations
 

@@ -175,8 +175,8 @@ async def fetch_messages(
 ) -> list[FetchResult]:
     """Return the results in the order of `fetches`, once there is enough or time is up.
 
-    Until then the fetch is in the `purgatory`; `stats` count it. Logs whose disk is slow are read
-    by `threads`.
+    Until then the fetch is in the `purgatory`; `stats` count it. What is not at hand is read by
+    `threads`.
     """
     for fetch in fetches:
         stats.on_fetch_request(fetch.partition.topic_partition.topic)
@@ -193,7 +193,7 @@ async def _fetch_messages(
     purgatory: DelayedOperationPurgatory,
     threads: Runtime,
 ) -> list[FetchResult]:
-    ahead = await _read_slow_logs(fetches, params, threads)
+    ahead = await _read_ahead(fetches, params, threads)
     results = _read_all(fetches, params, ahead, is_first=True)
     wanted = min(params.min_bytes, params.max_bytes)
     missing = wanted - sum(len(result.read.records) for result in results if result.read)
@@ -219,25 +219,25 @@ async def _fetch_messages(
         return available >= wanted
 
     await purgatory.wait_until(is_complete, partitions, timeout_ms=params.max_wait_ms)
-    ahead = await _read_slow_logs(fetches, params, threads)
+    ahead = await _read_ahead(fetches, params, threads)
     return _read_all(fetches, params, ahead, is_first=False)
 
 
-async def _read_slow_logs(
+async def _read_ahead(
     fetches: Sequence[PartitionFetch], params: FetchParams, threads: Runtime
 ) -> dict[int, ReadAhead]:
-    """Read the logs whose disk is slow in a thread; return what was read by number of the fetch."""
+    """Read what is not at hand in a thread; return it by the number of its fetch."""
     reads: dict[int, Callable[[], ReadAhead]] = {}
     isolation = params.isolation if params.replica is None else None
     for number, fetch in enumerate(fetches):
         partition = fetch.partition
-        if isinstance(partition, Partition) and partition.log.local_log.is_slow_to_read:
+        if not isinstance(partition, Partition):
+            continue
+        end_offset = partition.readable_end(isolation)
+        if not partition.log.local_log.is_at_hand(fetch.offset, end_offset=end_offset):
+            max_bytes = min(fetch.max_bytes, params.max_bytes)
             reads[number] = partial(
-                read_ahead,
-                partition.log,
-                fetch.offset,
-                min(fetch.max_bytes, params.max_bytes),
-                end_offset=partition.readable_end(isolation),
+                read_ahead, partition.log, fetch.offset, max_bytes, end_offset=end_offset
             )
     if not reads:
         return {}

@@ -43,7 +43,7 @@ from kvorum.storage.log.batch_header import (
     continuation_problem,
     headers_that_continue,
 )
-from kvorum.storage.log.disk_pace import DiskPace, DiskThreads
+from kvorum.storage.log.disk_pace import DiskThreads
 from kvorum.storage.log.disk_queue import DiskQueue
 from kvorum.storage.log.epochs import EpochCheckpoint
 from kvorum.storage.log.local_log_parts import LocalLogParts
@@ -94,7 +94,6 @@ class LocalLog:
         self.poison = Poison(parts.directory)
         """The failure, or `close`, that made the log unusable until it is opened again."""
         self._disk = DiskQueue(self.poison, threads)
-        self._read_pace = None if threads is None else DiskPace(threads)
         self.is_closed = False
         """Whether the log was closed or abandoned."""
         self.removal_count = 0
@@ -118,11 +117,6 @@ class LocalLog:
     def is_behind(self) -> bool:
         """Whether something that was appended, or a flush after it, is not done yet."""
         return self._disk.is_behind
-
-    @property
-    def is_slow_to_read(self) -> bool:
-        """Whether a `read_range` was slow a short time ago; the next ones may run in a thread."""
-        return self._read_pace is not None and self._read_pace.is_slow
 
     @property
     def has_lost_appends(self) -> bool:
@@ -301,16 +295,6 @@ class LocalLog:
         recovery, the cleaner and the reader, as in Kafka. May run in another thread. Raises
         OffsetOutOfRangeError below the start and above the end.
         """
-        pace = self._read_pace
-        if pace is None:
-            return self._find_range(offset, max_bytes, end_offset)
-        begun_ms = pace.begin()
-        try:
-            return self._find_range(offset, max_bytes, end_offset)
-        finally:
-            pace.end(begun_ms)
-
-    def _find_range(self, offset: int, max_bytes: int, end_offset: int) -> LogRange | None:
         self._demand_within(offset)
         limit = min(end_offset, self.stored_end_offset)
         if offset >= limit:
@@ -318,6 +302,14 @@ class LocalLog:
         segment = self._segments.first_with(offset)
         records = segment.read_range(offset, max_bytes=max_bytes, end_offset=limit)
         return None if records is None else LogRange(segment, records)
+
+    def is_at_hand(self, offset: int, *, end_offset: int) -> bool:
+        """Return whether `read_range` reads no file: it finds nothing, or what is new."""
+        limit = min(end_offset, self.stored_end_offset)
+        if offset >= limit or offset < self.log_start_offset:
+            return True
+        active = self._segments.active
+        return offset >= active.base_offset and active.is_at_hand(offset, limit)
 
     def _demand_within(self, offset: int) -> None:
         self.poison.demand_sound()

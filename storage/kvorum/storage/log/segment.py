@@ -14,6 +14,7 @@ from kvorum.storage.log.disk_queue import IN_PLACE, WriteOrder
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.indexes import NO_TIMESTAMP, IndexFile, OffsetIndex, TimeIndex
 from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.log.recent_batches import BatchPlace, RecentBatches
 from kvorum.storage.log.segment_scan import BadBatchError, scan_batches
 from kvorum.storage.log.transaction_index import TransactionIndex
 from kvorum.storage.names import (
@@ -67,6 +68,7 @@ class Segment:
         self.size = 0
         self._written = _Written(0, base_offset)
         """The part that the last write has reached; later appends may wait to be written."""
+        self._recent = RecentBatches(base_offset)
         self._files = files
         self._directory = directory
         self._index_interval_bytes = config.index_interval_bytes
@@ -112,6 +114,7 @@ class Segment:
             self.size = self.file.size()
         self.end_offset = end_offset
         self._has_indexes = False
+        self._recent.forget()
 
     def _demand_indexes(self) -> None:
         """Load the indexes of an adopted segment, or rebuild them if they do not match."""
@@ -165,6 +168,7 @@ class Segment:
         """Rebuild the indexes from every batch; raise CorruptLogError if the end differs."""
         self.offset_index.load(b"")
         self.time_index.load(b"")
+        self._recent.forget()
         self.size, self.end_offset = 0, self.base_offset
         self._max_timestamp, self._max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         self._bytes_since_index_entry = 0
@@ -272,12 +276,14 @@ class Segment:
         self._bytes_since_index_entry += header.size
         self.size = position + header.size
         self.end_offset = header.next_offset
+        self._recent.add(next_offset=self.end_offset, end=self.size)
 
     def seal(self, order: WriteOrder = IN_PLACE) -> None:
         """Add the highest timestamp to the time index, as in a complete segment.
 
         An adopted segment that has not been used since has that entry already.
         """
+        self._recent.forget()
         if not self._has_indexes:
             return
         self._add_last_timestamp()
@@ -404,16 +410,28 @@ class Segment:
         headers on the way to the first batch are checked, the records are not looked at.
         """
         with disk_errors(self.path, "reading"):
-            found = self.find(offset)
-            if found is None:
+            first = self._recent.holding(offset) or self._find_place(offset)
+            if first is None:
                 return None
-            position, first = found
             end = self._position_of(end_offset)
-            size = max(min(max(max_bytes, first.size), end - position), 0)
-            return FileRecords(self.file, position, size)
+            size = max(min(max(max_bytes, first.size), end - first.position), 0)
+            return FileRecords(self.file, first.position, size)
+
+    def _find_place(self, offset: int) -> BatchPlace | None:
+        found = self.find(offset)
+        return None if found is None else BatchPlace(found[0], found[1].size)
+
+    def is_at_hand(self, offset: int, end_offset: int) -> bool:
+        """Return whether `read_range` finds the records without reading the file."""
+        recent = self._recent
+        is_begin_known = recent.holding(offset) is not None
+        return is_begin_known and recent.position_of(end_offset) is not None
 
     def _position_of(self, end_offset: int) -> int:
         """Return where the first batch begins that reaches `end_offset`, which may be the end."""
+        known = self._recent.position_of(end_offset)
+        if known is not None:
+            return known
         written = self._written
         if end_offset == written.end_offset:
             # The batch that lies there may not be written yet.
@@ -453,6 +471,7 @@ class Segment:
             self.offset_index.truncate_to(offset)
             self.time_index.truncate_to(offset)
             self.transaction_index.truncate_to(offset)
+            self._recent.forget()
             self.end_offset = end_offset
             self.size = position
             self.file.truncate(position)

@@ -8,6 +8,7 @@ from kvorum.broker.partition import IsolationLevel
 from kvorum.broker.read_ahead import read_ahead
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.errors import OffsetOutOfRangeError
+from kvorum.storage.log import recent_batches
 from kvorum.storage.log.disk_pace import SLOW_FOR_MS
 from kvorum.wire.records import read_batches
 
@@ -178,15 +179,16 @@ def test_an_error_that_a_thread_met_is_that_of_the_fetch(world: Replicas) -> Non
         )
 
 
-def test_a_log_that_was_read_slowly_is_slow_to_read_for_a_while(world: Replicas) -> None:
+def test_a_fetch_of_old_records_does_not_count_them_in_the_owners_thread(
+    world: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent_batches, "KEPT_MAX", 2)
     one = world.all[1]
-    one.write(b"a")
-    log = one.partition.log
-    one.threads.slow_down(lambda: log.read_range(0, 1_000, end_offset=1))
-    assert log.local_log.is_slow_to_read
+    one.write(b"a", b"b", b"c")
+    log = one.partition.log.local_log
+    assert not log.is_at_hand(0, end_offset=3)
+    assert log.is_at_hand(2, end_offset=3)
     assert one.partition.bytes_available(0, 1_000, isolation=None, wanted=900) == 900
-    one.threads.now_ms += SLOW_FOR_MS
-    assert not log.local_log.is_slow_to_read
-    available = one.partition.bytes_available(0, 1_000, isolation=None, wanted=900)
+    available = one.partition.bytes_available(2, 1_000, isolation=None, wanted=900)
     assert available is not None
-    assert available < 900
+    assert 0 < available < 900
