@@ -51,6 +51,7 @@ from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
+from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.primitives import Message
@@ -227,10 +228,11 @@ class BrokerSession:
     def begin(self) -> None:
         """Do everything that a broker does again and again."""
         every, random = self._process.every, self._around.random
+        write_back_ms = self._around.settings.write_back_ms
         self._process.after_turn = self._watch.look
         every(lambda: random.uniform(1, 25), self._read_metadata)
         every(lambda: PUMP_MS, self._pump)
-        every(lambda: random.uniform(60, 400), self._write_back)
+        every(lambda: random.uniform(*write_back_ms), self._write_back)
 
     def _write_back(self) -> None:
         """Make every log durable, as the operating system does in time."""
@@ -289,14 +291,15 @@ class BrokerSession:
 
         self._around.events.after(FAILURE_IS_KNOWN_MS, self._process.guard(demand_known))
 
-    def move_replica(self) -> None:
-        """Begin to move a replica to the other directory (AlterReplicaLogDirs)."""
+    def move_replica(self, wanted: TopicPartition | None) -> None:
+        """Begin to move a replica, any without a wish, to some directory (AlterReplicaLogDirs)."""
         partitions = [one.topic_partition for one in self.replicas.partitions]
+        if wanted is not None:
+            partitions = [wanted]
         if partitions:
-            directory = {
-                self._around.random.choice(partitions): str(self._around.random.choice(ROOTS))
-            }
-            Task(self.replicas.alter_replica_log_dirs(directory), lambda _: None)
+            partition = self._around.random.choice(partitions)
+            directory = str(self._around.random.choice(ROOTS))
+            Task(self.replicas.alter_replica_log_dirs({partition: directory}), lambda _: None)
 
     def _on_shutdown(self, result: Exception | None) -> None:
         if result is None:
@@ -399,12 +402,12 @@ class Broker:
         if self._session is not None:
             self._session.stop()
 
-    def move_replica(self) -> bool:
-        """Begin to move a replica to its broker's other directory, if there is one to move."""
+    def move_replica(self, wanted: TopicPartition | None) -> bool:
+        """Begin to move a replica, any without a wish; return whether the broker can do that."""
         session = self._session
         if not self.is_up or session is None or not session.is_serving:
             return False
-        self.process.guard(session.move_replica)()
+        self.process.guard(lambda: session.move_replica(wanted))()
         return True
 
     def replica(self, place: int) -> Replica | None:

@@ -4,7 +4,8 @@ Brokers may have bad disks too.
 """
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from kvorum.metadata.partition import PartitionRegistration
@@ -23,6 +24,7 @@ from kvorum.simulation.partitions.settings import (
 )
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
+from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 
 ALL_FILES: Final = tuple(FileKind)
@@ -36,6 +38,9 @@ SYNC_FAILS: Final = 0.5
 REASSIGNMENT_IS_CANCELLED: Final = 0.5
 JOINING_IS_STRUCK: Final = 0.2
 NEW_LEADER_IS_STRUCK: Final = 0.2
+NEW_REPLICA_MOVES_MS_MAX: Final = 300
+ENDED_LOOK_MS: Final = 10
+"""The time from one look whether a process has ended to the next."""
 RESTARTS_AT_ONCE: Final = 0.3
 """The share of ended processes that a supervisor starts again at once."""
 
@@ -208,10 +213,15 @@ class Faults:
 
         self._around.events.after(self._random.uniform(20, 400), repair)
 
-    def _move(self, broker: Broker) -> None:
+    def _move(self, broker: Broker, wanted: TopicPartition | None = None) -> None:
         """Move a replica between the directories of a broker."""
-        if broker.move_replica():
+        if broker.move_replica(wanted):
             self._count("move", broker.id)
+
+    def move_replica(self) -> None:
+        """Move a replica between the directories of some broker, until all writes end."""
+        if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
+            self._move(self._random.choice(list(self._brokers.values())))
 
     def _stop(self, broker: Broker) -> None:
         if broker.is_up and not broker.is_stopping:
@@ -225,6 +235,16 @@ class Faults:
             self._around.events.after(
                 self._random.uniform(300, 1_200), lambda: self._restart(broker)
             )
+            if self._around.settings.is_stormy:
+                self._start_after(broker, broker.process.incarnation)
+
+    def _start_after(self, broker: Broker, incarnation: int) -> None:
+        """Start a broker as soon as an incarnation of it has ended."""
+        if not broker.is_up:
+            broker.start()
+        elif broker.process.incarnation == incarnation:
+            again = partial(self._start_after, broker, incarnation)
+            self._around.events.after(ENDED_LOOK_MS, again)
 
     def _restart(self, broker: Broker) -> None:
         if broker.is_up and broker.is_stopping:
@@ -294,6 +314,14 @@ class Faults:
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic(topic_name, [requested])
         self._around.quorum.ask_leader(AlterPartitionReassignmentsRequest(topics=[topic]))
         self._count("reassignment")
+        if self._around.settings.is_stormy:
+            self._move_all(TopicPartition(topic_name, index), drawn)
+
+    def _move_all(self, partition: TopicPartition, broker_ids: Sequence[int]) -> None:
+        """Choose directories for the replicas of a partition, which may be made just now."""
+        for broker_id in broker_ids:
+            move = partial(self._move, self._brokers[broker_id], partition)
+            self._around.events.after(self._random.uniform(0, NEW_REPLICA_MOVES_MS_MAX), move)
 
     def on_election(self, leader: int) -> None:
         """Strike a new leader now and then: it ends with records that no follower has fetched."""

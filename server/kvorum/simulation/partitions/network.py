@@ -16,8 +16,6 @@ CONTROLLERS: Final = 0
 CLIENTS: Final = -1
 """The place of producers and consumers."""
 
-MESSAGE_IS_LATE: Final = 0.02
-
 Response = TypeVar("Response", bound=Message)
 Reply: TypeAlias = Callable[[Message | None], None]
 """Takes the answer, or None where the connection breaks."""
@@ -38,9 +36,19 @@ def answer(
 class Network:
     """The links between places, which deliver calls or lose them."""
 
-    def __init__(self, events: Events, random: Random, *, loss: float, duplication: float) -> None:
+    def __init__(
+        self,
+        events: Events,
+        random: Random,
+        *,
+        loss: float,
+        duplication: float,
+        late: tuple[float, int],
+    ) -> None:
+        """`late` has the share of messages that are late, and by how many milliseconds at most."""
         self._events, self._random = events, random
-        self._loss, self._duplication, self._late = loss, duplication, MESSAGE_IS_LATE
+        self._loss, self._duplication = loss, duplication
+        self._late, self._late_ms_max = late
         self._cut: set[frozenset[int]] = set()
         self.lost = 0
 
@@ -82,7 +90,7 @@ class Network:
             return
         latency_ms = self._random.uniform(0.5, 8)
         if self._random.random() < self._late:
-            latency_ms += self._random.uniform(20, 600)
+            latency_ms += self._random.uniform(20, self._late_ms_max)
         link = frozenset((source, target))
 
         def arrive() -> None:

@@ -41,6 +41,14 @@ first records are gone; one that has others there would not learn of it from suc
 OLD_UNTIL_MS: Final = END_MS - COMPACTION_LAG_MS - 700
 """Records from before are old enough, at the end, to have been compacted."""
 
+IS_STORMY: Final = 0.2
+"""The share of worlds whose replicas move all the time, over a slow network."""
+_LATE: Final = 0.02, 600
+_LATE_IN_STORM: Final = 0.1, 2_000
+MOVE_IN_STORM_MS: Final = 80
+_WRITE_BACK_MS: Final = 60, 400
+_WRITE_BACK_IN_STORM_MS: Final = 5, 60
+
 _RETENTIONS: Final = ((-1, -1), (-1, -1), (4_000, -1), (-1, 1_500))
 _EPOCH_VERSIONS: Final = (15, 17, 18)
 _VERSIONS: Final = (13, 14, *_EPOCH_VERSIONS)
@@ -88,12 +96,16 @@ class WorldSettings:
     retention_ms: int = -1
     """By which size or age records are deleted; -1 for no limit."""
 
+    is_stormy: bool = False
+    """Whether operators move replicas between log directories all the time, and start each stopped
+    broker at once, while logs are flushed often and messages are later."""
+
     replica_fetch_version: int = 18
     """The version of Fetch of followers, as an older metadata.version has it."""
 
     @classmethod
-    def draw(cls, random: Random) -> WorldSettings:
-        """Draw the settings of a world."""
+    def draw(cls, random: Random, storm: Random) -> WorldSettings:
+        """Draw the settings of a world; `storm` draws whether it is stormy, and nothing else."""
         drawn = cls(
             replicas=random.choice((2, 3, 3)),
             brokers=random.randint(3, 5),
@@ -106,6 +118,7 @@ class WorldSettings:
             segment_bytes=random.choice((1_500, 4_000, 100_000)),
             rests_after_ms=random.choice((300, 1_000, END_MS, END_MS)),
             groups=GroupWorldSettings.draw(random),
+            is_stormy=storm.random() < IS_STORMY,
         )
         # Only fetches of the later versions name their process (KIP-903).
         versions = _EPOCH_VERSIONS if drawn.may_lose_power else _VERSIONS
@@ -124,6 +137,16 @@ class WorldSettings:
     def is_resting(self, now_ms: float) -> bool:
         """Return whether nothing new is written now."""
         return now_ms > QUIET_FROM_MS or int(now_ms / self.rests_after_ms) % 2 == 1
+
+    @property
+    def late(self) -> tuple[float, int]:
+        """The share of messages that are late, and the most milliseconds by which they are."""
+        return _LATE_IN_STORM if self.is_stormy else _LATE
+
+    @property
+    def write_back_ms(self) -> tuple[int, int]:
+        """The shortest and the longest time from one flush of all logs to the next."""
+        return _WRITE_BACK_IN_STORM_MS if self.is_stormy else _WRITE_BACK_MS
 
     @property
     def keeps_markers(self) -> bool:

@@ -40,6 +40,7 @@ from kvorum.simulation.partitions.quorum import ControllerQuorum, PeriodicTask
 from kvorum.simulation.partitions.settings import (
     END_MS,
     FAULTS_FROM_MS,
+    MOVE_IN_STORM_MS,
     OFFSETS_ID,
     OFFSETS_REPLICAS,
     OLD_UNTIL_MS,
@@ -59,6 +60,7 @@ from kvorum.simulation.partitions.transactions import (
     TransactionLedger,
 )
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
+from kvorum.simulation.surroundings import random_for
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
@@ -213,9 +215,14 @@ class PartitionsWorld:
     def __init__(self, seed: int, *, is_trace_kept: bool = False) -> None:
         self.random = random = Random(seed)  # noqa: S311 - a simulation repeats itself
         self.events = Events()
-        self.settings = settings = WorldSettings.draw(random)
+        storm = random_for(seed, "storm")
+        self.settings = settings = WorldSettings.draw(random, storm)
         self.network = Network(
-            self.events, random, loss=settings.loss, duplication=settings.duplication
+            self.events,
+            random,
+            loss=settings.loss,
+            duplication=settings.duplication,
+            late=settings.late,
         )
         self.ledger = Ledger(settings.partitions + 1, self._in_sync, settings)
         self._registrations: dict[int, PartitionRegistration] = {}
@@ -298,6 +305,8 @@ class PartitionsWorld:
             self._every(40, member.step)
         self._every(1_000, self._application.step)
         self._every(350, self._faults.move_groups)
+        if self.settings.is_stormy:
+            self._every(MOVE_IN_STORM_MS, self._faults.move_replica)
         for deleter in self._deleters:
             self._every(400, deleter.step)
         self._run_until(PEACE_FROM_MS)
