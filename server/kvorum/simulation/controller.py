@@ -19,8 +19,11 @@ from kvorum.node.runtime import Runtime
 from kvorum.raft import NotLeaderError
 from kvorum.simulation.application import Application
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_partition import AlterPartitionRequest
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from kvorum.wire.messages.broker_registration import BrokerRegistrationRequest
 from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
 from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kvorum.wire.primitives import Message
@@ -30,6 +33,10 @@ Task: TypeAlias = Callable[
 ]
 HANDLED: Final = (
     AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    AssignReplicasToDirsRequest,
+    BrokerHeartbeatRequest,
+    BrokerRegistrationRequest,
     ControllerRegistrationRequest,
     IncrementalAlterConfigsRequest,
 )

@@ -247,12 +247,12 @@ class BrokerSession:
         """Return the groups that this broker coordinates."""
         return [one.group_id for one in self._groups.list_groups([], [])]
 
-    def handle(self, request: Message, reply: Reply, version: int | None) -> None:
+    def handle(self, frame: bytes, reply: Reply) -> None:
         """Answer a request of another broker or a client; the connection breaks without logs."""
         if not self.is_serving:
             reply(None)
             return
-        self._served.handle(request, reply, version)
+        self._served.handle(frame, reply)
 
     # --- the controller ---------------------------------------------------------------------
 
@@ -431,8 +431,8 @@ class Broker:
         """Return the groups that the broker lists (ListGroups)."""
         return [] if self._session is None else self._session.listed_groups()
 
-    def receive(self, request: Message, reply: Reply, version: int | None = None) -> None:
-        """Handle a request of another broker or a client."""
+    def receive(self, frame: bytes, reply: Reply) -> None:
+        """Handle the frame of a request of another broker or a client."""
         session = self._session
         if self.is_up and session is not None:
-            self.process.guard(lambda: session.handle(request, reply, version))()
+            self.process.guard(lambda: session.handle(frame, reply))()

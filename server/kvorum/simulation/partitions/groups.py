@@ -4,7 +4,7 @@ from typing import Final
 
 from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Client
 from kvorum.simulation.partitions.group_ledger import GroupLedger
-from kvorum.simulation.partitions.network import CLIENTS, Reply
+from kvorum.simulation.partitions.network import CLIENTS, OnAnswer, Reply
 from kvorum.simulation.partitions.settings import OFFSETS_ID, QUIET_FROM_MS, TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
@@ -59,7 +59,7 @@ class GroupClient(Client):
         self,
         coordinator: int,
         request: Message,
-        on_answer: Reply,
+        on_answer: OnAnswer,
         *,
         timeout_ms: int = REQUEST_TIMEOUT_MS,
         version: int | None = None,
@@ -78,13 +78,15 @@ class GroupClient(Client):
                 self.give_up()
                 on_answer(answer)
 
-        def serve(reply: Reply) -> None:
+        def serve(frame: bytes, reply: Reply) -> None:
             nonlocal is_handled
             if attempt == self._attempt and not is_handled:
                 is_handled = True
-                self.around.servers[coordinator].receive(request, reply, version)
+                self.around.servers[coordinator].receive(frame, reply)
 
-        self.around.network.ask((CLIENTS, coordinator), serve, end, timeout_ms=timeout_ms)
+        self.around.network.ask(
+            (CLIENTS, coordinator), request, serve, end, timeout_ms=timeout_ms, version=version
+        )
 
     def read(self, coordinator: int, partition: int, *, is_stable: bool = False) -> None:
         """Ask for the offset of a partition, or for all; the broker's answer is checked there."""

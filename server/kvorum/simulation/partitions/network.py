@@ -1,6 +1,6 @@
-"""The network between brokers, clients and controllers: messages are late, doubled, lost, cut off.
+"""The network between brokers, clients and controllers: frames are late, doubled, lost, cut off.
 
-A message that is late may arrive behind ones that were sent after it.
+A frame that is late may arrive behind ones that were sent after it.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from kvorum.node.coroutines import GiveUp, Take, Wait
 from kvorum.simulation.events import Events
+from kvorum.simulation.partitions.settings import CLIENT_ID
+from kvorum.wire.apis import response_class
+from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.primitives import Message
 
 CONTROLLERS: Final = 0
@@ -17,12 +20,14 @@ CLIENTS: Final = -1
 """The place of producers and consumers."""
 
 Response = TypeVar("Response", bound=Message)
-Reply: TypeAlias = Callable[[Message | None], None]
+OnAnswer: TypeAlias = Callable[[Message | None], None]
 """Takes the answer, or None where the connection breaks."""
+Reply: TypeAlias = Callable[[bytes | None], None]
+"""Takes the frame of the answer, or None where the connection breaks."""
 
 
 def answer(
-    kind: type[Response], ask: Callable[[Reply], None], otherwise: Exception
+    kind: type[Response], ask: Callable[[OnAnswer], None], otherwise: Exception
 ) -> Wait[Response]:
     """Return the wait for an answer of a kind to what `ask` asks; any other raises `otherwise`."""
 
@@ -33,8 +38,20 @@ def answer(
     return Wait(begin)
 
 
+def request_frame(request: Message, version: int) -> bytes:
+    """Return the frame of a request in a version."""
+    return encode_request_frame(request, version=version, correlation_id=1, client_id=CLIENT_ID)
+
+
+def decoded_answer(request: Message, version: int, frame: bytes) -> Message:
+    """Return the answer in the frame of a response to a request of a version."""
+    assert request.API_KEY is not None
+    kind = response_class(request.API_KEY)
+    return decode_response_frame(frame, response_class=kind, version=version)[1]
+
+
 class Network:
-    """The links between places, which deliver calls or lose them."""
+    """The links between places, which deliver frames or lose them."""
 
     def __init__(
         self,
@@ -55,30 +72,35 @@ class Network:
     def ask(
         self,
         link: tuple[int, int],
-        serve: Callable[[Reply], None],
-        on_answer: Reply,
+        request: Message,
+        serve: Callable[[bytes, Reply], None],
+        on_answer: OnAnswer,
         *,
         timeout_ms: float,
+        version: int | None = None,
         delay_ms: float = 0.0,
     ) -> None:
-        """Have a request served at the link's other end; exactly one answer is passed on.
+        """Have the frame of a request served at the link's other end; pass on exactly one answer.
 
-        That is None once the time is over. The request may arrive twice.
+        That is None once the time is over. The frame has a version, by default the latest, and may
+        arrive twice.
         """
         source, target = link
+        chosen = request.MAX_VERSION if version is None else version
+        frame = request_frame(request, chosen)
         is_answered = False
 
-        def tell(answer: Message | None) -> None:
+        def tell(response: bytes | None) -> None:
             nonlocal is_answered
             if not is_answered:
                 is_answered = True
-                on_answer(answer)
+                on_answer(None if response is None else decoded_answer(request, chosen, response))
 
-        def reply(answer: Message | None) -> None:
-            self.send(target, source, lambda: tell(answer))
+        def reply(response: bytes | None) -> None:
+            self.send(target, source, lambda: tell(response))
 
         for _ in range(1 + (self._random.random() < self._duplication)):
-            self.send(source, target, lambda: serve(reply), delay_ms=delay_ms)
+            self.send(source, target, lambda: serve(frame, reply), delay_ms=delay_ms)
         self._events.after(timeout_ms, lambda: tell(None))
 
     def send(

@@ -11,7 +11,7 @@ from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.node.runtime import Runtime
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.network import CONTROLLERS, Reply, answer
+from kvorum.simulation.partitions.network import CONTROLLERS, OnAnswer, Reply, answer
 from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
@@ -45,12 +45,12 @@ class SimulatedControllerChannel:
     def send(self, message: Message, kind: type[Response]) -> Wait[Response]:
         """Return the wait for the response; raises ControllerUnreachableError where none comes."""
 
-        def ask(reply: Reply) -> None:
-            self.ask(message, reply, delay_ms=self._delay_ms(message))
+        def ask(on_answer: OnAnswer) -> None:
+            self.ask(message, on_answer, delay_ms=self._delay_ms(message))
 
         return answer(kind, ask, ControllerUnreachableError("the connection broke"))
 
-    def ask(self, request: Message, on_answer: Reply, *, delay_ms: float = 0) -> None:
+    def ask(self, request: Message, on_answer: OnAnswer, *, delay_ms: float = 0) -> None:
         """Send a request; the answer is None where none comes from an active controller."""
         around, process = self._around, self._process
         replica, incarnation = process.node.process, process.incarnation
@@ -63,14 +63,15 @@ class SimulatedControllerChannel:
             is_refused = getattr(answered, "error_code", 0) == ErrorCode.NOT_CONTROLLER
             on_answer(None if is_refused else answered)
 
-        def serve(reply: Reply) -> None:
+        def serve(frame: bytes, reply: Reply) -> None:
             if controller is None:
                 reply(None)
             elif not is_over and process.incarnation == incarnation:
-                around.quorum.ask(controller, request, reply)
+                around.quorum.ask(controller, frame, reply)
 
         around.network.ask(
             (self._broker_id, CONTROLLERS),
+            request,
             serve,
             process.guard_reply(end),
             timeout_ms=ANSWER_MS,
@@ -181,14 +182,14 @@ class SimulatedLeader:
         self,
         request: Message,
         kind: type[Response],
-        on_answer: Reply = lambda _: None,
+        on_answer: OnAnswer = lambda _: None,
         *,
         version: int | None = None,
     ) -> Wait[Response]:
-        def ask(reply: Reply) -> None:
+        def ask(take: OnAnswer) -> None:
             def pass_on(answered: Message | None) -> None:
                 on_answer(answered)
-                reply(answered)
+                take(answered)
 
             guarded = self._process.guard_reply(pass_on)
             self._around.ask(*self._link, request, guarded, timeout_ms=TIMEOUT_MS, version=version)

@@ -13,7 +13,7 @@ from kvorum.simulation.disk import MountedDisk, SimulatedDisk
 from kvorum.simulation.disk_faults import CrashedError
 from kvorum.simulation.events import Events
 from kvorum.simulation.node import SimulatedNode
-from kvorum.simulation.partitions.network import Reply
+from kvorum.simulation.partitions.network import OnAnswer
 from kvorum.simulation.partitions.settings import ROOTS
 from kvorum.storage.errors import StorageError
 from kvorum.wire.primitives import Message
@@ -105,7 +105,7 @@ class Process:
         except (CrashedError, StorageError) as error:
             self._on_crash(error)
 
-    def guard_reply(self, on_answer: Reply) -> Reply:
+    def guard_reply(self, on_answer: OnAnswer) -> OnAnswer:
         """Return a callback for an answer that is one of this incarnation."""
         incarnation = self.incarnation
 

@@ -14,6 +14,7 @@ from kvorum.controller.api import ControllerResult, Pieces, at_once
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
+from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.raft.config import RaftConfig
 from kvorum.simulation.application import FIRST_IMAGE
 from kvorum.simulation.events import Events
@@ -22,7 +23,7 @@ from kvorum.simulation.faults import Fault
 from kvorum.simulation.injection import Injector
 from kvorum.simulation.node import Part, SimulatedNode
 from kvorum.simulation.options import Options, QuorumKind, draw_options
-from kvorum.simulation.partitions.network import Reply
+from kvorum.simulation.partitions.network import Reply, request_frame
 from kvorum.simulation.partitions.settings import (
     CLUSTER_ID,
     FAULTS_FROM_MS,
@@ -116,18 +117,22 @@ class ControllerQuorum:
 
     # --- the controllers ---
 
-    def ask(self, node_id: int, request: Message, reply: Reply) -> None:
+    def ask(self, node_id: int, frame: bytes, reply: Reply) -> None:
         """Have a request handled as it arrives at a controller; without a process, none answers."""
         process = self._quorum.nodes[node_id].process
         if process is not None:
-            version = type(request).MAX_VERSION
-            process.turn(lambda: process.controller.handle(request, version, reply))
+
+            def respond(response: bytes | ClientConnectionError) -> None:
+                reply(None if isinstance(response, ClientConnectionError) else response)
+
+            process.turn(lambda: process.deliver(frame, respond))
 
     def ask_leader(self, request: Message) -> None:
         """Have a request of an operator handled by the leader, if there is one."""
         leader = self._quorum.leader()
         if leader is not None:
-            self.ask(leader.node_id, request, lambda _: None)
+            frame = request_frame(request, request.MAX_VERSION)
+            self.ask(leader.node_id, frame, lambda _: None)
 
     def run(self, task: PeriodicTask) -> None:
         """Let every controller that is active, or believes so, do what it does unasked."""

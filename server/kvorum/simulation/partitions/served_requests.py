@@ -4,7 +4,7 @@ A request arrives as a frame and leaves as one. What is between is what ships: t
 the handlers of its APIs, purgatories, the coordinator and the partitions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, cast
 
@@ -33,16 +33,15 @@ from kvorum.node.serving.frame_writer import FramePart
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.network import Reply
+from kvorum.simulation.partitions.network import Reply, decoded_answer
 from kvorum.simulation.partitions.request_watch import RequestWatch
-from kvorum.simulation.partitions.settings import CLIENT_ID, CLUSTER_ID, ROOTS
+from kvorum.simulation.partitions.settings import CLUSTER_ID, ROOTS
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
-from kvorum.wire.api_keys import ApiKey
-from kvorum.wire.apis import response_class
+from kvorum.wire.apis import request_class
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import decode_response_frame, encode_request_frame
+from kvorum.wire.headers import decode_request_frame
 from kvorum.wire.primitives import Message
 
 LISTENER: Final = "PLAIN"
@@ -164,18 +163,12 @@ class ServedRequests:
             throttle=services.throttling.throttle,
         )
 
-    def handle(self, request: Message, reply: Reply, version: int | None) -> None:
-        """Answer one request in a version, by default the latest, now or later."""
-        assert request.API_KEY is not None
-        key = ApiKey(request.API_KEY)
-        chosen = broker_apis()[key].max_version if version is None else version
-        frame = encode_request_frame(request, version=chosen, correlation_id=1, client_id=CLIENT_ID)
-        check = self._watch.on_request(request, chosen)
-
-        def read(parts: Sequence[bytes | memoryview]) -> Message:
-            return decode_response_frame(
-                b"".join(parts), response_class=response_class(key), version=chosen
-            )[1]
+    def handle(self, frame: bytes, reply: Reply) -> None:
+        """Answer the request in a frame, now or later."""
+        header, body = decode_request_frame(frame)
+        version = header.request_api_version
+        request = request_class(header.request_api_key).decode(bytes(body), version)
+        check = self._watch.on_request(request, version)
 
         def answered(response: ResponseFrame | Exception) -> None:
             if isinstance(response, Exception):
@@ -184,20 +177,16 @@ class ServedRequests:
                 reply(None)
                 return
             if response.parts is not None:
-                answer = read(list(map(_without_records, response.parts)))
+                whole = b"".join(map(_without_records, response.parts))
+                answer = decoded_answer(request, version, whole)
                 _demand_known(request, answer)
                 check(answer)
-                self._send(response, read, reply)
+                self._send(response, reply)
 
         Task(self._handler.answer(frame, _CLIENT), answered)
 
-    def _send(
-        self,
-        response: ResponseFrame,
-        read: Callable[[Sequence[bytes | memoryview]], Message],
-        reply: Reply,
-    ) -> None:
-        send = partial(_reply_with, response, read, reply)
+    def _send(self, response: ResponseFrame, reply: Reply) -> None:
+        send = partial(_reply_with, response, reply)
         random = self._around.random
         if random.random() >= _FULL_SOCKET:
             send()
@@ -206,18 +195,16 @@ class ServedRequests:
             self._around.events.after(delay_ms, self._guard(send))
 
 
-def _reply_with(
-    response: ResponseFrame, read: Callable[[Sequence[bytes | memoryview]], Message], reply: Reply
-) -> None:
+def _reply_with(response: ResponseFrame, reply: Reply) -> None:
     """Reply with a response and the records in their files; None where these are gone."""
     try:
-        parts = [bytes(part) for part in response.parts or ()]
+        frame = b"".join(map(bytes, response.parts or ()))
     except (OSError, TruncatedRecordsError):
         reply(None)
         return
     if response.on_sent is not None:
         response.on_sent()
-    reply(read(parts))
+    reply(frame)
 
 
 def _demand_known(request: Message, answer: Message) -> None:

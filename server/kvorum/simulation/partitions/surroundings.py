@@ -9,7 +9,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.simulation.events import WALL_START_MS, Events
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.ledger import Ledger
-from kvorum.simulation.partitions.network import Network, Reply
+from kvorum.simulation.partitions.network import Network, OnAnswer, Reply
 from kvorum.simulation.partitions.quorum import ControllerQuorum
 from kvorum.simulation.partitions.settings import WorldSettings
 from kvorum.simulation.properties.catalogue import Checks
@@ -29,8 +29,8 @@ class Server(Protocol):
         """The metadata that the broker knows."""
         ...
 
-    def receive(self, request: Message, reply: Reply, version: int | None = None) -> None:
-        """Handle a request of a version, by default the latest; there may be no answer."""
+    def receive(self, frame: bytes, reply: Reply) -> None:
+        """Handle the frame of a request; there may be no answer."""
         ...
 
 
@@ -73,14 +73,13 @@ class Surroundings:
         source: int,
         target: int,
         request: Message,
-        on_answer: Reply,
+        on_answer: OnAnswer,
         *,
         timeout_ms: float,
         version: int | None = None,
     ) -> None:
         """Send a request of a version, by default the latest, to a broker."""
-
-        def serve(reply: Reply) -> None:
-            self.servers[target].receive(request, reply, version)
-
-        self.network.ask((source, target), serve, on_answer, timeout_ms=timeout_ms)
+        serve = self.servers[target].receive
+        self.network.ask(
+            (source, target), request, serve, on_answer, timeout_ms=timeout_ms, version=version
+        )
