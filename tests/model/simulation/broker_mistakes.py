@@ -195,7 +195,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a report of where a log is takes the place of its move's",
         promises.COMPACTED,
-        None,
+        576,
         edited(
             Edit(
                 within="ReplicaAlterLogDirsManager.has_reported",

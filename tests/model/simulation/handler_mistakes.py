@@ -276,4 +276,43 @@ HANDLER_MISTAKES: Final = (
             )
         ),
     ),
+    Mistake(
+        "an older client's commit is for a topic with an id",
+        promises.ANSWERS_KNOWN,
+        8,
+        edited(
+            Edit(
+                within="answer",
+                room="node.handlers.offset_commit",
+                old="request.version >= FIRST_VERSION_WITH_TOPIC_IDS",
+                new="True",
+            )
+        ),
+    ),
+    Mistake(
+        "an older client reads an offset that is one too high",
+        promises.OFFSETS_KNOWN,
+        8,
+        edited(
+            Edit(
+                within="_response",
+                room=_OFFSET_FETCH,
+                old="one.committed_offset",
+                new="one.committed_offset + 1",
+            )
+        ),
+    ),
+    Mistake(
+        "an older client's leave names nobody",
+        promises.ANSWERS_KNOWN,
+        21,
+        edited(
+            Edit(
+                within="answer",
+                room="node.handlers.leave_group",
+                old="[LeaveGroupRequest.MemberIdentity(body.member_id)]",
+                new="body.members",
+            )
+        ),
+    ),
 )

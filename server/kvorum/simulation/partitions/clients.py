@@ -7,7 +7,8 @@ from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.broker.fetcher.replica_fetcher import EARLIEST
 from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
-from kvorum.simulation.partitions.network import CLIENTS
+from kvorum.simulation.partitions.client_versions import ClientVersions
+from kvorum.simulation.partitions.network import CLIENTS, OnAnswer
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
@@ -26,6 +27,8 @@ READS_FROM_LEADER: Final = 0.7
 READS_ANYWHERE: Final = 0.5
 FETCH_VERSIONS: Final = (4, 10, 11, 12, 18)
 """The versions that consumers speak; those before 11 know of no reads from followers."""
+FIRST_WITH_EPOCH_BUMP: Final = 12
+"""The first version of Produce whose transactions have an epoch each (KIP-890)."""
 LEADER_ONLY: Final = 1
 KEYS: Final = 12
 """The number of keys where logs are compacted; transactions have as many of their own."""
@@ -43,7 +46,19 @@ class Client:
         self.around = around
         self.index = index
         self._topic_id = topic_id
+        self._versions = ClientVersions(around.releases)
         self._remembered: int | None = None
+
+    def version_of(self, kind: type[Message], *, lowest: int = 0, latest: int | None = None) -> int:
+        """Return the version in which this client sends a request; see `ClientVersions`."""
+        return self._versions.of(kind, lowest=lowest, latest=latest)
+
+    def ask(self, broker: int, request: Message, on_answer: OnAnswer, *, lowest: int = 0) -> None:
+        """Send a request to a broker, in a version no lower than `lowest`."""
+        version = self.version_of(type(request), lowest=lowest)
+        self.around.ask(
+            CLIENTS, broker, request, on_answer, timeout_ms=REQUEST_TIMEOUT_MS, version=version
+        )
 
     def leader(self) -> int | None:
         """Return the leader, as some broker believes; None where no broker knows of one."""
@@ -155,14 +170,15 @@ class Producer(Client):
             transactional_id=_TRANSACTIONAL_ID if self._is_transactional else None,
             acks=self._acks,
             timeout_ms=PRODUCE_TIMEOUT_MS,
-            topic_data=[ProduceRequest.TopicProduceData(topic_id=TOPIC_ID, partition_data=[data])],
+            topic_data=[ProduceRequest.TopicProduceData(TOPIC, TOPIC_ID, [data])],
         )
 
         def on_answer(answer: Message | None) -> None:
             if attempt == self._attempt and self._acks:
                 self._on_answer(batch, answer)
 
-        self.around.ask(CLIENTS, leader, request, on_answer, timeout_ms=REQUEST_TIMEOUT_MS)
+        lowest = FIRST_WITH_EPOCH_BUMP if self._is_transactional else 0
+        self.ask(leader, request, on_answer, lowest=lowest)
         if not self._acks:
             self._batch = None
 
@@ -211,7 +227,8 @@ class Consumer(Client):
         super().__init__(around, index)
         self._offset = 0
         self._is_waiting = False
-        self._version = around.random.choice(FETCH_VERSIONS)
+        drawn = around.random.choice(FETCH_VERSIONS)
+        self._version = self.version_of(FetchRequest, latest=drawn)
 
     def _source(self) -> int | None:
         """Return the broker to read from: mostly the leader, for some any replica (KIP-392)."""
@@ -273,7 +290,7 @@ class Consumer(Client):
         requested = ListOffsetsRequest.ListOffsetsPartition(self.index, NO_EPOCH, EARLIEST)
         topic = ListOffsetsRequest.ListOffsetsTopic(TOPIC, [requested])
         request = ListOffsetsRequest(replica_id=-1, topics=[topic])
-        self.around.ask(CLIENTS, leader, request, self._on_start, timeout_ms=REQUEST_TIMEOUT_MS)
+        self.ask(leader, request, self._on_start)
 
     def _on_start(self, answer: Message | None) -> None:
         self._is_waiting = False
@@ -317,7 +334,7 @@ class Deleter(Client):
         topic = DeleteRecordsRequest.DeleteRecordsTopic(TOPIC, [requested])
         request = DeleteRecordsRequest(topics=[topic])
         self.around.ledger.on_delete(self.index, offset)
-        self.around.ask(CLIENTS, leader, request, self._on_answer, timeout_ms=REQUEST_TIMEOUT_MS)
+        self.ask(leader, request, self._on_answer)
 
     def _is_everywhere(self) -> bool:
         """Return whether every replica has what is committed, for good."""

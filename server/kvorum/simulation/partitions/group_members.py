@@ -1,9 +1,11 @@
 """Members of a group: they join, get their partitions, show that they are there, and go."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE
-from kvorum.simulation.partitions.groups import GroupClient, code_of
+from kvorum.simulation.partitions.groups import FIRST_COMMIT_OF_INSTANCE, GroupClient, code_of
 from kvorum.simulation.partitions.settings import (
     RESTLESS_UNTIL_MS,
     SESSION_TIMEOUT_MS,
@@ -20,7 +22,7 @@ from kvorum.wire.messages.join_group import (
     JoinGroupResponse,
 )
 from kvorum.wire.messages.leave_group import LeaveGroupRequest
-from kvorum.wire.messages.offset_commit import OffsetCommitResponse
+from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kvorum.wire.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -53,7 +55,19 @@ JOIN_TIMEOUT_MS: Final = 2_000
 VERSIONS: Final = (0, 3, 9, 9, 9)
 STATIC_VERSIONS: Final = (5, 9)
 _WITH_PROTOCOL_TYPE: Final = 7
+"""The first version of JoinGroup of a release that has the protocol in a SyncGroup too."""
 _LAST_SYNC_WITHOUT_PROTOCOL: Final = 4
+_FIRST_LEAVE_OF_MANY: Final = 3
+_FIRST_WITH_INSTANCE: Final[Mapping[type[Message], int]] = MappingProxyType(
+    {
+        HeartbeatRequest: 3,
+        JoinGroupRequest: 5,
+        LeaveGroupRequest: 3,
+        OffsetCommitRequest: FIRST_COMMIT_OF_INSTANCE,
+        SyncGroupRequest: 3,
+    }
+)
+"""The first versions that name the instance of a static member (KIP-345)."""
 _IS_ANOTHER: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID})
 _JOINS_AGAIN: Final = frozenset(
     {
@@ -81,7 +95,11 @@ class Member(GroupClient):
         if instance_id is not None:
             clients = self.ledger.clients
             clients[instance_id] = clients.get(instance_id, 0) + 1
-        self._version = around.random.choice(VERSIONS if instance_id is None else STATIC_VERSIONS)
+        drawn = around.random.choice(VERSIONS if instance_id is None else STATIC_VERSIONS)
+        self._version = self._version_with_instance(JoinGroupRequest, latest=drawn)
+        is_former = self._version < _WITH_PROTOCOL_TYPE
+        latest = _LAST_SYNC_WITHOUT_PROTOCOL if is_former else None
+        self._sync_version = self._version_with_instance(SyncGroupRequest, latest=latest)
         self.rebalance_timeout_ms = around.settings.groups.rebalance_timeouts_ms[0]
         self._member_id = ""
         self._generation = NOT_IN_GROUP
@@ -93,6 +111,11 @@ class Member(GroupClient):
         """Whether it has its partitions."""
         self.is_over = False
         """Whether it has ended for good."""
+
+    def _version_with_instance(self, kind: type[Message], *, latest: int | None = None) -> int:
+        """Return the version of a request, one that names the instance of a static member."""
+        lowest = _FIRST_WITH_INSTANCE[kind] if self.is_static else 0
+        return self.version_of(kind, lowest=lowest, latest=latest)
 
     @property
     def is_static(self) -> bool:
@@ -143,7 +166,7 @@ class Member(GroupClient):
                 self._sync(),
                 self._on_synced,
                 timeout_ms=JOIN_TIMEOUT_MS,
-                version=None if self._names_protocol else _LAST_SYNC_WITHOUT_PROTOCOL,
+                version=self._sync_version,
             )
         elif self.is_stable and self._partitions and not is_busy and self._uses_offsets():
             self._use_offsets(coordinator)
@@ -151,7 +174,8 @@ class Member(GroupClient):
             heartbeat = HeartbeatRequest(
                 self.group_id, self._generation, self._member_id, self._instance_id
             )
-            self.send(coordinator, heartbeat, self._on_heartbeat)
+            version = self._version_with_instance(HeartbeatRequest)
+            self.send(coordinator, heartbeat, self._on_heartbeat, version=version)
 
     def _uses_offsets(self) -> bool:
         return self._uses < FIRST_USES or self.around.random.random() < COMMITS + READS
@@ -161,7 +185,8 @@ class Member(GroupClient):
         coordinator = self.leader()
         self.give_up()
         if self.is_stable and coordinator is not None and leaves:
-            self.send(coordinator, self._leave(), lambda _: None)
+            version = self._version_with_instance(LeaveGroupRequest)
+            self.send(coordinator, self._leave(version), lambda _: None, version=version)
         self._forget()
         self._asleep_until_ms, self._busy_until_ms = self.around.now_ms + away_ms, 0.0
 
@@ -194,10 +219,13 @@ class Member(GroupClient):
                 offsets.acknowledge(offset, sent_ms)
                 self.around.ledger.counts["offsets committed by members"] += 1
 
-        self.send(coordinator, request, on_answer)
+        version = self._version_with_instance(OffsetCommitRequest)
+        self.send(coordinator, request, on_answer, version=version)
 
-    def _leave(self) -> Message:
+    def _leave(self, version: int) -> Message:
         """Return its farewell; a static member is removed by an operator, who knows no id of it."""
+        if version < _FIRST_LEAVE_OF_MANY:
+            return LeaveGroupRequest(group_id=self.group_id, member_id=self._member_id)
         member_id = self._member_id if self._instance_id is None else ""
         members = [LeaveGroupRequest.MemberIdentity(member_id, self._instance_id)]
         return LeaveGroupRequest(group_id=self.group_id, members=members)
@@ -216,13 +244,8 @@ class Member(GroupClient):
             protocols=[JoinGroupRequestProtocol("range", metadata)],
         )
 
-    @property
-    def _names_protocol(self) -> bool:
-        """Whether its release has the protocol in a SyncGroup too, and so in each."""
-        return self._version >= _WITH_PROTOCOL_TYPE
-
     def _sync(self) -> Message:
-        has_type = self._names_protocol
+        has_type = self._sync_version > _LAST_SYNC_WITHOUT_PROTOCOL
         return SyncGroupRequest(
             group_id=self.group_id,
             generation_id=self._generation,

@@ -20,12 +20,18 @@ from kvorum.wire.messages.offset_commit import (
 from kvorum.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
 from kvorum.wire.messages.sync_group import SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitResponse
 from kvorum.wire.primitives import Message
 
+FIRST_READ_OF_ALL: Final = 2
+FIRST_STABLE_READ: Final = 7
+FIRST_READ_OF_GROUPS: Final = 8
+"""The first versions of OffsetFetch that ask for all offsets, for stable ones, and for groups."""
+FIRST_COMMIT_OF_INSTANCE: Final = 7
 READS: Final = 0.4
 READS_ALL: Final = 0.2
 """The share of reads that ask for all offsets of the group."""
@@ -66,7 +72,8 @@ class GroupClient(Client):
     ) -> None:
         """Send a request that is handled at most once, and never after its connection has ended.
 
-        An earlier commit that is handled after a later one would take its place, as in Kafka.
+        Its version is by default any that this client has. An earlier commit that is handled after
+        a later one would take its place, as in Kafka.
         """
         self._attempt += 1
         attempt = self._attempt
@@ -85,17 +92,29 @@ class GroupClient(Client):
                 self.around.servers[coordinator].receive(frame, reply)
 
         self.around.network.ask(
-            (CLIENTS, coordinator), request, serve, end, timeout_ms=timeout_ms, version=version
+            (CLIENTS, coordinator),
+            request,
+            serve,
+            end,
+            timeout_ms=timeout_ms,
+            version=self.version_of(type(request)) if version is None else version,
         )
 
     def read(self, coordinator: int, partition: int, *, is_stable: bool = False) -> None:
         """Ask for the offset of a partition, or for all; the broker's answer is checked there."""
-        topic = OffsetFetchRequestTopics(
-            name=TOPIC, topic_id=TOPIC_ID, partition_indexes=[partition]
-        )
-        topics = None if self.around.random.random() < READS_ALL else [topic]
-        group = OffsetFetchRequestGroup(group_id=self.group_id, topics=topics)
-        request = OffsetFetchRequest(groups=[group], require_stable=is_stable)
+        version = self.version_of(OffsetFetchRequest)
+        is_of_all = self.around.random.random() < READS_ALL and version >= FIRST_READ_OF_ALL
+        is_stable = is_stable and version >= FIRST_STABLE_READ
+        if version < FIRST_READ_OF_GROUPS:
+            former = OffsetFetchRequestTopic(TOPIC, [partition])
+            topics = None if is_of_all else [former]
+            request = OffsetFetchRequest(self.group_id, topics, require_stable=is_stable)
+        else:
+            topic = OffsetFetchRequestTopics(
+                name=TOPIC, topic_id=TOPIC_ID, partition_indexes=[partition]
+            )
+            group = OffsetFetchRequestGroup(self.group_id, topics=None if is_of_all else [topic])
+            request = OffsetFetchRequest(groups=[group], require_stable=is_stable)
         self.send(coordinator, request, lambda _: None)
 
     def commit(self, partition: int, offset: int) -> OffsetCommitRequest:
@@ -151,7 +170,9 @@ class Committer(GroupClient):
                 self._offset = None
                 self.around.ledger.counts["committed offsets"] += 1
 
-        self.send(coordinator, request, on_answer)
+        lowest = FIRST_COMMIT_OF_INSTANCE if self._instance_id else 0
+        version = self.version_of(OffsetCommitRequest, lowest=lowest)
+        self.send(coordinator, request, on_answer, version=version)
 
 
 def code_of(answer: Message) -> int:

@@ -56,6 +56,10 @@ _KNOWN_CODES: Final = frozenset(
 )
 """The codes that clients of groups know, and that they get here."""
 
+_TOPIC_UNKNOWN: Final = frozenset(
+    {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+)
+
 
 class RequestWatch:
     """The checks of one process."""
@@ -74,6 +78,8 @@ class RequestWatch:
 
     def on_request(self, request: Message, version: int) -> Check:
         """Take note of a request that has arrived; return the check of its answer."""
+        is_older = self._around.releases is not None and version < request.MAX_VERSION
+        self._around.ledger.counts["requests of older clients"] += is_older
         match request:
             case ProduceRequest():
                 return self._on_produce(request)
@@ -89,7 +95,8 @@ class RequestWatch:
                 in_time = self._in_time(request.group_id, ("sync", request.member_id))
                 return self._of_group(request, in_time)
             case LeaveGroupRequest():
-                (member,) = request.members
+                # Former versions have one member.
+                (member,) = request.members or [request.MemberIdentity(request.member_id)]
                 group = self._group(request.group_id)
                 group.on_leave(member.member_id, member.group_instance_id, self._around.now_ms)
                 return self._of_group(request, _do_nothing)
@@ -138,20 +145,21 @@ class RequestWatch:
 
     def _on_offset_fetch(self, request: OffsetFetchRequest) -> Check:
         """Check the offsets that the present coordinator answers with."""
-        (group,) = request.groups
-        ledger = self._group(group.group_id)
+        # Former versions have one group.
+        (group_id,) = [group.group_id for group in request.groups] or [request.group_id]
+        ledger = self._group(group_id)
         open_before = ledger.open_partitions()
 
         def check(answer: Message) -> None:
             assert isinstance(answer, OffsetFetchResponse)
-            (result,) = answer.groups
+            result = answer.groups[0] if answer.groups else answer
             if result.error_code != ErrorCode.NONE or not self._is_present_coordinator():
                 return
             unstable = frozenset[int]()
             if request.require_stable:
                 unstable = open_before & ledger.open_partitions()
                 self._around.checks.held(promises.STABLE_OFFSETS)
-            self._check_offsets(result, unstable)
+            self._check_offsets(group_id, result, unstable)
 
         return check
 
@@ -164,11 +172,16 @@ class RequestWatch:
 
         return check
 
-    def _check_offsets(self, answer: OffsetFetchResponseGroup, unstable: frozenset[int]) -> None:
-        group = self._group(answer.group_id)
+    def _check_offsets(
+        self,
+        group_id: str,
+        answer: OffsetFetchResponseGroup | OffsetFetchResponse,
+        unstable: frozenset[int],
+    ) -> None:
+        group = self._group(group_id)
         for partition in (one for topic in answer.topics for one in topic.partitions):
             index, offset = partition.partition_index, partition.committed_offset
-            message = f"group {answer.group_id}, partition {index}: {offset} "
+            message = f"group {group_id}, partition {index}: {offset} "
             message += f"at broker {self._replicas.broker_id}"
             if partition.error_code == ErrorCode.NONE:
                 if index in unstable:
@@ -238,7 +251,7 @@ class RequestWatch:
     def _is_behind(self, code: int) -> bool:
         """Return whether a topic is refused by a broker that does not know of it yet."""
         image = self._around.servers[self._replicas.broker_id].image
-        return code == ErrorCode.UNKNOWN_TOPIC_ID and TOPIC_ID not in image.topics.by_id
+        return code in _TOPIC_UNKNOWN and TOPIC_ID not in image.topics.by_id
 
     def _group(self, group_id: str) -> GroupLedger:
         return self._around.groups[group_id]

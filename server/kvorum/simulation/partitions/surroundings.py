@@ -38,6 +38,7 @@ class Server(Protocol):
 class Surroundings:
     """A world's time, chance, network, controllers and books.
 
+    `releases` draws the versions of older clients; without it all are of the latest release.
     `on_expansion` gets the ids of a leader and of the replica that is about to join its ISR, and
     returns for how long the request is delayed.
     """
@@ -52,6 +53,7 @@ class Surroundings:
     ledger: Ledger
     servers: Mapping[int, Server]
     groups: dict[str, GroupLedger]
+    releases: Random | None
     on_expansion: Callable[[int, int], float]
 
     @property

@@ -11,10 +11,9 @@ from typing import Final, NamedTuple
 from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Consumer, Producer
+from kvorum.simulation.partitions.clients import Consumer, Producer
 from kvorum.simulation.partitions.groups import READS, GroupClient
 from kvorum.simulation.partitions.ledger import Replica
-from kvorum.simulation.partitions.network import CLIENTS
 from kvorum.simulation.partitions.settings import METADATA_BYTES_MAX, QUIET_FROM_MS, TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.stored_batches import batches_of
 from kvorum.simulation.partitions.surroundings import Surroundings
@@ -33,6 +32,8 @@ from kvorum.wire.records import ControlRecordType, RecordBatch
 from kvorum.wire.records.control import decode_control_record
 
 TRANSACTION_VERSION: Final = 2
+FIRST_MARKER_OF_EPOCH: Final = 2
+"""The first version of WriteTxnMarkers with which a late marker ends no other transaction."""
 COMMITS: Final = 0.7
 GIVES_UP: Final = 0.02
 """The share of its steps with which a producer aborts what it has no answer for."""
@@ -174,7 +175,7 @@ class TransactionalProducer(Producer):
         )
         self.is_waiting = True
         request = WriteTxnMarkersRequest(markers=[marker])
-        self.around.ask(CLIENTS, leader, request, self._on_marker, timeout_ms=REQUEST_TIMEOUT_MS)
+        self.ask(leader, request, self._on_marker, lowest=FIRST_MARKER_OF_EPOCH)
 
     def _on_marker(self, answer: Message | None) -> None:
         self.is_waiting = False
@@ -303,7 +304,8 @@ class TransactionalCommitter(GroupClient):
             transaction_version=TRANSACTION_VERSION,
         )
         request = WriteTxnMarkersRequest(markers=[marker])
-        self.send(coordinator, request, self._on_marker, timeout_ms=REQUEST_TIMEOUT_MS)
+        version = self.version_of(WriteTxnMarkersRequest, lowest=FIRST_MARKER_OF_EPOCH)
+        self.send(coordinator, request, self._on_marker, version=version)
 
     def _on_marker(self, answer: Message | None) -> None:
         if not isinstance(answer, WriteTxnMarkersResponse) or self._offset is None:

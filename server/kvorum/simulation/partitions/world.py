@@ -40,6 +40,7 @@ from kvorum.simulation.partitions.quorum import ControllerQuorum, PeriodicTask
 from kvorum.simulation.partitions.settings import (
     END_MS,
     FAULTS_FROM_MS,
+    HAS_OLDER_CLIENTS,
     MOVE_IN_STORM_MS,
     OFFSETS_ID,
     OFFSETS_REPLICAS,
@@ -216,6 +217,8 @@ class PartitionsWorld:
         self.random = random = Random(seed)  # noqa: S311 - a simulation repeats itself
         self.events = Events()
         storm = random_for(seed, "storm")
+        releases = random_for(seed, "api versions")
+        has_older_clients = releases.random() < HAS_OLDER_CLIENTS
         self.settings = settings = WorldSettings.draw(random, storm)
         self.network = Network(
             self.events,
@@ -244,6 +247,7 @@ class PartitionsWorld:
             self.ledger,
             self.brokers,
             {},
+            releases if has_older_clients else None,
             self._on_expansion,
         )
         self._faults = Faults(around, self.brokers, self._registrations)
