@@ -207,7 +207,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a flush of a log that has moved takes its directory offline",
         promises.ALL_IN_SYNC_AGAIN,
-        None,
+        317,
         edited(
             Edit(
                 within="LocalLog.flush",

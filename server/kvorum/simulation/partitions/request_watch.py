@@ -129,6 +129,7 @@ class RequestWatch:
         broker_id = self._replicas.broker_id
         brokers = self._around.servers[broker_id].image.cluster.brokers
         known = brokers.get(replica)
+        present_epoch = NO_EPOCH if known is None or known.is_fenced else known.epoch
         checks = self._around.checks
         for topic in answer.responses:
             for data in topic.partitions:
@@ -139,8 +140,10 @@ class RequestWatch:
                     partition = self._replicas.partition(TOPIC_ID, data.partition_index)
                     is_leader = partition is not None and partition.is_leader
                     checks.demand(promises.FORMER_CLIENTS_ASK_LEADERS, message, holds=is_leader)
-                if known is not None and not known.is_fenced and epoch > NO_EPOCH:
-                    is_present = epoch >= known.epoch
+                # As in Kafka, anybody is told where the logs part, and no progress is noted.
+                has_parted = data.diverging_epoch.epoch > NO_EPOCH
+                if epoch > NO_EPOCH and present_epoch > NO_EPOCH and not has_parted:
+                    is_present = epoch >= present_epoch
                     checks.demand(promises.ENDED_PROCESS_IS_REFUSED, message, holds=is_present)
 
     def _on_offset_fetch(self, request: OffsetFetchRequest) -> Check:

@@ -254,6 +254,10 @@ class PartitionsWorld:
         self._idle = IdlePartitions(around, self.brokers, self._registrations)
         for node in self.quorum.broker_nodes:
             self.brokers[node.node_id] = Broker(node, around, self._faults.on_crash)
+        self._make_clients(around)
+
+    def _make_clients(self, around: Surroundings) -> None:
+        random, settings = self.random, self.settings
         self._producers: list[Producer] = [
             producer
             for index in range(settings.partitions)
