@@ -9,10 +9,12 @@ class HeldThreads:
     """Work that was handed over, and the clock that measures it.
 
     `slow_down` lets the next write at once count as slow, so that all later ones are handed over.
+    Unless it `holds`, work is done as soon as it is handed over; it holds from `slow_down` on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, holds: bool = True) -> None:
         self.now_ms = 0.0
+        self._holds = holds
         self._next_takes_ms = 0.0
         self._held: list[tuple[Callable[[], object], Callable[[Exception | None], None]]] = []
 
@@ -27,6 +29,7 @@ class HeldThreads:
 
     def slow_down(self, write: Callable[[], object]) -> None:
         """Do something whose writes take long."""
+        self._holds = True
         self._next_takes_ms = SLOW_MS
         write()
         self._next_takes_ms = 0.0
@@ -35,6 +38,8 @@ class HeldThreads:
         self, work: Callable[[], object], then: Callable[[Exception | None], None]
     ) -> None:
         self._held.append((work, then))
+        if not self._holds:
+            self.release()
 
     def release(self) -> None:
         """Do the works that wait, and those that they lead to."""

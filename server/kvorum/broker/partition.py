@@ -171,9 +171,9 @@ class Partition:
             now_ms=now_ms,
         )
         self._follow_high_watermark(leader)
-        if log.is_behind:
+        if log.writes.is_behind:
             # The appends of its time as a follower count later.
-            log.when_stored(partial(self._on_stored, leader, log.log_end_offset, now_ms))
+            log.writes.when_done(partial(self._on_stored, leader, log.log_end_offset, now_ms))
 
     def make_follower(self, registration: PartitionRegistration) -> bool:
         """Follow from the next fetch on; return whether the leader epoch is a new one.
@@ -216,7 +216,7 @@ class Partition:
     ) -> LogAppendInfo:
         """Append a batch; `wall_ms` is the time of day, `now_ms` that of timeouts.
 
-        On a slow disk nothing may be answered before `LocalLog.when_stored` has called.
+        On a slow disk nothing may be answered before `DiskQueue.when_done` has called.
         `inspected` is what its `inspection` has returned, if that was done before.
         Raises LeaderRefusesError, RecordValidationError, ProducerError, or StorageError.
         """
@@ -238,14 +238,14 @@ class Partition:
         )
         self._flush_finished_segments()
         log = self.log.local_log
-        log.when_stored(partial(self._on_stored, leader, log.log_end_offset, now_ms))
+        log.writes.when_done(partial(self._on_stored, leader, log.log_end_offset, now_ms))
         return info
 
     def _on_stored(self, leader: PartitionLeader, end_offset: int, now_ms: float) -> None:
         """Count what is stored up to an offset, if the part that has appended it goes on."""
         if self._leader is not leader:
             return
-        if self.log.local_log.has_lost_appends:
+        if self.log.local_log.writes.has_failed:
             self._changed()
             return
         leader.on_append(end_offset, now_ms)
@@ -331,15 +331,13 @@ class Partition:
             self._changed()
 
     def truncate_to(self, offset: int, *, now_ms: int, fully: bool = False) -> None:
-        """Truncate the log to `offset`, or wholly so that it starts there; raises StorageError.
+        """Truncate the log to `offset`, or wholly so that it starts there, in a thread.
 
-        The future log may have what goes, and is to be truncated too: where compaction has left a
-        gap in the leader's log, the epochs of the two logs agree all the same.
+        `DiskQueue.when_done` calls when that has ended. Raises StorageError where it is done at
+        once. The future log may have what goes, and is to be truncated too: where compaction has
+        left a gap in the leader's log, the epochs of the two logs agree all the same.
         """
-        if fully:
-            self.log.truncate_fully_and_start_at(offset, now_ms=now_ms)
-        else:
-            self.log.truncate_to(offset, now_ms=now_ms)
+        self.log.truncate_behind(offset, now_ms=now_ms, fully=fully)
         if self.future_log is not None:
             known = self.future_truncation_offset
             self.future_truncation_offset = offset if known is None else min(offset, known)

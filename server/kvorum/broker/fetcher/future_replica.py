@@ -46,7 +46,8 @@ class FutureReplica:
         future = self.log
         return (
             future.log_end_offset == current.log_end_offset
-            and not future.local_log.is_behind
+            and not current.local_log.is_truncating
+            and not future.local_log.writes.is_behind
             and future.log_start_offset >= current.log_start_offset
             and future.log_end_offset == self._common_offset()
         )
@@ -58,15 +59,19 @@ class FutureReplica:
         ProducerError.
         """
         current, future = self.partition.log, self.log
+        if current.local_log.is_truncating:
+            return 0
         common = self._common_offset()
         copied_to = future.log_end_offset
         if common < copied_to:
-            future.truncate_to(common, now_ms=wall_ms)
+            future.truncate_behind(common, now_ms=wall_ms)
             return 0
         # The future log has nothing left to truncate.
         self.partition.future_truncation_offset = None
         if common > copied_to:
-            future.truncate_fully_and_start_at(common, now_ms=wall_ms)
+            future.truncate_behind(common, now_ms=wall_ms, fully=True)
+        if future.local_log.is_truncating:
+            return 0
         end = current.log_end_offset
         records = bytes(current.read_range(common, max_bytes, end_offset=end).records)
         if records:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, NamedTuple
 
 from kvorum.broker.epoch_end_offset import EpochEndOffset
@@ -27,7 +28,7 @@ from kvorum.broker.fetcher.fetch_requests import (
 from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.storage.errors import StorageError
-from kvorum.storage.log.local_log import LocalLog
+from kvorum.storage.log.disk_queue import DiskQueue
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import CorruptBatchError
@@ -125,10 +126,10 @@ class ReplicaFetcher:
         """The partitions that are fetched."""
         return frozenset(self._states)
 
-    def logs_behind(self) -> Iterator[LocalLog]:
-        """Yield the logs whose appends have to be stored before they are fetched again."""
-        logs = (state.partition.log.local_log for state in self._states.values())
-        return (log for log in logs if log.is_behind)
+    def writes_behind(self) -> Iterator[DiskQueue]:
+        """Yield the writes of logs that have to be done before these are fetched again."""
+        writes = (state.partition.log.local_log.writes for state in self._states.values())
+        return (each for each in writes if each.is_behind)
 
     @property
     def max_lag(self) -> int:
@@ -239,7 +240,16 @@ class ReplicaFetcher:
         except StorageError as error:
             self._fail(state, f"The log cannot be truncated: {error}")
             return
-        self._states[state.partition.key] = state.at_end_of_log()
+        state.partition.log.local_log.writes.when_done(partial(self._on_truncated, state))
+
+    def _on_truncated(self, state: PartitionFetchState) -> None:
+        """Fetch from the end of the truncated log on, unless the partition has changed since."""
+        if self._states.get(state.partition.key) is not state:
+            return
+        if state.partition.log.local_log.writes.has_failed:
+            self._fail(state, "The log cannot be truncated")
+        else:
+            self._states[state.partition.key] = state.at_end_of_log()
 
     def _on_divergence(self, state: PartitionFetchState, data: FetchResponse.PartitionData) -> None:
         """Truncate. The response's high watermark is not taken: it may lie above the new end."""

@@ -16,6 +16,7 @@ from kvorum.broker.local_replica_changes import PartitionInfo, local_changes
 from kvorum.metadata import directory_ids
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicsImage
+from kvorum.node.broker.stored_appends import stored
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import OneAtATime, Task, other_work, sleep
@@ -149,7 +150,7 @@ class CleanerThread:
             for partition, log in tuple(directory.logs.items())
             if log.config.cleanup.is_compacted
             and not log.local_log.poison.is_there
-            and not log.local_log.is_behind
+            and not log.local_log.writes.is_behind
         }
 
     def _in_owner(self, work: Callable[[], None]) -> None:
@@ -305,6 +306,7 @@ class BrokerLogs:
         while True:
             await sleep(self._runtime, self._settings.retention_check_ms)
             for log in self._logs():
+                await stored(log.local_log.writes)
                 try:
                     log.delete_old_segments(now_ms=self._runtime.wall_ms())
                 except StorageError as error:

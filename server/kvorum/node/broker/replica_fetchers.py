@@ -134,8 +134,8 @@ class ReplicaFetcherThread:
         now_ms = self._now_ms()
         delay_ms = max(self.fetcher.next_due_ms(now_ms) - now_ms, 0)
         self._has_more.clear()
-        for log in self.fetcher.logs_behind():
-            log.when_stored(self._has_more.set)
+        for writes in self.fetcher.writes_behind():
+            writes.when_done(self._has_more.set)
         await self._has_more.wait(delay_ms)
 
     def _now_ms(self) -> float:

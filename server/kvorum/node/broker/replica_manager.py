@@ -23,6 +23,7 @@ from kvorum.node.broker.broker_logs import BrokerLogs
 from kvorum.node.broker.controller_reports import AssignmentsManager, DefaultAlterPartitionManager
 from kvorum.node.broker.replica_alter_log_dirs import ReplicaAlterLogDirsManager
 from kvorum.node.broker.replica_fetchers import ReplicaFetcherManager
+from kvorum.node.broker.stored_appends import stored
 from kvorum.node.broker.this_broker import ControllerChannel, ThisBroker
 from kvorum.node.coroutines import Lock, Pulse, Signal, Task, other_work, sleep
 from kvorum.node.errors import NodeFailedError
@@ -181,6 +182,7 @@ class ReplicaManager:
                 return
             await self._make_partitions(infos)
             for info in infos:
+                await self._end_truncation(info)
                 self._lead(info, image)
                 # Heartbeats must not wait for all of them.
                 await other_work(self._broker.runtime)
@@ -190,6 +192,7 @@ class ReplicaManager:
                 return
             await self._make_partitions(infos)
             for info in infos:
+                await self._end_truncation(info)
                 self._follow(info, image)
             self.turns.beat()
         await self.fetchers.shutdown_idle_fetcher_threads()
@@ -214,6 +217,12 @@ class ReplicaManager:
                     lag_max_ms=self._lag_ms_max,
                     stats=self.stats,
                 )
+
+    async def _end_truncation(self, info: PartitionInfo) -> None:
+        """Wait until the log of a partition is not being truncated, which is to change its role."""
+        partition = self._partitions.get(info.key)
+        while partition is not None and partition.log.local_log.is_truncating:
+            await stored(partition.log.local_log.writes)
 
     def _lead(self, info: PartitionInfo, image: MetadataImage) -> None:
         self.fetchers.remove_fetcher_for_partition(info.key)

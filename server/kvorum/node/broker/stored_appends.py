@@ -3,17 +3,17 @@
 from functools import partial
 
 from kvorum.node.coroutines import GiveUp, Take, Wait
-from kvorum.storage.log.local_log import LocalLog
+from kvorum.storage.log.disk_queue import DiskQueue
 
 
-async def stored(log: LocalLog) -> None:
-    """Wait until all that was appended to a log is stored or lost (`LocalLog.has_lost_appends`)."""
+async def stored(writes: DiskQueue) -> None:
+    """Wait until all writes so far are done, or will never be (`DiskQueue.has_failed`)."""
 
     def begin(take: Take[None]) -> GiveUp:
-        log.when_stored(partial(take, None))
+        writes.when_done(partial(take, None))
         return _do_nothing
 
-    if log.is_behind:
+    if writes.is_behind:
         await Wait(begin)
 
 

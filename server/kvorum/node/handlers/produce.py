@@ -401,15 +401,15 @@ def _count_refusal(stats: BrokerTopicStats, topic: str, code: ErrorCode, size_by
 
 async def _is_stored(appended: _Appended) -> bool:
     """Wait for a slow disk; return whether the log has the batch, else refuse it."""
-    log = appended.partition.log.local_log
-    await stored(log)
-    if log.has_lost_appends:
+    writes = appended.partition.log.local_log.writes
+    await stored(writes)
+    if writes.has_failed:
         response = appended.response
         response.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         response.base_offset = -1
         response.log_append_time_ms = NO_TIMESTAMP
         response.log_start_offset = -1
-    return not log.has_lost_appends
+    return not writes.has_failed
 
 
 async def _wait_for_replicas(

@@ -52,12 +52,15 @@ class SharedLog:
         Raises CleaningAbortedError, and does nothing, if the log has changed. The owner does not
         wait for the disk: that is done here.
         """
+        self._log.finish_writes()
         self._run_in_owner(lambda: self._replace(new, old, now_ms))
         self._log.sync_names()
         if self._log.is_closed:
             raise CleaningAbortedError(f"{self.directory} was closed before it was durable")
 
     def _replace(self, new: Segment, old: Sequence[Segment], now_ms: int) -> None:
+        # What was to be written, or truncated, may be a change.
+        self._log.finish_writes()
         if self.has_changed:
             raise CleaningAbortedError(f"{self.directory} has changed since the pass began")
         self._log.replace_segments(new, old, now_ms=now_ms)

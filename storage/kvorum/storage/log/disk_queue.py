@@ -72,6 +72,7 @@ class DiskQueue:
         self._callbacks: deque[_Callback] = deque()
         # Held while a write that was handed over is done.
         self._one_at_a_time = threading.Lock()
+        self._thread_at_work = 0
         self._pause = threading.Event()
 
     @property
@@ -111,7 +112,12 @@ class DiskQueue:
             call()
 
     def finish(self) -> None:
-        """Return when all that was asked for so far is done or has failed; do it, if need be."""
+        """Return when all that was asked for so far is done or has failed; do it, if need be.
+
+        What was handed over may call this: all before it is done.
+        """
+        if self._thread_at_work == threading.get_ident():
+            return
         asked_count = self._asked_count
         while self._done_count < asked_count and not self.has_failed:
             self._do_first()
@@ -147,6 +153,7 @@ class DiskQueue:
         with self._one_at_a_time:
             if not self.is_behind:
                 return
+            self._thread_at_work = threading.get_ident()
             try:
                 self._waiting[0]()
             except TooManyOpenFilesError:
@@ -161,6 +168,8 @@ class DiskQueue:
                 self._poison.take(StorageError("a write ended by an unexpected error"))
                 self.has_failed = True
                 raise
+            finally:
+                self._thread_at_work = 0
             self._waiting.popleft()
             self._done_count += 1
 

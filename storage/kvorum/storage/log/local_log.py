@@ -13,7 +13,8 @@ counts as durable. Operations that shorten or replace files (truncations, closin
 **Slow disks.** What an append writes may be written later, by a thread (`disk_queue`). The records
 are in the log at once, and the next ones follow them. They are not read, and nothing is promised
 about them, before `stored_end_offset` is beyond them. Whatever changes files in another
-way than an append, or makes them durable, has the writes done first.
+way than an append, or makes them durable, has the writes done first. A truncation comes in the same
+order (`truncate_behind`).
 
 **Failures.** An append that the disk refuses leaves the log as it was. If even that fails, or
 if a sync fails, the log is poisoned: the disk's content is unknown, and every later call raises
@@ -93,7 +94,10 @@ class LocalLog:
         """The offset below which everything would survive a power cut."""
         self.poison = Poison(parts.directory)
         """The failure, or `close`, that made the log unusable until it is opened again."""
-        self._disk = DiskQueue(self.poison, threads)
+        self.writes = DiskQueue(self.poison, threads)
+        """The writes of appends; once they have failed, appends that were not stored are lost."""
+        self.is_truncating = False
+        """Whether a truncation is under way in a thread; only what may run beside it may run."""
         self.is_closed = False
         """Whether the log was closed or abandoned."""
         self.removal_count = 0
@@ -112,23 +116,6 @@ class LocalLog:
     def first_stored_offset(self) -> int:
         """The base offset of the oldest segment that a restart would find."""
         return self._segments.first_stored_offset
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether something that was appended, or a flush after it, is not done yet."""
-        return self._disk.is_behind
-
-    @property
-    def has_lost_appends(self) -> bool:
-        """Whether what was appended and not stored is lost, because the log has failed or is gone.
-
-        Once a log is gone this holds also if all of its appends were stored.
-        """
-        return self._disk.has_failed
-
-    def when_stored(self, call: Callable[[], None]) -> None:
-        """Call when all appends so far, with their flushes, are stored or lost; perhaps at once."""
-        self._disk.when_done(call)
 
     @property
     def has_unflushed_segments(self) -> bool:
@@ -202,7 +189,7 @@ class LocalLog:
     def _append_to_active(self, data: memoryview, headers: list[BatchHeader]) -> None:
         segment = self._segments.active
         try:
-            segment.append(data, headers, self._disk)
+            segment.append(data, headers, self.writes)
         except SegmentRollbackError as error:
             self.poison.take(error)
             raise
@@ -210,8 +197,8 @@ class LocalLog:
             if header.leader_epoch != NO_EPOCH:
                 self._epochs.assign(header.leader_epoch, header.base_offset)
         self.log_end_offset = segment.end_offset
-        if self._disk.is_behind:
-            self._disk.do(partial(self._note_stored, self.log_end_offset))
+        if self.writes.is_behind:
+            self.writes.do(partial(self._note_stored, self.log_end_offset))
         else:
             self._note_stored(self.log_end_offset)
 
@@ -220,7 +207,7 @@ class LocalLog:
 
     def append_aborted(self, transaction: AbortedTransaction) -> None:
         """Index a transaction that the marker in the last batch has aborted."""
-        self._segments.active.transaction_index.append(transaction, self._disk)
+        self._segments.active.transaction_index.append(transaction, self.writes)
 
     def maybe_roll(self, header: BatchHeader, *, now_ms: int | None = None) -> None:
         """Begin a new segment if the active one has no place for a batch, as `append` does.
@@ -240,13 +227,13 @@ class LocalLog:
             now_ms=now_ms,
         ):
             if self.config.is_flushed_on_roll:
-                self._finish_writes()
+                self.finish_writes()
             with self.poison.on_failure(spares=TooManyOpenFilesError):
                 first = headers[0]
                 is_legacy = isinstance(first, LegacyHeader)
                 # The first offset of an old message may be inside of it.
                 base_offset = self.log_end_offset if is_legacy else first.base_offset
-                self._segments.roll(base_offset, now_ms=now_ms, order=self._disk)
+                self._segments.roll(base_offset, now_ms=now_ms, order=self.writes)
 
     def _store_epochs(self) -> None:
         entries = self._epochs.entries
@@ -354,12 +341,12 @@ class LocalLog:
         another name by then.
         """
         self.poison.demand_sound()
-        self._disk.finish()
+        self.writes.finish()
         return self._flush_stored()
 
     def flush_behind(self) -> None:
-        """Make everything appended so far durable, in a thread; `when_stored` calls then."""
-        self._disk.do_in_thread(self._flush_stored)
+        """Make everything appended so far durable, in a thread; `writes.when_done` calls then."""
+        self.writes.do_in_thread(self._flush_stored)
 
     def _flush_stored(self) -> int:
         self.poison.demand_sound()
@@ -394,7 +381,7 @@ class LocalLog:
         if offset >= self.log_end_offset:
             self._epochs.truncate_from_end(offset)
             return self.log_end_offset
-        self._finish_writes()
+        self.finish_writes()
         if offset < self.log_start_offset:
             raise InvalidTruncationError(
                 f"truncation to {offset}, and the log starts at {self.log_start_offset}",
@@ -412,7 +399,7 @@ class LocalLog:
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Remove all records, and continue the empty log at `offset`."""
-        self._finish_writes()
+        self.finish_writes()
         self._note_truncation(0)
         with self._removing():
             # No record is left below the new start, so nothing may be missed there either.
@@ -457,14 +444,14 @@ class LocalLog:
         self.poison.demand_sound()
         if self._segments.active.size > 0:
             with self.poison.on_failure():
-                self._segments.roll(now_ms=now_ms, order=self._disk)
+                self._segments.roll(now_ms=now_ms, order=self.writes)
 
     def replace_segments(self, new: Segment, old: Sequence[Segment], *, now_ms: int) -> None:
         """Put a cleaned segment in the place of segments that follow each other.
 
         That is durable after `sync_names`.
         """
-        self._finish_writes()
+        self.finish_writes()
         with self._removing():
             self._segments.replace(new, old, now_ms=now_ms)
 
@@ -489,9 +476,23 @@ class LocalLog:
         found = self._segments.holding(offset).find(offset)
         return found is not None and found[1].base_offset == offset
 
-    def _finish_writes(self) -> None:
-        """Do the writes that wait; raise PoisonedError where one has failed."""
-        self._disk.finish()
+    def truncate_behind(self, truncate: Callable[[], None]) -> None:
+        """Call `truncate` after all writes, in a thread; `writes.when_done` calls after that.
+
+        Where it fails the log is poisoned. Without threads it is called at once, and may raise.
+        """
+        self.is_truncating = True
+        self.writes.do_in_thread(partial(self._truncate, truncate))
+
+    def _truncate(self, truncate: Callable[[], None]) -> None:
+        try:
+            truncate()
+        finally:
+            self.is_truncating = False
+
+    def finish_writes(self) -> None:
+        """Do the writes that wait, in any thread; raise PoisonedError where one has failed."""
+        self.writes.finish()
         self.poison.demand_sound()
 
     @contextmanager
@@ -519,7 +520,7 @@ class LocalLog:
         Returns how many files were removed, whose delay is over. A log that is closed or has failed
         is left as it is. May run in another thread while the owner appends and reads.
         """
-        self._disk.finish()
+        self.writes.finish()
         with self._files_lock:
             if self.is_closed or self.poison.is_there:
                 return 0
@@ -541,7 +542,7 @@ class LocalLog:
         """
         if self.is_closed:
             return
-        self._disk.finish()
+        self.writes.finish()
         self.is_closed = True
         try:
             if not self.poison.is_there:
@@ -557,7 +558,7 @@ class LocalLog:
 
     def abandon(self) -> None:
         """Close the files without writing, after an opening that failed."""
-        self._disk.drop()
+        self.writes.drop()
         self.is_closed = True
         self._close_files()
 

@@ -8,6 +8,7 @@ One thread owns the log (see `LocalLog` for what may run in another one).
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -139,7 +140,7 @@ class UnifiedLog:
         """Write one batch after the last one; a duplicate is answered as before and not written.
 
         `inspected` is what its `inspection` has returned, if that was done before. On a slow disk
-        nothing may be promised before `LocalLog.when_stored` has called.
+        nothing may be promised before `DiskQueue.when_done` has called.
         Raises `RecordValidationError` or `ProducerError`, each with the code for the producer, and
         StorageError where the disk refuses.
         """
@@ -249,6 +250,18 @@ class UnifiedLog:
         self.local_log.truncate_to(offset, now_ms=now_ms)
         if has_less:
             self._after_truncation(now_ms)
+
+    def truncate_behind(self, offset: int, *, now_ms: int, fully: bool = False) -> None:
+        """Truncate to `offset`, or wholly so that the log starts there, in a thread if it has some.
+
+        The producers' state is read again there. See `LocalLog.truncate_behind`.
+        """
+        if offset >= self.log_end_offset and not fully:
+            # Nothing but an epoch without records goes, and that only from memory.
+            self.truncate_to(offset, now_ms=now_ms)
+            return
+        truncate = self.truncate_fully_and_start_at if fully else self.truncate_to
+        self.local_log.truncate_behind(partial(truncate, offset, now_ms=now_ms))
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Remove all records, and continue the empty log at `offset`."""

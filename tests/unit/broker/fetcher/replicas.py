@@ -40,7 +40,7 @@ class Replica:
         self.world = world
         self.files = FaultyFiles()
         self.files.make_directory(ROOT)
-        self.threads = HeldThreads()
+        self.threads = HeldThreads(holds=False)
         """The threads that write once the disk is slow, which the test releases."""
         directory = LogDirectory(ROOT, bytes(16), self.files, was_clean=True)
         self.manager = managed([directory], threads=self.threads)

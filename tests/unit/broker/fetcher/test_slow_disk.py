@@ -1,7 +1,7 @@
 """Replicas on slow disks: nobody counts, reads or answers what is not stored."""
 
 import pytest
-from tests.unit.broker.fetcher.replicas import LAG_MAX_MS, ROOT, Replicas
+from tests.unit.broker.fetcher.replicas import KEY, LAG_MAX_MS, ROOT, Replicas
 from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, log_in, managed, values_in
 
 from kvorum.broker.partition import IsolationLevel
@@ -9,7 +9,6 @@ from kvorum.broker.read_ahead import read_ahead
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.log import recent_batches
-from kvorum.storage.log.disk_pace import SLOW_FOR_MS
 from kvorum.wire.records import read_batches
 
 
@@ -63,9 +62,9 @@ def test_a_follower_fetches_again_once_what_it_got_is_stored(world: Replicas) ->
     one.write(b"b")
     two.fetch_from(one)
     assert two.fetcher.fetch(world.now_ms, version=18, broker_epoch=two.broker.epoch()) is None
-    assert [log.is_behind for log in two.fetcher.logs_behind()] == [True]
+    assert list(two.fetcher.writes_behind()) == [two.partition.log.local_log.writes]
     two.threads.release()
-    assert list(two.fetcher.logs_behind()) == []
+    assert list(two.fetcher.writes_behind()) == []
     assert two.ask().request.topics[0].partitions[0].fetch_offset == 2
 
 
@@ -105,24 +104,25 @@ def test_a_follower_that_becomes_the_leader_counts_what_it_stores_later(world: R
     assert two.partition.log.high_watermark == 2
 
 
-def test_what_an_earlier_part_stores_is_not_counted_after_a_truncation(world: Replicas) -> None:
-    one, two, three = world.all.values()
+def test_what_a_former_leadership_has_appended_is_committed_by_the_present_one_alone(
+    world: Replicas,
+) -> None:
+    one, _, three = world.all.values()
     world.alter(1, isr=(1,))
     one.partition.update_min_insync_replicas(1)
+    world.now_ms += LAG_MAX_MS + 1
     one.write_slowly(b"a")
-    one.write(b"b", b"c")
-    world.lead(2)
-    # Another thread stores all, and the owner has yet to hear of it.
-    one.partition.log.local_log.flush()
-    one.threads.now_ms += SLOW_FOR_MS
-    two.write(b"x")
-    world.copy(2, 1, 3)
+    one.write(b"b")
+    world.lead(2, known_by="12")
     world.lead(1)
-    one.write(b"y")
+    committed: list[int] = []
+    one.partition.watch(lambda: committed.append(one.partition.log.high_watermark))
     one.threads.release()
-    assert one.values == [*three.values, b"y"]
-    assert one.partition.demand_leader().log_end_offset == one.end_offset
-    assert one.partition.log.high_watermark <= three.end_offset
+    assert one.partition.demand_leader().log_end_offset == 2
+    assert committed == [1]
+    world.copy(1, 2, 3)
+    assert one.partition.log.high_watermark == 2
+    assert three.values == [b"a", b"b"]
 
 
 def test_records_that_a_disk_has_lost_are_never_committed(world: Replicas) -> None:
@@ -133,7 +133,7 @@ def test_records_that_a_disk_has_lost_are_never_committed(world: Replicas) -> No
     one.write(b"b")
     one.files.fail("write", 1)
     told: list[bool] = []
-    one.partition.watch(lambda: told.append(one.partition.log.local_log.has_lost_appends))
+    one.partition.watch(lambda: told.append(one.partition.log.local_log.writes.has_failed))
     one.threads.release()
     assert told == [True]
     assert one.partition.log.high_watermark == 1
@@ -192,3 +192,53 @@ def test_a_fetch_of_old_records_does_not_count_them_in_the_owners_thread(
     available = one.partition.bytes_available(2, 1_000, isolation=None, wanted=900)
     assert available is not None
     assert 0 < available < 900
+
+
+def test_a_truncation_is_done_by_a_thread_and_the_follower_fetches_after_it(
+    world: Replicas,
+) -> None:
+    one, two, three = world.all.values()
+    one.write(b"a")
+    world.copy(1, 2, 3)
+    one.write(b"only here")
+    world.lead(2, known_by="23")
+    two.write(b"b")
+    world.copy(2, 3)
+    world.alter(2, isr=(2, 3))
+    one.threads.slow_down(lambda: one.fetch_from(two))
+    log = one.partition.log.local_log
+    assert (log.is_truncating, one.end_offset) == (True, 2)
+    assert one.fetcher.fetch(world.now_ms, version=18, broker_epoch=one.broker.epoch()) is None
+    one.threads.release()
+    assert (log.is_truncating, one.end_offset) == (False, 1)
+    one.fetch_from(two)
+    one.threads.release()
+    assert one.values == three.values == [b"a", b"b"]
+
+
+def test_a_truncation_that_fails_in_a_thread_ends_the_fetches(world: Replicas) -> None:
+    one, two, _ = world.all.values()
+    one.write(b"a")
+    world.copy(1, 2, 3)
+    one.write(b"only here")
+    world.lead(2)
+    one.threads.slow_down(lambda: one.fetch_from(two))
+    one.files.fail("truncate", 1)
+    one.threads.release()
+    assert one.problems == ["The log cannot be truncated"]
+    assert one.fetcher.failed == {KEY}
+
+
+def test_a_partition_that_is_fetched_anew_is_left_alone_by_an_earlier_truncation(
+    world: Replicas,
+) -> None:
+    one, two, three = world.all.values()
+    one.write(b"a")
+    world.copy(1, 2, 3)
+    one.write(b"only here")
+    world.lead(2)
+    one.threads.slow_down(lambda: one.fetch_from(two))
+    one.fetcher.remove(KEY)
+    one.threads.release()
+    assert one.fetcher.keys == frozenset()
+    assert one.values == three.values

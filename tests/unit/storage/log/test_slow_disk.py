@@ -47,7 +47,7 @@ def test_an_append_does_not_wait_for_the_disk(slow: SlowLog) -> None:
     slow.append(1, 2)
     assert on_disk(slow.files) == before
     assert (slow.log.log_end_offset, slow.log.stored_end_offset) == (3, 1)
-    assert slow.log.is_behind
+    assert slow.log.writes.is_behind
 
 
 def test_what_is_not_stored_cannot_be_read(slow: SlowLog) -> None:
@@ -105,7 +105,7 @@ def test_a_flush_stores_all_that_was_appended_before(slow: SlowLog) -> None:
     assert slow.log.flush() == 3
     assert slow.log.stored_end_offset == 3
     assert segment(0).name in on_disk(slow.files)
-    assert not slow.log.is_behind
+    assert not slow.log.writes.is_behind
 
 
 def test_a_flush_behind_the_writes_is_waited_for_with_them(slow: SlowLog) -> None:
@@ -113,7 +113,7 @@ def test_a_flush_behind_the_writes_is_waited_for_with_them(slow: SlowLog) -> Non
     slow.append(1)
     slow.log.flush_behind()
     slow.append(2)
-    slow.log.when_stored(lambda: told.append(slow.log.recovery_point))
+    slow.log.writes.when_done(lambda: told.append(slow.log.recovery_point))
     assert slow.log.recovery_point == 0
     slow.threads.release()
     assert told == [2]
@@ -139,11 +139,11 @@ def test_a_closed_log_has_everything(slow: SlowLog) -> None:
 def test_a_failed_write_loses_what_comes_after_it_and_poisons_the_log(slow: SlowLog) -> None:
     told: list[str] = []
     slow.append(1, 2)
-    slow.log.when_stored(lambda: told.append("told"))
+    slow.log.writes.when_done(lambda: told.append("told"))
     slow.files.fail("write", 1)
     slow.threads.release()
     assert told == ["told"]
-    assert slow.log.has_lost_appends
+    assert slow.log.writes.has_failed
     assert slow.log.stored_end_offset == 1
     with pytest.raises(PoisonedError):
         slow.append(3)
@@ -157,4 +157,4 @@ def test_a_log_that_is_abandoned_writes_nothing_more(slow: SlowLog) -> None:
     slow.log.abandon()
     slow.threads.release()
     assert on_disk(slow.files) == before
-    assert slow.log.has_lost_appends
+    assert slow.log.writes.has_failed

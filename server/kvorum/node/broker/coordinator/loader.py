@@ -89,7 +89,7 @@ class CoordinatorLoader:
         """Replay some batches; return whether the end of the log is reached."""
         # The replica may have moved to another directory since the last part.
         log = self._partition.log.local_log
-        await stored(log)
+        await stored(log.writes)
         end_offset = log.log_end_offset
         data = memoryview(b"")
         if self._offset < end_offset:
