@@ -315,4 +315,22 @@ HANDLER_MISTAKES: Final = (
             )
         ),
     ),
+    Mistake(
+        "a fetch session forgets no partition",
+        promises.SESSION_ANSWERED,
+        13,
+        edited(
+            Edit(
+                within="FetchSession.update",
+                old="self.partitions.pop(key_of(topic.topic, topic.topic_id, index), None)",
+                new="pass",
+            )
+        ),
+    ),
+    Mistake(
+        "a fetch session reads from where it began",
+        promises.SESSION_ANSWERED,
+        13,
+        edited(Edit(within="FetchSession.update", old="known.requested = asked.requested")),
+    ),
 )

@@ -21,8 +21,8 @@ from kvorum.simulation.properties.catalogue import Property
 FIXED_SEEDS = range(9, 15)
 FRESH_SEEDS = 12
 OTHER_SEEDS = range(1, 60)
-WITH_ALL_CHECKS = (1, 2, 5)
-"""Worlds with and without compaction, with static members that are refused."""
+WITH_ALL_CHECKS = (1, 2, 5, 13)
+"""Worlds with and without compaction, with static members that are refused, with fetch sessions."""
 
 
 def test_worlds_known_for_long_have_every_fault_and_lose_nothing() -> None:

@@ -6,6 +6,7 @@ from typing import Final
 from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.broker.fetcher.replica_fetcher import EARLIEST
 from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
+from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.simulation.partitions.client_versions import ClientVersions
 from kvorum.simulation.partitions.network import CLIENTS, OnAnswer
@@ -60,12 +61,16 @@ class Client:
             CLIENTS, broker, request, on_answer, timeout_ms=REQUEST_TIMEOUT_MS, version=version
         )
 
-    def leader(self) -> int | None:
-        """Return the leader, as some broker believes; None where no broker knows of one."""
+    def known_topic(self) -> TopicImage | None:
+        """Return the topic, as some broker knows it; None where it does not, or none is up."""
         servers = [one for one in self.around.servers.values() if one.is_up]
         if not servers:
             return None
-        topic = self.around.random.choice(servers).image.topics.by_id.get(self._topic_id)
+        return self.around.random.choice(servers).image.topics.by_id.get(self._topic_id)
+
+    def leader(self) -> int | None:
+        """Return the leader, as some broker believes; None where no broker knows of one."""
+        topic = self.known_topic()
         partition = None if topic is None else topic.partitions.get(self.index)
         return partition.leader if partition is not None and partition.has_leader else None
 

@@ -45,6 +45,9 @@ FENCED_BY_ANOTHER: Final = Property("P65", "another one alone fences a static me
 SESSION_KEPT: Final = Property("P66", "a member is known for its session")
 SIZE_KEPT: Final = Property("P67", "a generation is no larger than group.max.size")
 STABLE_OFFSETS: Final = Property("P68", "a stable offset waits for open transactions")
+SESSION_ANSWERED: Final = Property(
+    "P69", "a fetch session answers for its partitions, from where they are read"
+)
 
 WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
 ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
@@ -66,6 +69,7 @@ SAFETY: Final = (
     *(FENCED_STAY_AWAY, ENDED_PROCESS_IS_REFUSED, FORMER_CLIENTS_ASK_LEADERS, KNOWN_EPOCHS),
     *(STARTS_FOLLOW, LATEST_STAYS, ANSWERS_KNOWN, LEADER_KNOWS, ANSWERED_IN_TIME),
     *(FENCED_BY_ANOTHER, SESSION_KEPT, SIZE_KEPT, STABLE_OFFSETS),
+    SESSION_ANSWERED,
 )
 LIVENESS: Final = (
     *(WRITES_END, ALL_IN_SYNC_AGAIN, ALL_READABLE, ALL_COMMITTED, ALL_THE_SAME, COMMITS_END),

@@ -41,6 +41,8 @@ first records are gone; one that has others there would not learn of it from suc
 OLD_UNTIL_MS: Final = END_MS - COMPACTION_LAG_MS - 700
 """Records from before are old enough, at the end, to have been compacted."""
 
+HAS_FETCH_SESSIONS: Final = 0.15
+"""The share of worlds with consumers that fetch in sessions."""
 HAS_OLDER_CLIENTS: Final = 0.2
 """The share of worlds whose clients are of older releases."""
 IS_STORMY: Final = 0.2

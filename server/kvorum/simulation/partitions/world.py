@@ -37,9 +37,11 @@ from kvorum.simulation.partitions.ledger import Ledger, Replica
 from kvorum.simulation.partitions.network import Network
 from kvorum.simulation.partitions.promises import is_unclean, waits_for_an_operator
 from kvorum.simulation.partitions.quorum import ControllerQuorum, PeriodicTask
+from kvorum.simulation.partitions.session_consumer import SessionConsumer
 from kvorum.simulation.partitions.settings import (
     END_MS,
     FAULTS_FROM_MS,
+    HAS_FETCH_SESSIONS,
     HAS_OLDER_CLIENTS,
     MOVE_IN_STORM_MS,
     OFFSETS_ID,
@@ -255,6 +257,8 @@ class PartitionsWorld:
         for node in self.quorum.broker_nodes:
             self.brokers[node.node_id] = Broker(node, around, self._faults.on_crash)
         self._make_clients(around)
+        has_sessions = random_for(seed, "fetch sessions").random() < HAS_FETCH_SESSIONS
+        self._session_consumers = [SessionConsumer(around) for _ in range(2 * has_sessions)]
 
     def _make_clients(self, around: Surroundings) -> None:
         random, settings = self.random, self.settings
@@ -307,6 +311,8 @@ class PartitionsWorld:
             self._every(24, producer.step)
         for consumer in self._consumers:
             self._every(40, consumer.step)
+        for session_consumer in self._session_consumers:
+            self._every(40, session_consumer.step)
         for committer in self._committers:
             self._every(40, committer.step)
         for member in self._application.members:
