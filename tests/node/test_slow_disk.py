@@ -1,4 +1,4 @@
-"""A broker one of whose logs has a slow disk: its clients wait, and nobody else does."""
+"""A broker one of whose logs has a slow disk: its clients wait, and no others do."""
 
 import asyncio
 import errno

@@ -245,7 +245,7 @@ class Partition:
         """Count what is stored up to an offset, if the part that has appended it goes on."""
         if self._leader is not leader:
             return
-        if self.log.local_log.writes.has_failed:
+        if self.log.writes.has_failed:
             self._changed()
             return
         leader.on_append(end_offset, now_ms)

@@ -254,4 +254,32 @@ REPLICATION_MISTAKES: Final = (
             ),
         ),
     ),
+    Mistake(
+        "a follower fetches on before its slow disk has stored what it got",
+        promises.FETCHED_FROM_END,
+        2,
+        edited(
+            Edit(
+                within="PartitionFetchState.is_ready",
+                old="not self.partition.log.writes.is_behind",
+                new="True",
+            )
+        ),
+    ),
+    Mistake(
+        "a leader counts what its slow disk has yet to store",
+        promises.ACKNOWLEDGED,
+        7,
+        edited(
+            Edit(
+                within="Partition.append_records_to_leader",
+                old="""
+                log.writes.when_done(
+                    partial(self._on_stored, leader, log.log_end_offset, now_ms)
+                )
+                """,
+                new="self._on_stored(leader, log.log_end_offset, now_ms)",
+            )
+        ),
+    ),
 )

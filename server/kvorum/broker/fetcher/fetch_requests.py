@@ -80,7 +80,7 @@ class PartitionFetchState:
         The offset of a fetch tells the leader what this replica has, so what was appended has to be
         stored before.
         """
-        is_stored = not self.partition.log.local_log.writes.is_behind
+        is_stored = not self.partition.log.writes.is_behind
         return not self.is_truncating and self.due_ms <= now_ms and is_stored
 
     def is_same_fetch(self, asked: PartitionFetchState) -> bool:

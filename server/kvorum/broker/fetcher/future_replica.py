@@ -47,7 +47,7 @@ class FutureReplica:
         return (
             future.log_end_offset == current.log_end_offset
             and not current.local_log.is_truncating
-            and not future.local_log.writes.is_behind
+            and not future.writes.is_behind
             and future.log_start_offset >= current.log_start_offset
             and future.log_end_offset == self._common_offset()
         )

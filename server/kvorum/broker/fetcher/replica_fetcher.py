@@ -128,7 +128,7 @@ class ReplicaFetcher:
 
     def writes_behind(self) -> Iterator[DiskQueue]:
         """Yield the writes of logs that have to be done before these are fetched again."""
-        writes = (state.partition.log.local_log.writes for state in self._states.values())
+        writes = (state.partition.log.writes for state in self._states.values())
         return (each for each in writes if each.is_behind)
 
     @property
@@ -240,13 +240,13 @@ class ReplicaFetcher:
         except StorageError as error:
             self._fail(state, f"The log cannot be truncated: {error}")
             return
-        state.partition.log.local_log.writes.when_done(partial(self._on_truncated, state))
+        state.partition.log.writes.when_done(partial(self._on_truncated, state))
 
     def _on_truncated(self, state: PartitionFetchState) -> None:
         """Fetch from the end of the truncated log on, unless the partition has changed since."""
         if self._states.get(state.partition.key) is not state:
             return
-        if state.partition.log.local_log.writes.has_failed:
+        if state.partition.log.writes.has_failed:
             self._fail(state, "The log cannot be truncated")
         else:
             self._states[state.partition.key] = state.at_end_of_log()

@@ -150,7 +150,7 @@ class CleanerThread:
             for partition, log in tuple(directory.logs.items())
             if log.config.cleanup.is_compacted
             and not log.local_log.poison.is_there
-            and not log.local_log.writes.is_behind
+            and not log.writes.is_behind
         }
 
     def _in_owner(self, work: Callable[[], None]) -> None:
@@ -306,7 +306,7 @@ class BrokerLogs:
         while True:
             await sleep(self._runtime, self._settings.retention_check_ms)
             for log in self._logs():
-                await stored(log.local_log.writes)
+                await stored(log.writes)
                 try:
                     log.delete_old_segments(now_ms=self._runtime.wall_ms())
                 except StorageError as error:

@@ -177,7 +177,7 @@ class ReplicaAlterLogDirsThread:
     async def _do_work(self, move: Move) -> None:
         try:
             for log in move.replica.partition.logs:
-                await stored(log.local_log.writes)
+                await stored(log.writes)
             self.copy(move)
             if move.replica.is_caught_up:
                 await self._maybe_promote(move)

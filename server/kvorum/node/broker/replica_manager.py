@@ -222,7 +222,7 @@ class ReplicaManager:
         """Wait until the log of a partition is not being truncated, which is to change its role."""
         partition = self._partitions.get(info.key)
         while partition is not None and partition.log.local_log.is_truncating:
-            await stored(partition.log.local_log.writes)
+            await stored(partition.log.writes)
 
     def _lead(self, info: PartitionInfo, image: MetadataImage) -> None:
         self.fetchers.remove_fetcher_for_partition(info.key)

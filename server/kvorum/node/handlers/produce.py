@@ -401,7 +401,7 @@ def _count_refusal(stats: BrokerTopicStats, topic: str, code: ErrorCode, size_by
 
 async def _is_stored(appended: _Appended) -> bool:
     """Wait for a slow disk; return whether the log has the batch, else refuse it."""
-    writes = appended.partition.log.local_log.writes
+    writes = appended.partition.log.writes
     await stored(writes)
     if writes.has_failed:
         response = appended.response

@@ -59,7 +59,7 @@ class SharedLog:
             raise CleaningAbortedError(f"{self.directory} was closed before it was durable")
 
     def _replace(self, new: Segment, old: Sequence[Segment], now_ms: int) -> None:
-        # What was to be written, or truncated, may be a change.
+        # A truncation that was handed over is a change once it is done.
         self._log.finish_writes()
         if self.has_changed:
             raise CleaningAbortedError(f"{self.directory} has changed since the pass began")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import threading
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,9 @@ class LogDirectory:
         self.cleaner_checkpoint = self._checkpoint(CLEANER_OFFSET_CHECKPOINT)
         """The offset up to which each log of the directory is compacted."""
         self._is_closing = False
+        # Held while the recovery points are stored: by the thread of the disks, or by one that
+        # truncates a log.
+        self._points_lock = threading.Lock()
 
     def _checkpoint(self, name: str) -> OffsetCheckpointFile:
         return OffsetCheckpointFile(self.path / name, self.files, advice=_ADVICE)
@@ -122,6 +126,10 @@ class LogDirectory:
         To be called before a new log is made: after a power cut the directory of the new log may
         be there, and offsets of the former one would be taken for its own. Raises DiskError.
         """
+        with self._points_lock:
+            self._forget_offsets(topic_partition)
+
+    def _forget_offsets(self, topic_partition: TopicPartition) -> None:
         for file, offsets in (
             (self._recovery_points, self._stored_points),
             (self._log_starts, self._stored_starts),
@@ -145,18 +153,27 @@ class LogDirectory:
 
     def keeper_of(self, topic_partition: TopicPartition) -> RecoveryPoint:
         """Return the keeper of a log's recovery point."""
-        return RecoveryPoint(topic_partition, self._stored_points, self._lower_recovery_points)
+        return RecoveryPoint(topic_partition, self)
 
-    def _lower_recovery_points(self) -> None:
-        # Closing the logs stores the points once, after the last of them.
-        if not self._is_closing:
-            self._recovery_points.write(self._stored_points)
+    def keep_recovery_point(
+        self, topic_partition: TopicPartition, offset: int, *, durably: bool
+    ) -> None:
+        """Keep the recovery point of a log; store it at once if `durably`, else with the others.
+
+        Any thread may call.
+        """
+        with self._points_lock:
+            self._stored_points[topic_partition] = offset
+            # Closing the logs stores the points once, after the last of them.
+            if durably and not self._is_closing:
+                self._recovery_points.write(self._stored_points)
 
     def store_recovery_points(self) -> None:
         """Store the recovery point of every log durably."""
-        for topic_partition, log in self._all_logs().items():
-            self._stored_points[topic_partition] = log.local_log.recovery_point
-        self._recovery_points.write(self._stored_points)
+        with self._points_lock:
+            for topic_partition, log in self._all_logs().items():
+                self._stored_points[topic_partition] = log.local_log.recovery_point
+            self._recovery_points.write(self._stored_points)
 
     def store_log_starts(self) -> None:
         """Store where logs start that have deleted records in their first segment, durably."""
@@ -188,7 +205,8 @@ class LogDirectory:
         source = self._future_paths.pop(topic_partition, self.path / str(topic_partition))
         target = self.path / leaving_name(topic_partition, unique, suffix)
         self._rename_directory(source, target)
-        self._stored_points.pop(topic_partition, None)
+        with self._points_lock:
+            self._stored_points.pop(topic_partition, None)
         self._stored_starts.pop(topic_partition, None)
         self._stored_high_watermarks.pop(topic_partition, None)
         return target
@@ -234,21 +252,13 @@ class LogDirectory:
 class RecoveryPoint:
     """The keeper of one log's recovery point, in the file that its log directory has for all."""
 
-    def __init__(
-        self,
-        topic_partition: TopicPartition,
-        points: dict[TopicPartition, int],
-        store: Callable[[], None],
-    ) -> None:
+    def __init__(self, topic_partition: TopicPartition, directory: LogDirectory) -> None:
         self._topic_partition = topic_partition
-        self._points = points
-        self._store = store
+        self._directory = directory
 
     def write(self, offset: int, *, durably: bool) -> None:
         """Keep `offset`; it is stored now if `durably`, else with the next checkpoint."""
-        self._points[self._topic_partition] = offset
-        if durably:
-            self._store()
+        self._directory.keep_recovery_point(self._topic_partition, offset, durably=durably)
 
     def close(self) -> None:
         """Do nothing: the file belongs to the directory."""

@@ -11,7 +11,7 @@ crash therefore leaves on the disk what it would have left without the queue, or
 **Promises.** What is handed over is not in the file yet. `when_done` calls when it is.
 
 **Failures.** A write that is done at once raises its error, and the log is as it was before. One
-that was handed over poisons the log: others behind it relied on it. Those are not done any more.
+that was handed over poisons the log: later ones relied on it. Those are not done any more.
 """
 
 import threading

@@ -585,7 +585,9 @@ class LocalLog:
             self.recovery_point = self.log_end_offset
 
     def _lower_recovery_point(self, offset: int) -> None:
-        self._recovery_point_keeper.write(min(offset, self.recovery_point), durably=True)
+        # A thread that stores the points of all logs must find no higher one from here on.
+        self.recovery_point = min(offset, self.recovery_point)
+        self._recovery_point_keeper.write(self.recovery_point, durably=True)
 
     def _tidy_producer_snapshots(self) -> None:
         bases = frozenset(segment.base_offset for segment in self._segments.all)

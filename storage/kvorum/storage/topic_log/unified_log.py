@@ -22,6 +22,7 @@ from kvorum.storage.files import FileSystem
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.batch_header import BatchHeader, header_at, header_of
 from kvorum.storage.log.disk_pace import DiskThreads
+from kvorum.storage.log.disk_queue import DiskQueue
 from kvorum.storage.log.file_records import FileRecords
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.local_log_parts import RecoveryPointKeeper
@@ -109,6 +110,11 @@ class UnifiedLog:
     def log_end_offset(self) -> int:
         """One more than the offset of the last record."""
         return self.local_log.log_end_offset
+
+    @property
+    def writes(self) -> DiskQueue:
+        """The writes of appends and truncations, which a slow disk has yet to do."""
+        return self.local_log.writes
 
     @property
     def stored_end_offset(self) -> int:

@@ -1,4 +1,4 @@
-"""Replicas on slow disks: nobody counts, reads or answers what is not stored."""
+"""Replicas on slow disks: what is not stored is not counted, read or answered."""
 
 import pytest
 from tests.unit.broker.fetcher.replicas import KEY, LAG_MAX_MS, ROOT, Replicas
@@ -62,7 +62,7 @@ def test_a_follower_fetches_again_once_what_it_got_is_stored(world: Replicas) ->
     one.write(b"b")
     two.fetch_from(one)
     assert two.fetcher.fetch(world.now_ms, version=18, broker_epoch=two.broker.epoch()) is None
-    assert list(two.fetcher.writes_behind()) == [two.partition.log.local_log.writes]
+    assert list(two.fetcher.writes_behind()) == [two.partition.log.writes]
     two.threads.release()
     assert list(two.fetcher.writes_behind()) == []
     assert two.ask().request.topics[0].partitions[0].fetch_offset == 2
@@ -133,7 +133,7 @@ def test_records_that_a_disk_has_lost_are_never_committed(world: Replicas) -> No
     one.write(b"b")
     one.files.fail("write", 1)
     told: list[bool] = []
-    one.partition.watch(lambda: told.append(one.partition.log.local_log.writes.has_failed))
+    one.partition.watch(lambda: told.append(one.partition.log.writes.has_failed))
     one.threads.release()
     assert told == [True]
     assert one.partition.log.high_watermark == 1
@@ -229,7 +229,7 @@ def test_a_truncation_that_fails_in_a_thread_ends_the_fetches(world: Replicas) -
     assert one.fetcher.failed == {KEY}
 
 
-def test_a_partition_that_is_fetched_anew_is_left_alone_by_an_earlier_truncation(
+def test_the_end_of_a_truncation_changes_no_partition_that_is_not_fetched_any_more(
     world: Replicas,
 ) -> None:
     one, two, three = world.all.values()

@@ -401,3 +401,20 @@ def test_meta_properties_in_words() -> None:
     text = "MetaProperties(version=1, clusterId=c, nodeId=1, directoryId=AAAAAAAAAAAAAAAAAAAAAA)"
     assert str(properties) == text
     assert str(MetaProperties(version=0)) == "MetaProperties(version=0)"
+
+
+def test_a_truncation_lowers_the_recovery_point_before_it_stores_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another thread that stores the points of all logs must not store the higher one after it."""
+    log = filled(FaultyFiles())
+    log.flush()
+    points: list[tuple[int, int]] = []
+
+    def noted(_: Keeper, offset: int, *, durably: bool) -> None:
+        points.append((offset, log.recovery_point))
+        assert durably
+
+    monkeypatch.setattr(Keeper, "write", noted)
+    log.truncate_to(10, now_ms=0)
+    assert points == [(10, 10)]

@@ -108,7 +108,7 @@ def test_a_flush_stores_all_that_was_appended_before(slow: SlowLog) -> None:
     assert not slow.log.writes.is_behind
 
 
-def test_a_flush_behind_the_writes_is_waited_for_with_them(slow: SlowLog) -> None:
+def test_a_flush_after_the_writes_is_waited_for_with_them(slow: SlowLog) -> None:
     told: list[int] = []
     slow.append(1)
     slow.log.flush_behind()
