@@ -27,7 +27,7 @@ class OnlyOne(RealFileSystem):
     def rename(self, source: Path, target: Path) -> None:
         if not self.is_first_there.is_set():
             self.is_first_there.set()
-            # Where the second thread does not wait for the first one, it takes its file away.
+            # A second thread that does not wait for the first one takes its file away.
             self.is_second_done.wait(OTHERS_WAIT_S)
         super().rename(source, target)
 
