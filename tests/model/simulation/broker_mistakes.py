@@ -207,10 +207,10 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a flush of a log that has moved takes its directory offline",
         promises.ALL_IN_SYNC_AGAIN,
-        317,
+        122,
         edited(
             Edit(
-                within="LocalLog.flush",
+                within="LocalLog._flush_stored",
                 old="self.recovery_point if self.is_closed else self._flush_all()",
                 new="self._flush_all()",
             )

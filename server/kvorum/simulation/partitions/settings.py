@@ -38,8 +38,10 @@ COMPACTION_LAG_MS: Final = 4_000
 As in Kafka, a replica that has fetched a compacted log does not know where an epoch began whose
 first records are gone; one that has others there would not learn of it from such a leader.
 """
-OLD_UNTIL_MS: Final = END_MS - COMPACTION_LAG_MS - 700
-"""Records from before are old enough, at the end, to have been compacted."""
+COMPACTION_LAG_IN_STORM_MS: Final = 6_500
+"""The same where a log that moves is such a replica: longer than all faults go on."""
+COMPACTION_MS_MAX: Final = 700
+"""The time in which records are compacted that may be."""
 
 HAS_FETCH_SESSIONS: Final = 0.15
 """The share of worlds with consumers that fetch in sessions."""
@@ -148,6 +150,16 @@ class WorldSettings:
         return _LATE_IN_STORM if self.is_stormy else _LATE
 
     @property
+    def compaction_lag_ms(self) -> int:
+        """The least time for which records stay in compacted logs."""
+        return COMPACTION_LAG_IN_STORM_MS if self.is_stormy else COMPACTION_LAG_MS
+
+    @property
+    def old_until_ms(self) -> int:
+        """The time before which records are old enough, at the end, to have been compacted."""
+        return END_MS - self.compaction_lag_ms - COMPACTION_MS_MAX
+
+    @property
     def write_back_ms(self) -> tuple[int, int]:
         """The shortest and the longest time from one flush of all logs to the next."""
         return _WRITE_BACK_IN_STORM_MS if self.is_stormy else _WRITE_BACK_MS
@@ -191,7 +203,7 @@ class WorldSettings:
             configs |= {
                 "cleanup.policy": "compact",
                 "min.cleanable.dirty.ratio": "0.01",
-                "min.compaction.lag.ms": str(COMPACTION_LAG_MS),
+                "min.compaction.lag.ms": str(self.compaction_lag_ms),
                 "delete.retention.ms": str(self.delete_retention_ms),
             }
         if name != TOPIC:

@@ -46,7 +46,6 @@ from kvorum.simulation.partitions.settings import (
     MOVE_IN_STORM_MS,
     OFFSETS_ID,
     OFFSETS_REPLICAS,
-    OLD_UNTIL_MS,
     PAUSE_AT_MS,
     PEACE_FROM_MS,
     ROOTS,
@@ -404,7 +403,7 @@ class PartitionsWorld:
             is_readable = len(known) == len(replicas)
             checks.demand(promises.ALL_READABLE, f"{partition}", holds=is_readable)
             has_producers = index < len(self._transactions)
-            wall_ms = WALL_START_MS + OLD_UNTIL_MS
+            wall_ms = WALL_START_MS + self.settings.old_until_ms
             self.ledger.check_end(index, known, wall_ms=wall_ms, has_sequences=has_producers)
             if has_producers and not self.ledger.is_exempt(index):
                 for replica in known:
