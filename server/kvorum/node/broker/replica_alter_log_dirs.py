@@ -178,6 +178,9 @@ class ReplicaAlterLogDirsThread:
         try:
             for log in move.replica.partition.logs:
                 await stored(log.writes)
+            if not self.is_moving(move):
+                # It was cancelled meanwhile, and its future log is gone.
+                return
             self.copy(move)
             if move.replica.is_caught_up:
                 await self._maybe_promote(move)
