@@ -27,6 +27,7 @@ from kvorum.metadata.partition import Partitions
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.coordinator.context import CoordinatorState
 from kvorum.node.broker.coordinator.loader import LOAD_BYTES
+from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import ControlRecordType, RecordData
@@ -189,6 +190,31 @@ def test_a_load_ends_where_the_partition_is_led_elsewhere_meanwhile(idle: Counte
     idle.partitions[0].make_follower(idle.registration._replace(leader=2, leader_epoch=1))
     idle.run()
     assert idle.context.state is CoordinatorState.FAILED
+
+
+def test_a_load_goes_on_in_the_log_that_takes_the_place_of_a_closed_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The replica moves to another log directory while a thread reads."""
+    node = Counters(partition_count=2)
+    partition, moved = node.partitions[0], node.partitions[1].log
+    for log in (partition.log, moved):
+        log.append_as_leader(
+            batch(counted("a", 1)), leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR
+        )
+    read = LocalLog.read
+
+    def replaced(log: LocalLog, offset: int, max_bytes: int, **options: Any) -> memoryview:
+        if log is not moved.local_log:
+            log.close()
+            partition.replace_log(moved)
+        return read(log, offset, max_bytes, **options)
+
+    monkeypatch.setattr(LocalLog, "read", replaced)
+    node.register(leader_epoch=0)
+    node.run()
+    assert node.context.state is CoordinatorState.ACTIVE
+    assert dict(node.shard.counts.items()) == {"a": 1}
 
 
 def test_a_load_that_is_given_up_reads_no_further(idle: Counters) -> None:

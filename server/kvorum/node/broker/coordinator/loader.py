@@ -10,6 +10,7 @@ from kvorum.coordinator.shard import CoordinatorShard
 from kvorum.node.broker.stored_appends import stored
 from kvorum.node.coroutines import Task, in_thread, other_work
 from kvorum.node.runtime import Runtime
+from kvorum.storage.errors import StorageError
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import ControlRecordType, RecordBatch, decode_control_record
 from kvorum.wire.records.compacted_batch import converted
@@ -94,7 +95,13 @@ class CoordinatorLoader:
         data = memoryview(b"")
         if self._offset < end_offset:
             read = partial(log.read, self._offset, LOAD_BYTES, end_offset=end_offset)
-            data = await in_thread(self._runtime, read)
+            try:
+                data = await in_thread(self._runtime, read)
+            except StorageError:
+                if log is self._partition.log.local_log:
+                    raise
+                # The replica has moved meanwhile, and this log is closed.
+                return False
         if not self._partition.is_leader:
             raise LoadEndedError
         timeline = self._shard.timeline
