@@ -213,7 +213,7 @@ async def _in_replica(
     end_offset = partition.readable_end(
         IsolationLevel(body.isolation_level) if is_consumer else None
     )
-    found = await _place(partition, asked.timestamp, end_offset, broker)
+    found = await _place_after_moves(partition, asked.timestamp, end_offset, broker)
     # Another may have become the leader meanwhile.
     _demand_leader(partition, body)
     if (
@@ -229,6 +229,19 @@ def _demand_leader(partition: Partition, body: ListOffsetsRequest) -> None:
     """Raise LeaderRefusesError unless this broker leads; a debugging replica asks any broker."""
     if body.replica_id != DEBUGGING_ID:
         partition.demand_leader()
+
+
+async def _place_after_moves(
+    partition: Partition, timestamp: int, end_offset: int, broker: BrokerServices
+) -> TimestampAndOffset | None:
+    """Return what `_place` does; search again where the replica has moved to another directory."""
+    while True:
+        log = partition.log
+        try:
+            return await _place(partition, timestamp, end_offset, broker)
+        except StorageError:
+            if partition.log is log:
+                raise
 
 
 async def _place(

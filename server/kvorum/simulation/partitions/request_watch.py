@@ -140,7 +140,7 @@ class RequestWatch:
                     partition = self._replicas.partition(TOPIC_ID, data.partition_index)
                     is_leader = partition is not None and partition.is_leader
                     checks.demand(promises.FORMER_CLIENTS_ASK_LEADERS, message, holds=is_leader)
-                # As in Kafka, every fetch gets the place where the logs part, and no progress is noted.
+                # As in Kafka, every fetch gets the place where the logs part; no progress is noted.
                 has_parted = data.diverging_epoch.epoch > NO_EPOCH
                 if epoch > NO_EPOCH and present_epoch > NO_EPOCH and not has_parted:
                     is_present = epoch >= present_epoch

@@ -123,8 +123,8 @@ class DiskQueue:
             self._do_first()
 
     def drop(self) -> None:
-        """Do no write any more: the files are closed."""
-        self.has_failed = True
+        """Do no write any more: the files are closed. Those that wait have failed."""
+        self.has_failed = self.has_failed or self.is_behind
 
     def _hand_over(self, work: Callable[[], object]) -> None:
         self._waiting.append(work)

@@ -95,7 +95,7 @@ class LocalLog:
         self.poison = Poison(parts.directory)
         """The failure, or `close`, that made the log unusable until it is opened again."""
         self.writes = DiskQueue(self.poison, threads)
-        """The writes of appends; once they have failed, appends that were not stored are lost."""
+        """The writes of appends; where they have failed, appends that were not stored are lost."""
         self.is_truncating = False
         """Whether a truncation is under way in a thread; only what may run beside it may run."""
         self.is_closed = False

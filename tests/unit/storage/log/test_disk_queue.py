@@ -205,3 +205,11 @@ def test_without_threads_everything_is_done_at_once() -> None:
     disk.write("first")
     disk.queue.do_in_thread(lambda: disk.done.append("sync"))
     assert disk.done == ["slow", "first", "sync"]
+
+
+def test_a_queue_with_nothing_to_do_is_dropped_without_a_failure(disk: Disk) -> None:
+    disk.write_slowly("slow")
+    disk.write("first")
+    disk.queue.finish()
+    disk.queue.drop()
+    assert not disk.queue.has_failed
