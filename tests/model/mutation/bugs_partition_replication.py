@@ -8,8 +8,8 @@ MUTANTS = (
         cause="a follower truncated to its high watermark, not to where the logs diverge (KIP-101)",
         breaks="committed records stay",
         within="initial_fetch_state",
-        old="is_truncating = epoch is None",
-        new="is_truncating = True",
+        old="must_truncate = epoch is None",
+        new="must_truncate = True",
     ),
     safety_bug(
         id="KAFKA-7164",

@@ -88,7 +88,7 @@ def lead_and_keep_the_change(
 def truncating_to_the_high_watermark(partition: Partition, epoch: int) -> PartitionFetchState:
     """As before KIP-101: what is committed may be above a follower's high watermark."""
     state = initial_fetch_state(partition, epoch)
-    return replace(state, fetch_offset=partition.log.high_watermark, is_truncating=True)
+    return replace(state, fetch_offset=partition.log.high_watermark, must_truncate=True)
 
 
 def _take_answers_of_another_epoch(patch: pytest.MonkeyPatch) -> None:

@@ -56,15 +56,17 @@ def truncation_offset(leader: EpochEndOffset, log: LocalLog, *, fallback: int) -
 class PartitionFetchState:
     """The next offset to fetch, the leader epoch to fetch in, and when to go on after an error.
 
-    `last_fetched_epoch` is the epoch of the last record, -1 without one. `is_truncating` means that
-    the log knows no epoch: before the first fetch, it is truncated to the high watermark. `lag` is
-    how far behind the leader's high watermark the last fetch has left the log, None without one.
+    `last_fetched_epoch` is the epoch of the last record, -1 without one. `must_truncate` means that
+    the log knows no epoch: before the first fetch, it is truncated to the high watermark.
+    `is_truncating` means that a truncation is under way, after which the log ends elsewhere. `lag`
+    is how far behind the leader's high watermark the last fetch has left the log, None without one.
     """
 
     partition: Partition
     leader_epoch: int
     fetch_offset: int
     last_fetched_epoch: int
+    must_truncate: bool = False
     is_truncating: bool = False
     due_ms: float = 0.0
     lag: int | None = None
@@ -81,7 +83,8 @@ class PartitionFetchState:
         stored before.
         """
         is_stored = not self.partition.log.writes.is_behind
-        return not self.is_truncating and self.due_ms <= now_ms and is_stored
+        is_truncated = not self.must_truncate and not self.is_truncating
+        return is_truncated and self.due_ms <= now_ms and is_stored
 
     def is_same_fetch(self, asked: PartitionFetchState) -> bool:
         """Return whether a fetch of the state `asked` is still the one that this state needs."""
@@ -94,6 +97,7 @@ class PartitionFetchState:
             self,
             fetch_offset=log.log_end_offset,
             last_fetched_epoch=NO_EPOCH if log.latest_epoch is None else log.latest_epoch,
+            must_truncate=False,
             is_truncating=False,
         )
 
@@ -118,13 +122,13 @@ def initial_fetch_state(partition: Partition, leader_epoch: int) -> PartitionFet
     """
     log = partition.log
     epoch = log.local_log.latest_epoch
-    is_truncating = epoch is None
+    must_truncate = epoch is None
     return PartitionFetchState(
         partition=partition,
         leader_epoch=leader_epoch,
-        fetch_offset=log.high_watermark if is_truncating else log.log_end_offset,
+        fetch_offset=log.high_watermark if must_truncate else log.log_end_offset,
         last_fetched_epoch=NO_EPOCH if epoch is None else epoch,
-        is_truncating=is_truncating,
+        must_truncate=must_truncate,
     )
 
 

@@ -155,7 +155,7 @@ class ReplicaFetcher:
         A log that knows no epoch is truncated to its high watermark first.
         """
         for state in tuple(self._states.values()):
-            if state.is_truncating:
+            if state.must_truncate and not state.is_truncating:
                 self.truncate(state, state.fetch_offset)
         asked = {
             key: state
@@ -240,16 +240,19 @@ class ReplicaFetcher:
         except StorageError as error:
             self._fail(state, f"The log cannot be truncated: {error}")
             return
+        self._states[state.partition.key] = replace(state, is_truncating=True)
         state.partition.log.writes.when_done(partial(self._on_truncated, state))
 
     def _on_truncated(self, state: PartitionFetchState) -> None:
         """Fetch from the end of the truncated log on, unless the partition has changed since."""
-        if self._states.get(state.partition.key) is not state:
+        known = self._states.get(state.partition.key)
+        # A failure of the leader may have delayed the next fetch meanwhile.
+        if known is None or not known.is_same_fetch(state):
             return
-        if state.partition.log.writes.has_failed:
-            self._fail(state, "The log cannot be truncated")
+        if known.partition.log.writes.has_failed:
+            self._fail(known, "The log cannot be truncated")
         else:
-            self._states[state.partition.key] = state.at_end_of_log()
+            self._states[known.partition.key] = known.at_end_of_log()
 
     def _on_divergence(self, state: PartitionFetchState, data: FetchResponse.PartitionData) -> None:
         """Truncate. The response's high watermark is not taken: it may lie above the new end."""

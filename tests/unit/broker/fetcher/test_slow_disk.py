@@ -1,7 +1,7 @@
 """Replicas on slow disks: what is not stored is not counted, read or answered."""
 
 import pytest
-from tests.unit.broker.fetcher.replicas import KEY, LAG_MAX_MS, ROOT, Replicas
+from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, ROOT, Replicas
 from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, log_in, managed, values_in
 
 from kvorum.broker.partition import IsolationLevel
@@ -214,6 +214,25 @@ def test_a_truncation_is_done_by_a_thread_and_the_follower_fetches_after_it(
     one.fetch_from(two)
     one.threads.release()
     assert one.values == three.values == [b"a", b"b"]
+
+
+def test_a_leader_that_does_not_answer_during_a_truncation_changes_nothing_about_its_end(
+    world: Replicas,
+) -> None:
+    one, two, _ = world.all.values()
+    one.write(b"a")
+    world.copy(1, 2, 3)
+    one.write(b"only here")
+    world.lead(2)
+    one.threads.slow_down(lambda: one.fetch_from(two))
+    one.fetcher.on_failure(world.now_ms)
+    world.now_ms += BACKOFF_MS
+    # Another thread has done it, and the owner has yet to hear of it.
+    one.partition.log.local_log.flush()
+    assert one.fetcher.fetch(world.now_ms, version=18, broker_epoch=one.broker.epoch()) is None
+    one.threads.release()
+    (wish,) = one.ask().request.topics[0].partitions
+    assert wish.fetch_offset == 1
 
 
 def test_a_truncation_that_fails_in_a_thread_ends_the_fetches(world: Replicas) -> None:
