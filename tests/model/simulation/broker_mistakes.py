@@ -195,7 +195,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a report of where a log is takes the place of its move's",
         promises.COMPACTED,
-        576,
+        None,
         edited(
             Edit(
                 within="ReplicaAlterLogDirsManager.has_reported",
@@ -206,8 +206,8 @@ FORMER_MISTAKES: Final = (
     ),
     Mistake(
         "a flush of a log that has moved takes its directory offline",
-        promises.ALL_IN_SYNC_AGAIN,
-        122,
+        promises.WRITES_END,
+        30,
         edited(
             Edit(
                 within="LocalLog._flush_stored",

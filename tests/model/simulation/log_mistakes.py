@@ -15,8 +15,8 @@ LOG_MISTAKES: Final = (
         edited(
             Edit(
                 within="UnifiedLog.update_high_watermark",
-                old="max(min(offset, self.log_end_offset), self.log_start_offset)",
-                new="max(offset, self.log_start_offset)",
+                old="min(offset, self.stored_end_offset)",
+                new="offset",
             )
         ),
     ),
