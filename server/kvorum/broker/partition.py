@@ -400,6 +400,9 @@ class Partition:
         if is_leader_needed or self._is_closed:
             self.demand_leader()
         log = self.log
+        if log.local_log.is_truncating:
+            # A consumer of a follower goes on at the leader.
+            raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         end_offset = self.readable_end(isolation)
         high_watermark, last_stable = log.high_watermark, log.last_stable_offset
         start = log.log_start_offset

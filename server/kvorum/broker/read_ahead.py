@@ -39,4 +39,10 @@ def read_ahead(log: UnifiedLog, offset: int, max_bytes: int, *, end_offset: int)
         found = log.read_range(offset, max_bytes, end_offset=end_offset)
     except StorageError as error:
         found = error
+    except IndexError as error:
+        # An index was cut by another thread meanwhile, so that this does not count.
+        if removal_count == log.local_log.removal_count:
+            raise
+        found = StorageError("the log was truncated while it was read")
+        found.__cause__ = error
     return ReadAhead(log, removal_count, found)

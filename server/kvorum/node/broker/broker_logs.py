@@ -307,6 +307,8 @@ class BrokerLogs:
             await sleep(self._runtime, self._settings.retention_check_ms)
             for log in self._logs():
                 await stored(log.writes)
+                if log.local_log.is_truncating:
+                    continue
                 try:
                     log.delete_old_segments(now_ms=self._runtime.wall_ms())
                 except StorageError as error:

@@ -182,5 +182,6 @@ class DiskQueue:
             self._callbacks.popleft().call()
         if error is not None:
             raise error
-        if self.is_behind:
+        # Another thread may have done the last writes just now: their callers are called next time.
+        if self.is_behind or self._callbacks:
             self._go_on()

@@ -5,6 +5,7 @@ from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, ROOT
 from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, log_in, managed, values_in
 
 from kvorum.broker.partition import IsolationLevel
+from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.read_ahead import read_ahead
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.errors import OffsetOutOfRangeError
@@ -208,6 +209,14 @@ def test_a_truncation_is_done_by_a_thread_and_the_follower_fetches_after_it(
     one.threads.slow_down(lambda: one.fetch_from(two))
     log = one.partition.log.local_log
     assert (log.is_truncating, one.end_offset) == (True, 2)
+    with pytest.raises(LeaderRefusesError):
+        one.partition.fetch_records(
+            0,
+            1_000,
+            isolation=IsolationLevel.READ_UNCOMMITTED,
+            leader_epoch=-1,
+            is_leader_needed=False,
+        )
     assert one.fetcher.fetch(world.now_ms, version=18, broker_epoch=one.broker.epoch()) is None
     one.threads.release()
     assert (log.is_truncating, one.end_offset) == (False, 1)
@@ -261,3 +270,29 @@ def test_the_end_of_a_truncation_changes_no_partition_that_is_not_fetched_any_mo
     one.threads.release()
     assert one.fetcher.keys == frozenset()
     assert one.values == three.values
+
+
+def test_a_read_ahead_that_meets_a_truncation_does_not_count(
+    world: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = world.all[1].partition.log
+
+    def truncated_meanwhile(*_: object, **__: object) -> None:
+        log.local_log.removal_count += 1
+        raise IndexError
+
+    monkeypatch.setattr(log, "read_range", truncated_meanwhile)
+    assert not read_ahead(log, 0, 1_000, end_offset=0).counts_for(log)
+
+
+def test_a_defect_in_a_read_ahead_is_not_hidden(
+    world: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = world.all[1].partition.log
+
+    def broken(*_: object, **__: object) -> None:
+        raise IndexError
+
+    monkeypatch.setattr(log, "read_range", broken)
+    with pytest.raises(IndexError):
+        read_ahead(log, 0, 1_000, end_offset=0)
