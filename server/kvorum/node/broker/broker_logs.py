@@ -2,8 +2,8 @@
 
 Logs belong to the event loop. What may block runs in threads: one for the disks, in which one thing
 at a time is done, one for flushes, and one for compaction (Kafka's LogCleaner.CleanerThread): a
-pass reads and copies in the thread; the event loop puts each copy in place. The others write what
-is appended to logs whose disk is slow.
+pass reads and copies in the thread; the event loop puts each copy in place. The others truncate,
+read what is not at hand, and write what is appended to logs whose disk is slow.
 """
 
 import logging
@@ -33,7 +33,7 @@ from kvorum.storage.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
 WRITER_COUNT: Final = 8
-"""The number of logs on slow disks that are written at the same time."""
+"""The number of logs that are read, truncated, or written on a slow disk, at the same time."""
 THREAD_COUNT: Final = 3 + WRITER_COUNT
 DELETION_CHECK_MS: Final = 5_000
 """The interval of looking for epochs that are not stored, and for files to be removed.
