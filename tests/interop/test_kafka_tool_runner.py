@@ -2,6 +2,7 @@
 
 from tests.support.kafka.java import ToolRunner
 from tests.support.node import Node
+from tests.support.waiting import wait_for
 
 
 def test_output_and_exit_code_of_a_tool_that_succeeds(kafka_tools: ToolRunner) -> None:
@@ -35,5 +36,10 @@ def test_a_tool_talks_to_a_real_node(kafka_tools: ToolRunner, real_kafka: Node) 
     made = kafka_tools.run("kafka-topics", *bootstrap, "--create", "--topic", "runner-sees")
     assert made.stdout == "Created topic runner-sees.\n"
     assert made.exit_code == 0
-    listed = kafka_tools.run("kafka-topics", *bootstrap, "--list")
-    assert "runner-sees" in listed.stdout.splitlines()
+
+    def is_listed() -> bool:
+        listed = kafka_tools.run("kafka-topics", *bootstrap, "--list")
+        return "runner-sees" in listed.stdout.splitlines()
+
+    # The controller has answered; the node's broker reads of the topic a moment later.
+    wait_for(is_listed, "the broker knows the topic")
