@@ -105,14 +105,19 @@ def sleep(runtime: Runtime, delay_ms: float) -> Wait[None]:
     return Wait(lambda take: runtime.call_at(deadline_ms, partial(take, None)).cancel)
 
 
-def other_work(runtime: Runtime) -> Wait[None]:
-    """Return the wait for a turn of other work."""
+def called_by(ask: Callable[[Callable[[], None]], None]) -> Wait[None]:
+    """Return the wait for a call in a later turn, which `ask` arranges and nothing takes back."""
 
     def begin(take: Take[None]) -> GiveUp:
-        runtime.call_soon(partial(take, None))
+        ask(partial(take, None))
         return _do_nothing
 
     return Wait(begin)
+
+
+def other_work(runtime: Runtime) -> Wait[None]:
+    """Return the wait for a turn of other work."""
+    return called_by(runtime.call_soon)
 
 
 def in_thread(runtime: Runtime, work: Callable[[], Result]) -> Wait[Result]:

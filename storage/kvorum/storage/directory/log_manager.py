@@ -66,7 +66,7 @@ class LogManager:
         random: Random,
         threads: DiskThreads | None = None,
     ) -> None:
-        """`threads` write what is appended while a disk is slow (see `disk_queue`)."""
+        """`threads` truncate, and write what is appended while a disk is slow (`disk_queue`)."""
         self.directories: tuple[LogDirectory, ...] = ()
         self.has_offline_log_dirs = False
         self._settings = settings

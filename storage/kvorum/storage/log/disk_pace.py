@@ -1,12 +1,12 @@
-"""The pace of a disk: after a slow write or read the next ones of that log count as slow too."""
+"""The pace of a disk: after a slow write the next ones of that log count as slow too."""
 
 from collections.abc import Callable
 from typing import Final, Protocol
 
 SLOW_MS: Final = 10.0
-"""The duration from which on a read or a write counts as slow."""
+"""The duration from which on a write counts as slow."""
 SLOW_FOR_MS: Final = 10_000.0
-"""The time for which others are done in threads after a slow one."""
+"""The time for which writes are done in threads after a slow one."""
 
 
 class DiskThreads(Protocol):
@@ -24,7 +24,7 @@ class DiskThreads(Protocol):
 
 
 class DiskPace:
-    """The pace of reads, or of writes; any thread may measure one."""
+    """The pace of the writes of one log; any thread may measure one."""
 
     def __init__(self, threads: DiskThreads) -> None:
         self._threads = threads
@@ -32,11 +32,11 @@ class DiskPace:
 
     @property
     def is_slow(self) -> bool:
-        """Whether something was slow a short time ago."""
+        """Whether a write was slow a short time ago."""
         return self._threads.monotonic_ms() < self._slow_until_ms
 
     def begin(self) -> float:
-        """Return the time at which something begins, for `end`."""
+        """Return the time at which a write begins, for `end`."""
         return self._threads.monotonic_ms()
 
     def end(self, begun_ms: float) -> None:

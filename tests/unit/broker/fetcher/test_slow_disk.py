@@ -1,7 +1,7 @@
 """Replicas on slow disks: what is not stored is not counted, read or answered."""
 
 import pytest
-from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, ROOT, Replicas
+from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, ROOT, Replica, Replicas
 from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, log_in, managed, values_in
 
 from kvorum.broker.partition import IsolationLevel
@@ -18,6 +18,17 @@ def world() -> Replicas:
     world = Replicas()
     world.lead(1)
     return world
+
+
+def truncating(world: Replicas) -> Replica:
+    """Return replica 1, whose thread is to truncate what it alone has once the test lets it."""
+    one, two, _ = world.all.values()
+    one.write(b"a")
+    world.copy(1, 2, 3)
+    one.write(b"only here")
+    world.lead(2)
+    one.threads.slow_down(lambda: one.fetch_from(two))
+    return one
 
 
 def test_a_leader_hands_out_and_counts_what_is_stored(world: Replicas) -> None:
@@ -228,12 +239,7 @@ def test_a_truncation_is_done_by_a_thread_and_the_follower_fetches_after_it(
 def test_a_leader_that_does_not_answer_during_a_truncation_changes_nothing_about_its_end(
     world: Replicas,
 ) -> None:
-    one, two, _ = world.all.values()
-    one.write(b"a")
-    world.copy(1, 2, 3)
-    one.write(b"only here")
-    world.lead(2)
-    one.threads.slow_down(lambda: one.fetch_from(two))
+    one = truncating(world)
     one.fetcher.on_failure(world.now_ms)
     world.now_ms += BACKOFF_MS
     # Another thread has done it, and the owner has yet to hear of it.
@@ -245,12 +251,7 @@ def test_a_leader_that_does_not_answer_during_a_truncation_changes_nothing_about
 
 
 def test_a_truncation_that_fails_in_a_thread_ends_the_fetches(world: Replicas) -> None:
-    one, two, _ = world.all.values()
-    one.write(b"a")
-    world.copy(1, 2, 3)
-    one.write(b"only here")
-    world.lead(2)
-    one.threads.slow_down(lambda: one.fetch_from(two))
+    one = truncating(world)
     one.files.fail("truncate", 1)
     one.threads.release()
     assert one.problems == ["The log cannot be truncated"]
@@ -260,16 +261,11 @@ def test_a_truncation_that_fails_in_a_thread_ends_the_fetches(world: Replicas) -
 def test_the_end_of_a_truncation_changes_no_partition_that_is_not_fetched_any_more(
     world: Replicas,
 ) -> None:
-    one, two, three = world.all.values()
-    one.write(b"a")
-    world.copy(1, 2, 3)
-    one.write(b"only here")
-    world.lead(2)
-    one.threads.slow_down(lambda: one.fetch_from(two))
+    one = truncating(world)
     one.fetcher.remove(KEY)
     one.threads.release()
     assert one.fetcher.keys == frozenset()
-    assert one.values == three.values
+    assert one.values == world.all[3].values
 
 
 def test_a_read_ahead_that_meets_a_truncation_does_not_count(
