@@ -247,9 +247,11 @@ class UnifiedLog:
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
         """Remove the batch that holds `offset` and all later ones, as `LocalLog` does.
 
-        Below the log's start nothing is left, and the log goes on at `offset`.
+        At the log's start or below it nothing is left, and the log goes on at `offset`. Deleted
+        records that are still in their files go too: a leader that had others there may go on in an
+        earlier epoch than theirs.
         """
-        if offset < self.log_start_offset:
+        if self._leaves_nothing(offset):
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return
         has_less = offset < self.log_end_offset
@@ -262,12 +264,18 @@ class UnifiedLog:
 
         The producers' state is read again there. See `LocalLog.truncate_behind`.
         """
-        if offset >= self.log_end_offset and not fully:
+        is_whole = fully or self._leaves_nothing(offset)
+        if offset >= self.log_end_offset and not is_whole:
             # Nothing but an epoch without records goes, and that only from memory.
             self.truncate_to(offset, now_ms=now_ms)
             return
         truncate = self.truncate_fully_and_start_at if fully else self.truncate_to
         self.local_log.truncate_behind(partial(truncate, offset, now_ms=now_ms))
+
+    def _leaves_nothing(self, offset: int) -> bool:
+        """Return whether a truncation to `offset` leaves no record of those that are there."""
+        start = self.log_start_offset
+        return offset < start or (offset == start and self.local_log.size_bytes > 0)
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Remove all records, and continue the empty log at `offset`."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.support.batch_maker import make_batch
 from tests.support.faulty_files import FaultyFiles
 from tests.unit.storage.topic_logs import (
     NOW_MS,
@@ -252,6 +253,25 @@ def test_deleted_records_stay_deleted(files: FaultyFiles) -> None:
     found = first_record_since(first, 3, start_offset=again.log_start_offset)
     assert found is not None
     assert (found.offset, found.timestamp) == (17, 17)
+
+
+@pytest.mark.parametrize("deleted_to", [6, 10])
+def test_deleted_records_of_a_later_epoch_go_with_a_truncation_to_the_start(
+    deleted_to: int, files: FaultyFiles
+) -> None:
+    """A leader that had other records there goes on in an earlier epoch than theirs."""
+    log = created(started(files))
+    for number in range(10):
+        log.append_as_leader(sent(b"%d" % number), leader_epoch=7, now_ms=NOW_MS)
+    log.update_high_watermark(log.log_end_offset)
+    log.delete_records(deleted_to, now_ms=NOW_MS)
+    log.truncate_behind(deleted_to, now_ms=NOW_MS)
+    fetched = make_batch(deleted_to, epoch=6)
+    log.append_as_follower(fetched, leader_epoch=6, now_ms=NOW_MS)
+    log.local_log.flush()
+    again = log_in(started(files))
+    assert (again.log_start_offset, again.log_end_offset) == (deleted_to, deleted_to + 1)
+    assert again.local_log.latest_epoch == 6
 
 
 def test_a_damaged_producer_snapshot_is_made_again_from_the_log(files: FaultyFiles) -> None:
