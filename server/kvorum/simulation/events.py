@@ -33,9 +33,10 @@ class Events:
 
     def at(self, at_ms: float, callback: Callable[[], None]) -> Event:
         """Plan a callback for a time; a time in the past means now."""
-        self._planned += 1
+        number = self._planned + 1
+        self._planned = number
         event = Event(callback)
-        heapq.heappush(self._heap, (max(at_ms, self.now_ms), self._planned, event))
+        heapq.heappush(self._heap, (max(at_ms, self.now_ms), number, event))
         return event
 
     def after(self, delay_ms: float, callback: Callable[[], None]) -> Event:
