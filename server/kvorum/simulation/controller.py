@@ -25,6 +25,8 @@ from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsReq
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.messages.broker_registration import BrokerRegistrationRequest
 from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
+from kvorum.wire.messages.create_topics import CreateTopicsRequest
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest
 from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kvorum.wire.primitives import Message
 
@@ -38,6 +40,8 @@ HANDLED: Final = (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,
 )
 """The requests that a simulated controller takes in frames."""

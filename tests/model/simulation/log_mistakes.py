@@ -136,4 +136,44 @@ LOG_MISTAKES: Final = (
             )
         ),
     ),
+    Mistake(
+        "a broker still has the replicas of a topic that was deleted",
+        promises.DELETED_ARE_GONE,
+        12,
+        edited(
+            Edit(
+                within="ReplicaManager._delete",
+                old="self._partitions.pop(info.key, None)",
+                new="self._partitions.get(info.key)",
+            )
+        ),
+    ),
+    Mistake(
+        "a new topic goes on in the log of a deleted one of its name",
+        promises.ONE_BATCH,
+        12,
+        edited(
+            Edit(within="local_changes", old="topic_id not in after.by_id", new="False"),
+        ),
+    ),
+    Mistake(
+        "a start takes the log of a deleted topic for that of a new one of its name",
+        promises.SOUND_DISK,
+        9,
+        edited(
+            Edit(within="LogManager._hosted_id", old="stored_id in (None, topic_id)", new="True")
+        ),
+    ),
+    Mistake(
+        "a truncation to the start leaves deleted records of a later epoch",
+        promises.SOUND_DISK,
+        131,
+        edited(
+            Edit(
+                within="UnifiedLog._leaves_nothing",
+                old="offset < start or (offset == start and self.local_log.size_bytes > 0)",
+                new="offset < start",
+            )
+        ),
+    ),
 )

@@ -228,7 +228,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a fetch of an ended process is served",
         promises.ENDED_PROCESS_IS_REFUSED,
-        None,
+        103,
         edited(
             Edit(
                 within="PartitionLeader.on_fetch",

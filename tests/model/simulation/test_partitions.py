@@ -21,8 +21,9 @@ from kvorum.simulation.properties.catalogue import Property
 FIXED_SEEDS = range(9, 15)
 FRESH_SEEDS = 12
 OTHER_SEEDS = range(1, 60)
-WITH_ALL_CHECKS = (1, 2, 5, 13)
-"""Worlds with and without compaction, with static members that are refused, with fetch sessions."""
+WITH_ALL_CHECKS = (1, 2, 5, 9, 13)
+"""Worlds with and without compaction, with static members that are refused, with fetch sessions,
+with a topic that is deleted."""
 
 
 def test_worlds_known_for_long_have_every_fault_and_lose_nothing() -> None:
@@ -36,6 +37,7 @@ def test_worlds_known_for_long_have_every_fault_and_lose_nothing() -> None:
     assert [fault for fault in faults if counts[fault] < 3] == []
     assert counts["leaders"] > 20
     assert counts["ISR changes"] > 50
+    assert counts["deleted topics"] > 5
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ class BrokerSession:
             broker, self.replicas, METADATA_ROOT, self._on_directory_offline
         )
         self._watch = ReplicaWatch(
-            self.replicas, around.settings, around.ledger, broker.runtime.wall_ms
+            self.replicas, around.places, around.ledger, broker.runtime.wall_ms
         )
 
     def _log_settings(self) -> LogSettings:
@@ -418,7 +418,7 @@ class Broker:
         session = self._session
         if not self.is_up or session is None:
             return None
-        partition = session.replicas.partition(*self._around.settings.partition_at(place))
+        partition = session.replicas.partition(*self._around.places.partition(place))
         if (
             partition is None
             or partition.log.local_log.poison.is_there
@@ -426,6 +426,11 @@ class Broker:
         ):
             return None
         return Replica(self.id, place, partition.log)
+
+    def hosted_topics(self) -> set[bytes]:
+        """Return the ids of the topics of which the process has replicas."""
+        session = self._session
+        return set() if session is None else {one.topic_id for one in session.replicas.partitions}
 
     def listed_groups(self) -> list[str]:
         """Return the groups that the broker lists (ListGroups)."""

@@ -1,13 +1,14 @@
 """Producers and consumers, and operators who delete records; each does one thing at a time."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.broker.fetcher.replica_fetcher import EARLIEST
 from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
+from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
 from kvorum.simulation.partitions.client_versions import ClientVersions
 from kvorum.simulation.partitions.network import CLIENTS, OnAnswer
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
@@ -28,6 +29,7 @@ READS_FROM_LEADER: Final = 0.7
 READS_ANYWHERE: Final = 0.5
 FETCH_VERSIONS: Final = (4, 10, 11, 12, 18)
 """The versions that consumers speak; those before 11 know of no reads from followers."""
+FIRST_FETCH_WITH_TOPIC_IDS: Final = 13
 FIRST_WITH_EPOCH_BUMP: Final = 12
 """The first version of Produce whose transactions have an epoch each (KIP-890)."""
 LEADER_ONLY: Final = 1
@@ -40,13 +42,26 @@ _LOST_SEQUENCES: Final = frozenset(
 )
 
 
+class Topic(NamedTuple):
+    """A topic by its name and its id; another one may have had the name before."""
+
+    name: str
+    id: bytes
+
+
+STAYING_TOPIC: Final = Topic(TOPIC, TOPIC_ID)
+"""The topic that is there for all of a world's time."""
+
+
 class Client:
     """A client of one partition, which takes the leader from the metadata of any broker."""
 
-    def __init__(self, around: Surroundings, index: int, *, topic_id: bytes = TOPIC_ID) -> None:
+    def __init__(self, around: Surroundings, index: int, *, topic: Topic = STAYING_TOPIC) -> None:
         self.around = around
         self.index = index
-        self._topic_id = topic_id
+        self.topic = topic
+        self.place = around.places.number(topic.id, index)
+        """The number of the partition among those of all topics."""
         self._versions = ClientVersions(around.releases)
         self._remembered: int | None = None
 
@@ -66,7 +81,7 @@ class Client:
         servers = [one for one in self.around.servers.values() if one.is_up]
         if not servers:
             return None
-        return self.around.random.choice(servers).image.topics.by_id.get(self._topic_id)
+        return self.around.random.choice(servers).image.topics.by_id.get(self.topic.id)
 
     def leader(self) -> int | None:
         """Return the leader, as some broker believes; None where no broker knows of one."""
@@ -102,14 +117,19 @@ class Producer(Client):
         producer_id: int,
         is_transactional: bool = False,
         first_sequence: int = 0,
+        topic: Topic = STAYING_TOPIC,
     ) -> None:
-        super().__init__(around, index)
+        super().__init__(around, index, topic=topic)
         self.producer_id = producer_id
         self.epoch = 0
         self.last_code = 0
         self.is_waiting = False
         """Whether there is an answer to wait for."""
         self._acks, self._is_transactional = acks, is_transactional
+        self._lowest_version = FIRST_WITH_EPOCH_BUMP if is_transactional else 0
+        if topic is not STAYING_TOPIC:
+            # When a request arrives, another topic may have the name.
+            self._lowest_version = FIRST_VERSION_WITH_TOPIC_IDS
         self._sequence, self._written = first_sequence, 0
         self._batch: RecordBatch | None = None
         self._attempt = 0
@@ -175,15 +195,14 @@ class Producer(Client):
             transactional_id=_TRANSACTIONAL_ID if self._is_transactional else None,
             acks=self._acks,
             timeout_ms=PRODUCE_TIMEOUT_MS,
-            topic_data=[ProduceRequest.TopicProduceData(TOPIC, TOPIC_ID, [data])],
+            topic_data=[ProduceRequest.TopicProduceData(*self.topic, [data])],
         )
 
         def on_answer(answer: Message | None) -> None:
             if attempt == self._attempt and self._acks:
                 self._on_answer(batch, answer)
 
-        lowest = FIRST_WITH_EPOCH_BUMP if self._is_transactional else 0
-        self.ask(leader, request, on_answer, lowest=lowest)
+        self.ask(leader, request, on_answer, lowest=self._lowest_version)
         if not self._acks:
             self._batch = None
 
@@ -199,11 +218,11 @@ class Producer(Client):
         self.last_code = one.error_code
         if one.error_code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
             if one.error_code == ErrorCode.NONE:
-                self.around.ledger.acknowledge(self.index, one.base_offset, batch.crc)
+                self.around.ledger.acknowledge(self.place, one.base_offset, batch.crc)
             self._sequence = (self._sequence + batch.last_offset_delta + 1) & INT32_MAX
             self._batch = None
             self.on_appended()
-        elif one.error_code in _LOST_SEQUENCES and self.around.ledger.is_exempt(self.index):
+        elif one.error_code in _LOST_SEQUENCES and self.around.ledger.is_exempt(self.place):
             self.on_lost()
 
     def on_appended(self) -> None:
@@ -228,12 +247,13 @@ class Consumer(Client):
 
     isolation = IsolationLevel.READ_UNCOMMITTED
 
-    def __init__(self, around: Surroundings, index: int) -> None:
-        super().__init__(around, index)
+    def __init__(self, around: Surroundings, index: int, *, topic: Topic = STAYING_TOPIC) -> None:
+        super().__init__(around, index, topic=topic)
         self._offset = 0
         self._is_waiting = False
-        drawn = around.random.choice(FETCH_VERSIONS)
-        self._version = self.version_of(FetchRequest, latest=drawn)
+        lowest = FIRST_FETCH_WITH_TOPIC_IDS if topic is not STAYING_TOPIC else min(FETCH_VERSIONS)
+        drawn = around.random.choice([one for one in FETCH_VERSIONS if one >= lowest])
+        self._version = self.version_of(FetchRequest, lowest=lowest, latest=drawn)
 
     def _source(self) -> int | None:
         """Return the broker to read from: mostly the leader, for some any replica (KIP-392)."""
@@ -256,7 +276,7 @@ class Consumer(Client):
         request = FetchRequest(
             max_bytes=READ_BYTES,
             isolation_level=self.isolation.value,
-            topics=[FetchRequest.FetchTopic(TOPIC, TOPIC_ID, [requested])],
+            topics=[FetchRequest.FetchTopic(*self.topic, [requested])],
         )
         offset = self._offset
 
@@ -280,7 +300,7 @@ class Consumer(Client):
             self.forget_leader()
             return
         read = list(read_batches(memoryview(data.records or b""), is_cut_allowed=True))
-        self.around.ledger.on_read(self.index, read, message=message)
+        self.around.ledger.on_read(self.place, read, message=message)
         self.on_batches(data, read, message)
         if read:
             self._offset = read[-1].next_offset
@@ -293,7 +313,7 @@ class Consumer(Client):
             return
         self._is_waiting = True
         requested = ListOffsetsRequest.ListOffsetsPartition(self.index, NO_EPOCH, EARLIEST)
-        topic = ListOffsetsRequest.ListOffsetsTopic(TOPIC, [requested])
+        topic = ListOffsetsRequest.ListOffsetsTopic(self.topic.name, [requested])
         request = ListOffsetsRequest(replica_id=-1, topics=[topic])
         self.ask(leader, request, self._on_start)
 

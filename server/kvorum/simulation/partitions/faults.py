@@ -13,7 +13,7 @@ from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
-from kvorum.simulation.partitions.network import CONTROLLERS
+from kvorum.simulation.partitions.network import CONTROLLERS, request_frame
 from kvorum.simulation.partitions.settings import (
     FAULTS_FROM_MS,
     OFFSETS_ID,
@@ -312,7 +312,9 @@ class Faults:
             replicas = None
         requested = AlterPartitionReassignmentsRequest.ReassignablePartition(index, replicas)
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic(topic_name, [requested])
-        self._around.quorum.ask_leader(AlterPartitionReassignmentsRequest(topics=[topic]))
+        request = AlterPartitionReassignmentsRequest(topics=[topic])
+        frame = request_frame(request, request.MAX_VERSION)
+        self._around.quorum.ask_leader(frame, lambda _: None)
         self._count("reassignment")
         if self._around.settings.is_stormy:
             self._move_all(TopicPartition(topic_name, index), drawn)

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Client
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
+from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Client, Topic
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.network import CLIENTS, OnAnswer, Reply
 from kvorum.simulation.partitions.settings import OFFSETS_ID, QUIET_FROM_MS, TOPIC, TOPIC_ID
@@ -41,7 +42,7 @@ class GroupClient(Client):
     """A client of one group, which does one thing at a time."""
 
     def __init__(self, around: Surroundings, group_id: str) -> None:
-        super().__init__(around, 0, topic_id=OFFSETS_ID)
+        super().__init__(around, 0, topic=Topic(GROUP_METADATA_TOPIC, OFFSETS_ID))
         self.group_id = group_id
         new = GroupLedger(around.settings.groups, around.checks)
         self.ledger = around.groups.setdefault(group_id, new)

@@ -8,7 +8,7 @@ that a follower needs to find out that it has others. Nothing else is exempt: wh
 power at once is decided by `faults.Budget`.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -77,9 +77,9 @@ class Ledger:
     """
 
     def __init__(
-        self, partitions: int, in_sync: Callable[[int], Sequence[Replica]], settings: WorldSettings
+        self, in_sync: Callable[[int], Sequence[Replica]], settings: WorldSettings
     ) -> None:
-        self._known = [_Known() for _ in range(partitions)]
+        self._known: defaultdict[int, _Known] = defaultdict(_Known)
         self._settings = settings
         self._is_compacted = settings.is_compacted
         self._in_sync = in_sync

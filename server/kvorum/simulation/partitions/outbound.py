@@ -84,7 +84,8 @@ class SimulatedControllerChannel:
         if not isinstance(request, AlterPartitionRequest):
             return delay_ms
         by_id = self._around.quorum.committed_image.topics.by_id
-        for topic in request.topics:
+        # Of a topic that is deleted meanwhile nothing is decided.
+        for topic in [one for one in request.topics if one.topic_id in by_id]:
             for change in topic.partitions:
                 partition = by_id[topic.topic_id].partitions[change.partition_index]
                 members = {state.broker_id for state in change.new_isr_with_epochs}

@@ -60,6 +60,7 @@ TRANSACTIONS_END: Final = Property("L17", "in peace every transaction ends")
 COMPACTED: Final = Property("L18", "in peace no key is twice in what may be compacted")
 ONE_COORDINATOR: Final = Property("L19", "in peace a group has one coordinator")
 IDLE_STAY_IN_SYNC: Final = Property("L20", "in peace a pause takes nobody out of an idle ISR")
+DELETED_ARE_GONE: Final = Property("L21", "in peace no broker has a replica of a deleted topic")
 
 SAFETY: Final = (
     *(EPOCH_RISES, LEADER_IN_ISR, ISR_OF_REPLICAS, NEW_LEADER_EPOCH, LEADER_COMPLETE),
@@ -74,6 +75,7 @@ SAFETY: Final = (
 LIVENESS: Final = (
     *(WRITES_END, ALL_IN_SYNC_AGAIN, ALL_READABLE, ALL_COMMITTED, ALL_THE_SAME, COMMITS_END),
     *(MEMBERS_SETTLE, TRANSACTIONS_END, COMPACTED, ONE_COORDINATOR, IDLE_STAY_IN_SYNC),
+    DELETED_ARE_GONE,
 )
 ALL: Final = (*SAFETY, *LIVENESS)
 

@@ -23,7 +23,7 @@ from kvorum.simulation.faults import Fault
 from kvorum.simulation.injection import Injector
 from kvorum.simulation.node import Part, SimulatedNode
 from kvorum.simulation.options import Options, QuorumKind, draw_options
-from kvorum.simulation.partitions.network import Reply, request_frame
+from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.settings import (
     CLUSTER_ID,
     FAULTS_FROM_MS,
@@ -127,12 +127,11 @@ class ControllerQuorum:
 
             process.turn(lambda: process.deliver(frame, respond))
 
-    def ask_leader(self, request: Message) -> None:
-        """Have a request of an operator handled by the leader, if there is one."""
+    def ask_leader(self, frame: bytes, reply: Reply) -> None:
+        """Have a request of an operator handled by the leader; without one, none answers."""
         leader = self._quorum.leader()
         if leader is not None:
-            frame = request_frame(request, request.MAX_VERSION)
-            self.ask(leader.node_id, frame, lambda _: None)
+            self.ask(leader.node_id, frame, reply)
 
     def run(self, task: PeriodicTask) -> None:
         """Let every controller that is active, or believes so, do what it does unasked."""

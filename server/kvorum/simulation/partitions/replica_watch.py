@@ -8,7 +8,7 @@ from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.broker.partition import Partition
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.simulation.partitions.ledger import Ledger, Replica
-from kvorum.simulation.partitions.settings import WorldSettings
+from kvorum.simulation.partitions.places import Places
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 
 
@@ -38,14 +38,14 @@ class ReplicaWatch:
     def __init__(
         self,
         replicas: ReplicaManager,
-        settings: WorldSettings,
+        places: Places,
         ledger: Ledger,
         wall_ms: Callable[[], int],
     ) -> None:
         """`wall_ms` returns the process's time of day."""
         self._replicas = replicas
         self._wall_ms = wall_ms
-        self._settings = settings
+        self._places = places
         self._ledger = ledger
         self._states: dict[Partition, _State] = {}
 
@@ -68,7 +68,7 @@ class ReplicaWatch:
         if known is not None and known.is_of(partition):
             return
         self._states[partition] = state = _state(partition, log)
-        place = self._settings.place(partition.topic_id, partition.topic_partition.partition)
+        place = self._places.number(partition.topic_id, partition.topic_partition.partition)
         self._compare(partition, Replica(self._replicas.broker_id, place, log), known, state)
 
     def _compare(

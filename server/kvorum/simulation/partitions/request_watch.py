@@ -11,6 +11,7 @@ from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
+from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.groups import code_of
@@ -82,7 +83,7 @@ class RequestWatch:
         self._around.ledger.counts["requests of older clients"] += is_older
         match request:
             case ProduceRequest():
-                return self._on_produce(request)
+                return self._on_produce(request, version)
             case FetchRequest():
                 return partial(self._check_fetch, request, version)
             case OffsetFetchRequest():
@@ -105,10 +106,11 @@ class RequestWatch:
             case _:
                 return _pass
 
-    def _on_produce(self, request: ProduceRequest) -> Check:
+    def _on_produce(self, request: ProduceRequest, version: int) -> Check:
         (topic,) = request.topic_data
         (data,) = topic.partition_data
-        partition = self._replicas.partition(TOPIC_ID, data.index)
+        topic_id = topic.topic_id if version >= FIRST_VERSION_WITH_TOPIC_IDS else TOPIC_ID
+        partition = self._replicas.partition(topic_id, data.index)
         before_end = 0 if partition is None else partition.log.stored_end_offset
 
         def check(answer: Message) -> None:

@@ -47,6 +47,8 @@ HAS_FETCH_SESSIONS: Final = 0.15
 """The share of worlds with consumers that fetch in sessions."""
 HAS_OLDER_CLIENTS: Final = 0.2
 """The share of worlds whose clients are of older releases."""
+HAS_SHORT_LIVED_TOPIC: Final = 0.2
+"""The share of worlds in which a topic is created and deleted again and again."""
 IS_STORMY: Final = 0.2
 """The share of worlds whose replicas move all the time, over a slow network."""
 _LATE: Final = 0.02, 600
@@ -172,15 +174,6 @@ class WorldSettings:
     def has_retention(self, place: int) -> bool:
         """Return whether records of a partition are deleted by their size or age."""
         return place < self.partitions and {self.retention_bytes, self.retention_ms} != {-1}
-
-    def place(self, topic_id: bytes, index: int) -> int:
-        """Return the number of a partition among those of all topics."""
-        return index if topic_id == TOPIC_ID else self.partitions + index
-
-    def partition_at(self, place: int) -> tuple[bytes, int]:
-        """Return the topic id and the index of the partition with that number."""
-        here = place < self.partitions
-        return (TOPIC_ID, place) if here else (OFFSETS_ID, place - self.partitions)
 
     @property
     def may_lose_power(self) -> bool:

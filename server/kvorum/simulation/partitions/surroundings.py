@@ -10,6 +10,7 @@ from kvorum.simulation.events import WALL_START_MS, Events
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.ledger import Ledger
 from kvorum.simulation.partitions.network import Network, OnAnswer, Reply
+from kvorum.simulation.partitions.places import Places
 from kvorum.simulation.partitions.quorum import ControllerQuorum
 from kvorum.simulation.partitions.settings import WorldSettings
 from kvorum.simulation.properties.catalogue import Checks
@@ -51,6 +52,7 @@ class Surroundings:
     network: Network
     quorum: ControllerQuorum
     ledger: Ledger
+    places: Places
     servers: Mapping[int, Server]
     groups: dict[str, GroupLedger]
     releases: Random | None

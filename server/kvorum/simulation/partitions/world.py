@@ -35,6 +35,7 @@ from kvorum.simulation.partitions.group_members import Application
 from kvorum.simulation.partitions.groups import Committer
 from kvorum.simulation.partitions.ledger import Ledger, Replica
 from kvorum.simulation.partitions.network import Network
+from kvorum.simulation.partitions.places import Places
 from kvorum.simulation.partitions.promises import is_unclean, waits_for_an_operator
 from kvorum.simulation.partitions.quorum import ControllerQuorum, PeriodicTask
 from kvorum.simulation.partitions.session_consumer import SessionConsumer
@@ -43,6 +44,7 @@ from kvorum.simulation.partitions.settings import (
     FAULTS_FROM_MS,
     HAS_FETCH_SESSIONS,
     HAS_OLDER_CLIENTS,
+    HAS_SHORT_LIVED_TOPIC,
     MOVE_IN_STORM_MS,
     OFFSETS_ID,
     OFFSETS_REPLICAS,
@@ -54,6 +56,7 @@ from kvorum.simulation.partitions.settings import (
     WorldSettings,
     directory_id,
 )
+from kvorum.simulation.partitions.short_lived_topic import ShortLivedTopic
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.partitions.transactions import (
     CommittedConsumer,
@@ -67,6 +70,7 @@ from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.feature_level_record import FeatureLevelRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
+from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.primitives import Message
 from kvorum.wire.records.batch import INT32_MAX
@@ -228,7 +232,8 @@ class PartitionsWorld:
             duplication=settings.duplication,
             late=settings.late,
         )
-        self.ledger = Ledger(settings.partitions + 1, self._in_sync, settings)
+        self.ledger = Ledger(self._in_sync, settings)
+        self.places = Places(settings.partitions)
         self._registrations: dict[int, PartitionRegistration] = {}
         self.quorum = ControllerQuorum(
             seed,
@@ -246,6 +251,7 @@ class PartitionsWorld:
             self.network,
             self.quorum,
             self.ledger,
+            self.places,
             self.brokers,
             {},
             releases if has_older_clients else None,
@@ -258,6 +264,9 @@ class PartitionsWorld:
         self._make_clients(around)
         has_sessions = random_for(seed, "fetch sessions").random() < HAS_FETCH_SESSIONS
         self._session_consumers = [SessionConsumer(around) for _ in range(2 * has_sessions)]
+        topics = random_for(seed, "topics that come and go")
+        has_short_lived_topic = topics.random() < HAS_SHORT_LIVED_TOPIC
+        self._short_lived_topic = ShortLivedTopic(around, topics) if has_short_lived_topic else None
 
     def _make_clients(self, around: Surroundings) -> None:
         random, settings = self.random, self.settings
@@ -306,6 +315,14 @@ class PartitionsWorld:
         first = first_records(self.settings, list(self.brokers), self.random)
         for task, interval_ms in ((first, 20), *_CONTROLLER_TASKS):
             self._every(interval_ms, partial(self.quorum.run, task))
+        self._begin_clients()
+        self._run_until(PEACE_FROM_MS)
+        self._make_peace()
+        self._run_until(END_MS)
+        self._check_end()
+
+    def _begin_clients(self) -> None:
+        """Let clients and operators do what they do again and again."""
         for producer in self._producers:
             self._every(24, producer.step)
         for consumer in self._consumers:
@@ -316,16 +333,14 @@ class PartitionsWorld:
             self._every(40, committer.step)
         for member in self._application.members:
             self._every(40, member.step)
+        if self._short_lived_topic is not None:
+            self._every(30, self._short_lived_topic.step)
         self._every(1_000, self._application.step)
         self._every(350, self._faults.move_groups)
         if self.settings.is_stormy:
             self._every(MOVE_IN_STORM_MS, self._faults.move_replica)
         for deleter in self._deleters:
             self._every(400, deleter.step)
-        self._run_until(PEACE_FROM_MS)
-        self._make_peace()
-        self._run_until(END_MS)
-        self._check_end()
 
     def _run_until(self, until_ms: float) -> None:
         while (callback := self.events.take_next(until_ms)) is not None:
@@ -339,11 +354,13 @@ class PartitionsWorld:
         self.events.after(interval_ms * self.random.uniform(0.5, 1.5), again)
 
     def _on_commit(self, message: Message) -> None:
+        if isinstance(message, RemoveTopicRecord):
+            self._forget_topic(message.topic_id)
         if not isinstance(message, PartitionRecord | PartitionChangeRecord):
             return
         topic = self.quorum.committed_image.topics.by_id[message.topic_id]
         after = topic.partitions[message.partition_id]
-        index = self.settings.place(topic.id, message.partition_id)
+        index = self.places.number(topic.id, message.partition_id)
         before = self._registrations.get(index)
         self._registrations[index] = after
         self.quorum.trace.say(
@@ -359,14 +376,22 @@ class PartitionsWorld:
             if is_allowed and is_unclean(before, after):
                 self.ledger.on_unclean_election(index, after.leader_epoch)
 
+    def _forget_topic(self, topic_id: bytes) -> None:
+        for place in list(self._registrations):
+            if self.places.partition(place)[0] == topic_id:
+                del self._registrations[place]
+
     def _on_expansion(self, leader: int, joining: int) -> float:
         return self._faults.on_expansion(leader, joining)
 
     def _in_sync(self, index: int) -> list[Replica]:
         """Return the in-sync replicas that can be looked at, and may not lack anything."""
+        registration = self._registrations.get(index)
+        # A broker that does not know yet of a topic's deletion still appends to its log.
+        members = () if registration is None else registration.isr
         replicas = [
             self.brokers[member].replica(index)
-            for member in self._registrations[index].isr
+            for member in members
             if not self._faults.budget.has_lost_records(member)
         ]
         return [replica for replica in replicas if replica is not None]
@@ -382,6 +407,8 @@ class PartitionsWorld:
     def _check_end(self) -> None:
         self.quorum.end()
         self._idle.check_end()
+        if self._short_lived_topic is not None:
+            self._short_lived_topic.check_end(list(self.brokers.values()))
         waiting = {
             index for index, one in self._registrations.items() if waits_for_an_operator(one)
         }
@@ -390,7 +417,7 @@ class PartitionsWorld:
         for producer in self._producers:
             if producer.index not in waiting:
                 checks.demand(promises.WRITES_END, producer.describe(), holds=producer.is_idle)
-        if self.settings.place(OFFSETS_ID, 0) not in waiting:
+        if self.places.number(OFFSETS_ID, 0) not in waiting:
             self._check_groups()
         for index, partition in self._registrations.items():
             if index in waiting:
@@ -402,10 +429,10 @@ class PartitionsWorld:
             known = [one for one in replicas if one is not None]
             is_readable = len(known) == len(replicas)
             checks.demand(promises.ALL_READABLE, f"{partition}", holds=is_readable)
-            has_producers = index < len(self._transactions)
+            has_sequences = self.places.partition(index)[0] != OFFSETS_ID
             wall_ms = WALL_START_MS + self.settings.old_until_ms
-            self.ledger.check_end(index, known, wall_ms=wall_ms, has_sequences=has_producers)
-            if has_producers and not self.ledger.is_exempt(index):
+            self.ledger.check_end(index, known, wall_ms=wall_ms, has_sequences=has_sequences)
+            if index < len(self._transactions) and not self.ledger.is_exempt(index):
                 for replica in known:
                     self._transactions[index].check_end(replica)
 

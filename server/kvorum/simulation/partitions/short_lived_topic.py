@@ -1,0 +1,125 @@
+"""A topic that is created, used and deleted again and again, under one name but with other ids.
+
+Brokers that were away meanwhile have the logs of a topic that is gone, in directories of the name
+that the next one has. What holds for every topic holds for each of these.
+"""
+
+from random import Random
+from typing import Final
+
+from kvorum.broker.partition import ALL_IN_SYNC
+from kvorum.metadata.topics_image import TopicImage
+from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.broker import Broker
+from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Consumer, Producer, Topic
+from kvorum.simulation.partitions.network import CLIENTS, CONTROLLERS
+from kvorum.simulation.partitions.settings import FAULTS_FROM_MS, QUIET_FROM_MS
+from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.wire.messages.create_topics import CreateTopicsRequest
+from kvorum.wire.messages.delete_topics import DeleteTopicsRequest
+from kvorum.wire.primitives import Message
+
+NAME: Final = "short-lived"
+PARTITIONS_MAX: Final = 2
+PRODUCER_ID: Final = 200
+"""The id of a producer that begins anew with each topic: none knows of what it wrote before."""
+LIVES_MS: Final = 150, 1_500
+IS_DELETED_BY_NAME: Final = 0.3
+CREATION_TIMEOUT_MS: Final = 1_000
+
+
+class ShortLivedTopic:
+    """The application that has the topic; `random` draws when it comes and goes."""
+
+    def __init__(self, around: Surroundings, random: Random) -> None:
+        self._around = around
+        self._random = random
+        self._topic: Topic | None = None
+        self._producers: list[Producer] = []
+        self._consumers: list[Consumer] = []
+        self._deleted_from_ms = 0.0
+        self._is_asking = False
+
+    def step(self) -> None:
+        """Create the topic, use it, or delete it once it has lived for a while."""
+        image = self._around.quorum.committed_image.topics.by_name(NAME)
+        if self._topic is not None and (image is None or image.id != self._topic.id):
+            self._around.ledger.counts["deleted topics"] += 1
+            self._topic = None
+        if image is None:
+            if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
+                self._create()
+            return
+        if self._topic is None:
+            self._begin(image)
+        for producer in self._producers:
+            producer.step()
+        for consumer in self._consumers:
+            consumer.step()
+        if self._deleted_from_ms < self._around.now_ms < QUIET_FROM_MS:
+            self._delete(image)
+
+    def check_end(self, brokers: list[Broker]) -> None:
+        """Check that the last topic has what was written, and no broker one that is deleted."""
+        checks = self._around.checks
+        topics = self._around.quorum.committed_image.topics
+        if self._topic is not None and self._topic.id in topics.by_id:
+            for producer in self._producers:
+                checks.demand(promises.WRITES_END, producer.describe(), holds=producer.is_idle)
+        for broker in brokers:
+            deleted = [one for one in broker.hosted_topics() if one not in topics.by_id]
+            message = f"broker {broker.id}: {deleted}"
+            checks.demand(promises.DELETED_ARE_GONE, message, holds=not deleted)
+
+    def _begin(self, image: TopicImage) -> None:
+        around = self._around
+        self._topic = topic = Topic(NAME, image.id)
+        around.ledger.counts["created topics"] += 1
+        self._deleted_from_ms = around.now_ms + self._random.uniform(*LIVES_MS)
+        indexes = [index for index, _ in image.partitions.in_order()]
+        self._producers = [
+            Producer(around, index, acks=ALL_IN_SYNC, producer_id=producer_id, topic=topic)
+            for index in indexes
+            for producer_id in (PRODUCER_ID + index, -1)
+        ]
+        self._consumers = [Consumer(around, index, topic=topic) for index in indexes]
+
+    def _create(self) -> None:
+        settings = self._around.settings
+        configs = [
+            CreateTopicsRequest.CreatableTopicConfig(name, value)
+            for name, value in settings.topic_configs(NAME).items()
+        ]
+        topic = CreateTopicsRequest.CreatableTopic(
+            NAME,
+            num_partitions=self._random.randint(1, PARTITIONS_MAX),
+            replication_factor=settings.replicas,
+            configs=configs,
+        )
+        self._ask(CreateTopicsRequest([topic], CREATION_TIMEOUT_MS))
+
+    def _delete(self, image: TopicImage) -> None:
+        is_by_name = self._random.random() < IS_DELETED_BY_NAME
+        topic = (
+            DeleteTopicsRequest.DeleteTopicState(NAME)
+            if is_by_name
+            else DeleteTopicsRequest.DeleteTopicState(None, image.id)
+        )
+        self._ask(DeleteTopicsRequest([topic], timeout_ms=CREATION_TIMEOUT_MS))
+
+    def _ask(self, request: Message) -> None:
+        """Ask the controller, unless an earlier request waits for its answer."""
+        if self._is_asking:
+            return
+        self._is_asking = True
+        self._around.network.ask(
+            (CLIENTS, CONTROLLERS),
+            request,
+            self._around.quorum.ask_leader,
+            self._on_answer,
+            timeout_ms=REQUEST_TIMEOUT_MS,
+        )
+
+    def _on_answer(self, _: Message | None) -> None:
+        """Let the metadata say what has happened: an answer may be lost."""
+        self._is_asking = False
