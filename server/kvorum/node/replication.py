@@ -2,17 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from kvorum.broker.fetcher.fetch_requests import (
-    FetcherSettings,
-    fetch_version,
-    list_offsets_version,
-)
+from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.quota.replication_quota_manager import new_replication_quota_managers
 from kvorum.broker.topic_log_configs import TopicConfigs
-from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.metadata_version import MINIMUM_METADATA_VERSION, MetadataVersion
 from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.broker_logs import THREAD_COUNT, BrokerLogs
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
@@ -21,20 +15,14 @@ from kvorum.node.broker.replica_alter_log_dirs import MoveSettings, ReplicaAlter
 from kvorum.node.broker.replica_fetchers import ReplicaFetcherManager
 from kvorum.node.broker.replica_manager import LogDirFailureHandler, ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
-from kvorum.node.config import NodeConfig
-from kvorum.node.coroutines import Wait
 from kvorum.node.directories import open_log_directories
-from kvorum.node.outbound.client_connection import ClientConnection, Outgoing, address_of_broker
+from kvorum.node.outbound.remote_leader_endpoint import RemoteLeaderEndpoint
 from kvorum.node.shared_server import SharedServer
-from kvorum.node.tasks import awaiting, run
+from kvorum.node.tasks import run
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.small_files.clean_shutdown import CleanShutdown
-from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
-from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from kvorum.wire.primitives import Message
 
 CONTROLLER_TIMEOUT_MS: Final = 60_000
-Response = TypeVar("Response", bound=Message)
 
 
 class Replication:
@@ -83,9 +71,7 @@ class Replication:
             self._logs,
             configs,
             fetchers=self._fetchers(broker),
-            log_dir_moves=ReplicaAlterLogDirsManager(
-                broker, _move_settings(config), self._logs, assignments, self.quotas.alter_log_dirs
-            ),
+            log_dir_moves=self._log_dir_moves(broker, assignments),
             assignments=assignments,
             alter_partition_channel=alter_partition,
             lag_ms_max=config.replication.lag_ms_max,
@@ -117,6 +103,21 @@ class Replication:
             leader_endpoint,
             self.quotas.follower,
             fetcher_count=config.replication.fetcher_count,
+        )
+
+    def _log_dir_moves(
+        self, broker: ThisBroker, assignments: AssignmentsManager
+    ) -> ReplicaAlterLogDirsManager:
+        config = self._shared.config
+        fetcher = config.read(FetcherSettings)
+        settings = MoveSettings(
+            directories=config.log_directories,
+            cordoned=config.broker.cordoned_log_directories,
+            fetch_bytes_max=fetcher.bytes_max,
+            backoff_ms=fetcher.backoff_ms,
+        )
+        return ReplicaAlterLogDirsManager(
+            broker, settings, self._logs, assignments, self.quotas.alter_log_dirs
         )
 
     async def start(self, shutdowns: Sequence[CleanShutdown]) -> None:
@@ -169,92 +170,3 @@ def _log_manager(broker: ThisBroker, shared: SharedServer, configs: TopicConfigs
         random=shared.random,
         threads=broker.runtime,
     )
-
-
-def _move_settings(config: NodeConfig) -> MoveSettings:
-    fetcher = config.read(FetcherSettings)
-    return MoveSettings(
-        directories=config.log_directories,
-        cordoned=config.broker.cordoned_log_directories,
-        fetch_bytes_max=fetcher.bytes_max,
-        backoff_ms=fetcher.backoff_ms,
-    )
-
-
-class RemoteLeaderEndpoint:
-    """One connection to another broker, by the listener that brokers use among themselves.
-
-    The address is that of the latest image: a broker that starts again may have another one.
-    """
-
-    def __init__(
-        self,
-        leader_id: int,
-        *,
-        listener: str,
-        client_id: str,
-        timeout_ms: int,
-        image: Callable[[], MetadataImage],
-        outgoing: Outgoing,
-    ) -> None:
-        self._leader_id = leader_id
-        self._listener = listener
-        self._client_id = client_id
-        self._timeout_ms = timeout_ms
-        self._image = image
-        self._outgoing = outgoing
-        self._connection: ClientConnection | None = None
-
-    def connect(self) -> Wait[None]:
-        """Return the wait for a connection; raises ClientConnectionError."""
-        return awaiting(self._connect)
-
-    @property
-    def fetch_version(self) -> int:
-        """The version of Fetch that the metadata version stands for."""
-        return fetch_version(self._metadata_version)
-
-    async def fetch(self, request: FetchRequest, version: int) -> FetchResponse:
-        """Return the response to a fetch; raises ClientConnectionError."""
-        return await self._ask(request, FetchResponse, version)
-
-    async def list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        """Return offsets of the leader; raises ClientConnectionError."""
-        version = list_offsets_version(self._metadata_version)
-        return await self._ask(request, ListOffsetsResponse, version)
-
-    def abort(self) -> None:
-        """Close the connection; a request that is under way fails."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.abort()
-
-    def close(self) -> Wait[None]:
-        """Return the wait for the connection to be closed."""
-        return awaiting(self._close)
-
-    async def _close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
-
-    async def _connect(self) -> None:
-        await self._connected()
-
-    async def _connected(self) -> ClientConnection:
-        if self._connection is None or not self._connection.is_open:
-            address = address_of_broker(self._image(), self._leader_id, self._listener)
-            self._connection = await self._outgoing.open(
-                address, client_id=self._client_id, timeout_ms=self._timeout_ms
-            )
-        return self._connection
-
-    async def _ask(self, request: Message, kind: type[Response], version: int) -> Response:
-        connection = self._connection
-        if connection is None or not connection.is_open:
-            connection = await awaiting(self._connected)
-        return await connection.send(request, kind, timeout_ms=self._timeout_ms, version=version)
-
-    @property
-    def _metadata_version(self) -> MetadataVersion:
-        return self._image().features.metadata_version or MINIMUM_METADATA_VERSION

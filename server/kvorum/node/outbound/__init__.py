@@ -1,1 +1,1 @@
-"""Connections to other nodes, and the channel to the active controller."""
+"""Connections to other nodes: to the active controller, and to the leader of a partition."""
