@@ -15,10 +15,10 @@ from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.batch_inspector import THREAD_COUNT, BatchInspector
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager
-from kvorum.node.broker.delayed_fetch import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
+from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.broker.transaction_verification import (
     AddPartitionsToTxnManager,

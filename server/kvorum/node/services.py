@@ -19,10 +19,10 @@ from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
-from kvorum.node.broker.delayed_fetch import Purgatories
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
+from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.broker.transaction_verification import TransactionVerification

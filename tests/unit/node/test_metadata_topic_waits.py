@@ -12,14 +12,10 @@ from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.broker.partition import IsolationLevel, LogReadInfo
 from kvorum.metadata.api import RequestError
 from kvorum.node.asyncio_runtime import AsyncioRuntime
-from kvorum.node.broker.delayed_fetch import (
-    DelayedOperationPurgatory,
-    FetchParams,
-    FetchResult,
-    PartitionFetch,
-    fetch_messages,
-)
+from kvorum.node.broker.delayed_fetch import FetchResult, fetch_messages
+from kvorum.node.broker.fetch_params import FetchParams, PartitionFetch
 from kvorum.node.broker.metadata_topic import MetadataTopic
+from kvorum.node.broker.purgatories import DelayedOperationPurgatory
 from kvorum.node.clock import SystemClock
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import CommittedBatch, RaftNode

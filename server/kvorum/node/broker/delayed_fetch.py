@@ -1,151 +1,28 @@
-"""A fetch from several partitions, and requests that wait for partitions to change.
+"""A fetch from several partitions, which waits until there is enough to return.
 
-Kafka's ReplicaManager.fetchMessages, DelayedFetch, DelayedOperationPurgatory. The first partition
-that has records returns at least one batch, however large; the others return what fits into the
-rest of the response.
-
-What waits is called by the partitions it waits for; nothing polls. One record may be what thousands
-of consumers wait for: they are woken some at a time, so that others are served in between.
+Kafka's ReplicaManager.fetchMessages and DelayedFetch. The first partition that has records returns
+at least one batch, however large; the others return what fits into the rest of the response.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
-from kvorum.broker.epoch_end_offset import NO_EPOCH
-from kvorum.broker.partition import IsolationLevel, LogReadInfo, Partition
+from kvorum.broker.partition import LogReadInfo, Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.broker.read_ahead import ReadAhead, read_ahead
-from kvorum.node.coroutines import Pulse, in_thread
+from kvorum.node.broker.fetch_params import FetchingReplica, FetchParams, PartitionFetch
+from kvorum.node.broker.purgatories import DelayedOperationPurgatory, Purgatories
+from kvorum.node.coroutines import in_thread
 from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
 
-if TYPE_CHECKING:
-    from kvorum.node.broker.metadata_topic import MetadataTopic
-
-WOKEN_AT_ONCE: Final = 32
-"""The number that goes on in one turn of the event loop; each takes some 0.1 ms."""
-ReadablePartition: TypeAlias = "Partition | MetadataTopic"
-
-
-class DelayedOperationPurgatory:
-    """The requests of one kind that wait.
-
-    `delayed_count` is how many they are, `watched_count` how many partitions they watch together.
-    """
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self.delayed_count = 0
-        self.watched_count = 0
-        # In the order in which they were called, by the partitions or by one of them.
-        self._to_be_woken: dict[Pulse, None] = {}
-        self._is_waking = False
-
-    async def wait_until(
-        self,
-        is_complete: Callable[[], bool],
-        partitions: Collection[Partition | MetadataTopic],
-        *,
-        timeout_ms: float,
-    ) -> bool:
-        """Wait for changes of `partitions` until `is_complete`; return False if time is up first.
-
-        Even without any time the condition is looked at once.
-        """
-        if is_complete():
-            return True
-        if timeout_ms <= 0:
-            return False
-        changed = Pulse(self._runtime)
-        wake = partial(self._wake, changed)
-        for partition in partitions:
-            partition.watch(wake)
-        self.delayed_count += 1
-        self.watched_count += len(partitions)
-        try:
-            return await changed.until(is_complete, timeout_ms)
-        finally:
-            self.delayed_count -= 1
-            self.watched_count -= len(partitions)
-            for partition in partitions:
-                partition.unwatch(wake)
-            self._to_be_woken.pop(changed, None)
-
-    def _wake(self, changed: Pulse) -> None:
-        """Have one that waits look again; the first one at once."""
-        self._to_be_woken[changed] = None
-        if not self._is_waking:
-            self._wake_some()
-
-    def _wake_some(self) -> None:
-        some = list(islice(self._to_be_woken, WOKEN_AT_ONCE))
-        for changed in some:
-            del self._to_be_woken[changed]
-            changed.beat()
-        self._is_waking = bool(some)
-        if some:
-            self._runtime.call_soon(self._wake_some)
-
-
-class Purgatories:
-    """The requests of a broker that wait, by kind."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self.produce = DelayedOperationPurgatory(runtime)
-        self.fetch = DelayedOperationPurgatory(runtime)
-        self.delete_records = DelayedOperationPurgatory(runtime)
-
-
-class PartitionFetch(NamedTuple):
-    """A partition that a client requests, in the terms of the request."""
-
-    partition: ReadablePartition
-    offset: int
-    max_bytes: int
-    current_leader_epoch: int
-    last_fetched_epoch: int = NO_EPOCH
-    log_start_offset: int = -1
-    topic_id: bytes = ZERO_UUID
-    """The id of the topic, where the request or its session has one."""
-
-
-class FetchingReplica(NamedTuple):
-    """The broker that fetches as a follower; its epoch is -1 where the request has none."""
-
-    broker_id: int
-    broker_epoch: int
-
-
-PreferredReadReplica: TypeAlias = Callable[[ReadablePartition, int], int | None]
-"""Returns the follower to read a partition from, at an offset; None where this broker is asked."""
-
-
-class FetchParams(NamedTuple):
-    """The request of a client as a whole, in its own terms.
-
-    `replica` is None for a consumer; a former client's consumers may read from the leader alone.
-    `now_ms` is the time of the request. `is_throttled` says of a partition that its records are
-    held back from the follower at the moment (KIP-73), `preferred_read_replica` where a consumer
-    had better read a partition from an offset on (KIP-392); None where no client is served so.
-    """
-
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
-    isolation: IsolationLevel
-    replica: FetchingReplica | None = None
-    is_leader_needed: bool = True
-    now_ms: float = 0.0
-    is_throttled: Callable[[ReadablePartition], bool] | None = None
-    preferred_read_replica: PreferredReadReplica | None = None
+# Produce, and the brokers of the simulation, import the purgatories from here.
+__all__ = ["DelayedOperationPurgatory", "FetchResult", "Purgatories", "fetch_messages"]
 
 
 class FetchResult(NamedTuple):

@@ -49,7 +49,7 @@ NOT_FOUND: Final = TimestampAndOffset(NO_TIMESTAMP, -1, -1)
 class MetadataTopic:
     """The committed part of this node's metadata log; every read is of bounded size.
 
-    A fetch uses it like a `Partition`: members of the same name do the same.
+    It is a `ReadablePartition`, as a `Partition` is: a fetch uses both alike.
 
     Reads are done in the event loop, which owns the log, so that nothing removes a file during one.
     A fetch waits for its turn before it reads: however many consumers begin one, other work of the

@@ -41,16 +41,15 @@ from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.node.broker.delayed_fetch import (
+from kvorum.node.broker.delayed_fetch import FetchResult, fetch_messages
+from kvorum.node.broker.fetch_params import (
     FetchingReplica,
     FetchParams,
-    FetchResult,
     PartitionFetch,
     PreferredReadReplica,
-    ReadablePartition,
-    fetch_messages,
 )
 from kvorum.node.broker.metadata_topic import MetadataTopic
+from kvorum.node.broker.readable_partition import ReadablePartition
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.raft.translation.fetch import refuse_fetch
 from kvorum.node.services import BrokerApi, BrokerServices, Hosting, TopicChoice

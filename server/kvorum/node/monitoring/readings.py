@@ -12,8 +12,8 @@ from kvorum.broker.partition import Partition
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange
 from kvorum.metadata.topics_image import TopicsImage
-from kvorum.node.broker.delayed_fetch import Purgatories
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
+from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker_server import BrokerServer
 from kvorum.node.controller.quorum_controller import QuorumController
