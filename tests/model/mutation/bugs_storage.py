@@ -241,7 +241,7 @@ MUTANTS = (
         id="a rotten offset passes for the next",
         cause="a batch whose offset had rotted was read as the one behind it",
         breaks="P22",
-        within="Segment.find",
+        within="find_batch",
         old="not is_next",
         new="header.base_offset < 0",
     ),

@@ -49,9 +49,10 @@ from kvorum.storage.log.disk_queue import DiskQueue
 from kvorum.storage.log.epochs import EpochCheckpoint
 from kvorum.storage.log.local_log_parts import LocalLogParts
 from kvorum.storage.log.log_config import LogConfig
+from kvorum.storage.log.log_file import SegmentRollbackError
 from kvorum.storage.log.log_range import LogRange
 from kvorum.storage.log.poison import Poison
-from kvorum.storage.log.segment import Segment, SegmentRollbackError
+from kvorum.storage.log.segment import Segment
 from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.wire.valid_offset_and_epoch import EpochStart
 

@@ -16,7 +16,8 @@ from kvorum.storage.files import FileSystem, disk_errors
 from kvorum.storage.log.disk_queue import IN_PLACE, WriteOrder
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.storage.log.producer_snapshot import ProducerSnapshotFiles
-from kvorum.storage.log.segment import SEGMENT_SUFFIXES, Segment
+from kvorum.storage.log.segment import Segment
+from kvorum.storage.log.segment_files import SEGMENT_SUFFIXES
 from kvorum.storage.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,

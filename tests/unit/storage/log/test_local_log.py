@@ -270,7 +270,7 @@ def test_nothing_is_read_at_the_end_and_beyond_what_may_be_read() -> None:
 
 def test_the_bound_of_a_range_is_the_next_entry_of_the_index() -> None:
     segment = filled(FaultyFiles()).segments[0]
-    entries = list(segment.offset_index.entries())
+    entries = list(segment.indexes.offset.entries())
     assert entries
     for position in range(segment.size + 2):
         behind = [offset for offset, place in entries if place >= position]
