@@ -34,7 +34,7 @@ QUICK_DIVISOR: Final = 100
 NICENESS: Final = 10
 PATIENCE: Final = "3"
 """The factor by which tests of a run wait longer than others: everything else comes before it."""
-SEEDS: Final = 2_000
+SEEDS: Final = 1_000
 DAMAGES_OF_A_NODE: Final = 400
 KILL_ROUNDS: Final = 500
 STORM_MINUTES: Final = 10.0

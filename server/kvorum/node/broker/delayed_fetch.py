@@ -14,15 +14,12 @@ from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.broker.read_ahead import ReadAhead, read_ahead
 from kvorum.node.broker.fetch_params import FetchingReplica, FetchParams, PartitionFetch
-from kvorum.node.broker.purgatories import DelayedOperationPurgatory, Purgatories
+from kvorum.node.broker.purgatories import DelayedOperationPurgatory
 from kvorum.node.coroutines import in_thread
 from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import CorruptLogError, OffsetOutOfRangeError, StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.uuid_text import ZERO_UUID
-
-# Produce, and the brokers of the simulation, import the purgatories from here.
-__all__ = ["DelayedOperationPurgatory", "FetchResult", "Purgatories", "fetch_messages"]
 
 
 class FetchResult(NamedTuple):

@@ -40,7 +40,7 @@ from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.batch_inspector import is_to_be_inspected
-from kvorum.node.broker.delayed_fetch import DelayedOperationPurgatory
+from kvorum.node.broker.purgatories import DelayedOperationPurgatory
 from kvorum.node.broker.stored_appends import stored
 from kvorum.node.broker.transaction_verification import TransactionalProducer, VerifiedPartitions
 from kvorum.node.coroutines import other_work

@@ -16,9 +16,9 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.standard_authorizer import UNRESTRICTED
 from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
-from kvorum.node.broker.delayed_fetch import Purgatories
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
+from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.broker.transaction_verification import VerifiedPartitions
