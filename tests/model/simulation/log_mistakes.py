@@ -137,6 +137,18 @@ LOG_MISTAKES: Final = (
         ),
     ),
     Mistake(
+        "a batch that is sent again is answered as the last one of its producer",
+        promises.ACKNOWLEDGED,
+        12,
+        edited(
+            Edit(
+                within="ProducerEntry.duplicate_of",
+                old="return known",
+                new="return self.batches[-1]",
+            ),
+        ),
+    ),
+    Mistake(
         "a broker still has the replicas of a topic that was deleted",
         promises.DELETED_ARE_GONE,
         12,

@@ -368,6 +368,11 @@ class Broker:
         return self.process.is_up
 
     @property
+    def incarnation(self) -> int:
+        """The number of processes so far, the present one included."""
+        return self.process.incarnation
+
+    @property
     def is_stopping(self) -> bool:
         """Whether a controlled shutdown is under way."""
         return self._session is not None and self._session.is_stopping

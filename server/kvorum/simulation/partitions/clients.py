@@ -130,7 +130,9 @@ class Producer(Client):
         if topic is not STAYING_TOPIC:
             # When a request arrives, another topic may have the name.
             self._lowest_version = FIRST_VERSION_WITH_TOPIC_IDS
-        self._sequence, self._written = first_sequence, 0
+        self.sequence = first_sequence
+        """The sequence of the next record."""
+        self._written = 0
         self._batch: RecordBatch | None = None
         self._attempt = 0
 
@@ -142,7 +144,7 @@ class Producer(Client):
     def describe(self) -> str:
         """Return where it stands, in words."""
         return (
-            f"producer {self.producer_id} of partition {self.index}, sequence {self._sequence}, "
+            f"producer {self.producer_id} of partition {self.index}, sequence {self.sequence}, "
             f"attempt {self._attempt}, last answer {self.last_code}"
         )
 
@@ -153,12 +155,13 @@ class Producer(Client):
         if self._batch is None:
             if self.around.settings.is_resting(self.around.now_ms):
                 return
-            self._batch = self._next_batch()
+            self._batch = self.next_batch()
         leader = self.leader()
         if leader is not None:
             self._send(leader, self._batch)
 
-    def _next_batch(self) -> RecordBatch:
+    def next_batch(self) -> RecordBatch:
+        """Return a batch of new records, of which the first one has the next sequence."""
         records: list[RecordData] = []
         for _ in range(self.around.random.randint(1, 3)):
             self._written += 1
@@ -168,7 +171,7 @@ class Producer(Client):
         options = BatchOptions(
             producer_id=self.producer_id,
             producer_epoch=self.epoch if is_idempotent else -1,
-            base_sequence=self._sequence if is_idempotent else -1,
+            base_sequence=self.sequence if is_idempotent else -1,
             is_transactional=self._is_transactional,
         )
         (batch,) = read_batches(build_batch(records, options))
@@ -190,21 +193,24 @@ class Producer(Client):
         self._attempt += 1
         attempt = self._attempt
         self.is_waiting = self._acks != 0
-        data = ProduceRequest.PartitionProduceData(self.index, bytes(batch.data))
-        request = ProduceRequest(
-            transactional_id=_TRANSACTIONAL_ID if self._is_transactional else None,
-            acks=self._acks,
-            timeout_ms=PRODUCE_TIMEOUT_MS,
-            topic_data=[ProduceRequest.TopicProduceData(*self.topic, [data])],
-        )
 
         def on_answer(answer: Message | None) -> None:
             if attempt == self._attempt and self._acks:
                 self._on_answer(batch, answer)
 
-        self.ask(leader, request, on_answer, lowest=self._lowest_version)
+        self.ask(leader, self.request_of(batch), on_answer, lowest=self._lowest_version)
         if not self._acks:
             self._batch = None
+
+    def request_of(self, batch: RecordBatch) -> ProduceRequest:
+        """Return the request that has a batch appended."""
+        data = ProduceRequest.PartitionProduceData(self.index, bytes(batch.data))
+        return ProduceRequest(
+            transactional_id=_TRANSACTIONAL_ID if self._is_transactional else None,
+            acks=self._acks,
+            timeout_ms=PRODUCE_TIMEOUT_MS,
+            topic_data=[ProduceRequest.TopicProduceData(*self.topic, [data])],
+        )
 
     def _on_answer(self, batch: RecordBatch, answer: Message | None) -> None:
         self.is_waiting = False
@@ -214,16 +220,26 @@ class Producer(Client):
         if not isinstance(answer, ProduceResponse):
             self.around.ledger.counts["writes without an answer"] += 1
             return
-        (one,) = answer.responses[0].partition_responses
-        self.last_code = one.error_code
-        if one.error_code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
-            if one.error_code == ErrorCode.NONE:
-                self.around.ledger.acknowledge(self.place, one.base_offset, batch.crc)
-            self._sequence = (self._sequence + batch.last_offset_delta + 1) & INT32_MAX
+        if self.is_appended(batch, answer):
+            self.sequence = (self.sequence + batch.last_offset_delta + 1) & INT32_MAX
             self._batch = None
             self.on_appended()
-        elif one.error_code in _LOST_SEQUENCES and self.around.ledger.is_exempt(self.place):
+        elif self.has_lost_sequences:
             self.on_lost()
+
+    def is_appended(self, batch: RecordBatch, answer: ProduceResponse) -> bool:
+        """Return whether a batch is in the log by an answer; note that it is acknowledged."""
+        (one,) = answer.responses[0].partition_responses
+        self.last_code = one.error_code
+        if one.error_code == ErrorCode.NONE:
+            self.around.ledger.acknowledge(self.place, one.base_offset, batch.crc)
+        return one.error_code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}
+
+    @property
+    def has_lost_sequences(self) -> bool:
+        """Whether the last answer means that records before this producer's next are lost."""
+        is_exempt = self.around.ledger.is_exempt(self.place)
+        return is_exempt and self.last_code in _LOST_SEQUENCES
 
     def on_appended(self) -> None:
         """Note that a batch is written."""
@@ -234,7 +250,7 @@ class Producer(Client):
 
     def begin_epoch(self, epoch: int) -> None:
         """Begin with the first sequence of an epoch."""
-        self.epoch, self._sequence, self._batch = epoch, 0, None
+        self.epoch, self.sequence, self._batch = epoch, 0, None
 
     def give_up_batch(self) -> None:
         """Send the present batch no more, and hear no answer to it."""

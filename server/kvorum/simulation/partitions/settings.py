@@ -47,6 +47,8 @@ HAS_FETCH_SESSIONS: Final = 0.15
 """The share of worlds with consumers that fetch in sessions."""
 HAS_OLDER_CLIENTS: Final = 0.2
 """The share of worlds whose clients are of older releases."""
+HAS_PIPELINES: Final = 0.2
+"""The share of worlds with producers that have several batches in flight."""
 HAS_SHORT_LIVED_TOPIC: Final = 0.2
 """The share of worlds in which a topic is created and deleted again and again."""
 IS_STORMY: Final = 0.2

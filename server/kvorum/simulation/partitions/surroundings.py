@@ -26,6 +26,11 @@ class Server(Protocol):
         ...
 
     @property
+    def incarnation(self) -> int:
+        """The number of processes so far, the present one included."""
+        ...
+
+    @property
     def image(self) -> MetadataImage:
         """The metadata that the broker knows."""
         ...

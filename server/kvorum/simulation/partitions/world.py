@@ -35,6 +35,7 @@ from kvorum.simulation.partitions.group_members import Application
 from kvorum.simulation.partitions.groups import Committer
 from kvorum.simulation.partitions.ledger import Ledger, Replica
 from kvorum.simulation.partitions.network import Network
+from kvorum.simulation.partitions.pipelined_producer import PIPELINED_ID, PipelinedProducer
 from kvorum.simulation.partitions.places import Places
 from kvorum.simulation.partitions.promises import is_unclean, waits_for_an_operator
 from kvorum.simulation.partitions.quorum import ControllerQuorum, PeriodicTask
@@ -44,6 +45,7 @@ from kvorum.simulation.partitions.settings import (
     FAULTS_FROM_MS,
     HAS_FETCH_SESSIONS,
     HAS_OLDER_CLIENTS,
+    HAS_PIPELINES,
     HAS_SHORT_LIVED_TOPIC,
     MOVE_IN_STORM_MS,
     OFFSETS_ID,
@@ -221,6 +223,7 @@ class PartitionsWorld:
     def __init__(self, seed: int, *, is_trace_kept: bool = False) -> None:
         self.random = random = Random(seed)  # noqa: S311 - a simulation repeats itself
         self.events = Events()
+        self._seed = seed
         storm = random_for(seed, "storm")
         releases = random_for(seed, "api versions")
         has_older_clients = releases.random() < HAS_OLDER_CLIENTS
@@ -285,6 +288,17 @@ class PartitionsWorld:
                 Producer(around, index, acks=random.choice((0, LEADER_ONLY)), producer_id=-1),
             )
         ]
+        pipelines = random_for(self._seed, "several batches in flight")
+        if pipelines.random() < HAS_PIPELINES:
+            self._producers += [
+                PipelinedProducer(
+                    around,
+                    index,
+                    producer_id=PIPELINED_ID + index,
+                    first_sequence=pipelines.choice((0, INT32_MAX - 20)),
+                )
+                for index in range(settings.partitions)
+            ]
         self._transactions = [
             TransactionLedger(self.ledger.checks, keeps_markers=settings.keeps_markers)
             for _ in range(settings.partitions)
