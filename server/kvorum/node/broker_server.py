@@ -15,7 +15,7 @@ from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.batch_inspector import THREAD_COUNT, BatchInspector
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager
-from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.broker.forwarding_manager import ForwardingManager, OwnController
 from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.purgatories import Purgatories
@@ -51,11 +51,16 @@ ALL_DIRECTORIES = "*"
 class BrokerServer:
     """The broker role: its lifecycle manager, its listeners, its channels to the controller."""
 
-    def __init__(self, shared: SharedServer, on_failure: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        shared: SharedServer,
+        on_failure: Callable[[Exception], None],
+        own_controller: OwnController | None,
+    ) -> None:
         self._shared = shared
         config = shared.config
         self._forwarder = ForwardingManager(
-            shared.channel("forwarding", timeout_ms=FORWARDING_TIMEOUT_MS)
+            shared.channel("forwarding", timeout_ms=FORWARDING_TIMEOUT_MS), own_controller
         )
         # The marks are removed: after a crash from here on, no directory has a clean shutdown.
         self._shutdowns = tuple(

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from kvorum.controller.controller_mutation_quota import MutationQuotas
 from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.delegation_tokens import TokenSecrets
+from kvorum.metadata.standard_authorizer import Principal
 from kvorum.node.authorization import Authorizer
 from kvorum.node.controller.controller_registration_manager import ControllerRegistrationManager
 from kvorum.node.controller.periodic_task_control_manager import controller_tasks
@@ -13,10 +14,11 @@ from kvorum.node.controller.policies import NodePolicies, load_policies
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
 from kvorum.node.coroutines import ClosableTasks
+from kvorum.node.handlers.envelope import answer_forwarded
 from kvorum.node.handlers.registry import controller_apis
 from kvorum.node.metadata_events import MetadataEvents
 from kvorum.node.services import ControllerServices
-from kvorum.node.serving.request_handler import RequestHandler
+from kvorum.node.serving.request_handler import Origin, RequestHandler
 from kvorum.node.shared_server import SharedServer
 from kvorum.node.tasks import run
 from kvorum.wire.uuid_text import random_uuid
@@ -55,7 +57,7 @@ class ControllerServer:
         authorizer = Authorizer(
             shared.config.security.authorizer, loader=shared.loader, raft=shared.raft
         )
-        services = ControllerServices(
+        self._services = ControllerServices(
             config=shared.config,
             cluster_id=shared.directories.cluster_id,
             runtime=shared.runtime,
@@ -70,7 +72,11 @@ class ControllerServer:
             give_access=authorizer.access,
         )
         dispatcher = RequestHandler(
-            apis, services, authorizer.access, clock=shared.clock, metrics=shared.request_metrics
+            apis,
+            self._services,
+            authorizer.access,
+            clock=shared.clock,
+            metrics=shared.request_metrics,
         )
         self._servers = {
             listener.name: shared.server(listener.name, dispatcher)
@@ -90,6 +96,17 @@ class ControllerServer:
     def connection_counts(self) -> Mapping[str, int]:
         """Return how many connections are open, by listener."""
         return {name: server.connection_count for name, server in self._servers.items()}
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this node is the active controller."""
+        return self.controller.is_active
+
+    async def answer_forwarded(self, frame: bytes, principal: Principal, host: str) -> bytes:
+        """Answer a request of this node's own broker, as `envelope.answer_forwarded` does."""
+        listener = self._shared.config.listeners.controllers[0].name
+        origin = Origin(listener, host, principal, is_forwarded=True)
+        return await answer_forwarded(frame, origin, self._services)
 
     async def start(self) -> None:
         """Accept requests; the log must be open.

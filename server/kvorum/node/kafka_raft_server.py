@@ -167,7 +167,7 @@ class _ServerStart:
         )
 
     async def _start_broker(self, started: StartedRoles) -> StartedRoles:
-        broker = BrokerServer(started.shared, self._fault.note)
+        broker = BrokerServer(started.shared, self._fault.note, started.controller)
         self._closing.roles.push_async_callback(broker.abort)
         self._started = replace(started, broker=broker)
         await broker.start()

@@ -1,10 +1,14 @@
 """Kafka's ForwardingManager: clients' requests to the active controller in Envelopes (KIP-590)."""
 
 import ipaddress
-from typing import TypeVar
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
 
 from kvorum.metadata.api import RequestError
-from kvorum.node.errors import CloseConnectionError
+from kvorum.metadata.standard_authorizer import Principal
+from kvorum.node.coroutines import Wait
+from kvorum.node.errors import CloseConnectionError, NotControllerError
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import (
     ControllerUnreachableError,
@@ -21,11 +25,35 @@ from kvorum.wire.primitives import Message
 Response = TypeVar("Response", bound=Message)
 
 
-class ForwardingManager:
-    """Forwards requests to the active controller and returns its responses."""
+class OwnController(Protocol):
+    """The controller of a node that is broker and controller."""
 
-    def __init__(self, channel: NodeToControllerChannelManager) -> None:
+    @property
+    def is_active(self) -> bool:
+        """Whether it is the active controller."""
+        ...
+
+    def answer_forwarded(
+        self, frame: bytes, principal: Principal, host: str
+    ) -> Coroutine[Wait[Any], Any, bytes]:
+        """Return the frame of the response to the request of a client at `host`.
+
+        Raises NotControllerError, CloseConnectionError, or RequestError.
+        """
+        ...
+
+
+class ForwardingManager:
+    """Forwards requests to the active controller and returns its responses.
+
+    `own_controller` is that of this node, if it has one; while it is active no connection is used.
+    """
+
+    def __init__(
+        self, channel: NodeToControllerChannelManager, own_controller: OwnController | None
+    ) -> None:
         self.channel = channel
+        self._own_controller = own_controller
 
     async def forward(self, request: IncomingRequest[Message]) -> bytes:
         """Return the whole frame of the controller's response to `request`, unchanged.
@@ -46,13 +74,24 @@ class ForwardingManager:
         return _read_response(frame, kind, request.version)
 
     async def _ask(self, request: IncomingRequest[Message], frame: bytes) -> bytes:
+        host = request.client_host.partition("%")[0]
+        own = self._own_controller
+        if own is not None and own.is_active:
+            # It may lose the leadership meanwhile: then the next one is asked.
+            with suppress(NotControllerError):
+                return await own.answer_forwarded(frame, request.principal, host)
+        return await self._ask_over_channel(request, frame, host)
+
+    async def _ask_over_channel(
+        self, request: IncomingRequest[Message], frame: bytes, host: str
+    ) -> bytes:
         # Imported here: nothing is forwarded while a node starts.
         from kvorum.node.principal_serde import encode_principal  # noqa: PLC0415 - see above
 
         envelope = EnvelopeRequest(
             request_data=frame,
             request_principal=encode_principal(request.principal),
-            client_host_address=ipaddress.ip_address(request.client_host.partition("%")[0]).packed,
+            client_host_address=ipaddress.ip_address(host).packed,
         )
         try:
             answer = await self.channel.send(envelope, EnvelopeResponse)

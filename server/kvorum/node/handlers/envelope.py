@@ -12,7 +12,6 @@ from kvorum.node.services import ControllerListenerApi, ControllerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import (
     EncodedResponse,
-    HandlerResponse,
     Origin,
     RequestHandler,
     encode_answer,
@@ -29,40 +28,49 @@ async def answer(
     request: IncomingRequest[EnvelopeRequest], controller: ControllerServices
 ) -> Message:
     """Answer the request inside; an inactive controller answers the envelope NOT_CONTROLLER."""
+    envelope = request.body
     try:
-        inner = _read_inner(request, controller)
-        response = await _answer(inner, controller)
+        frame = bytes(envelope.request_data)
+        response = await answer_forwarded(frame, _origin(request), controller)
     except CloseConnectionError:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     except NotControllerError:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     except RequestError as error:
         return EnvelopeResponse(error_code=error.code)
+    return EnvelopeResponse(response_data=response)
+
+
+async def answer_forwarded(frame: bytes, origin: Origin, controller: ControllerServices) -> bytes:
+    """Return the frame of the response to a request that a broker forwards.
+
+    Raises NotControllerError where another controller has to answer, CloseConnectionError for a
+    version that is not served, RequestError for an API that may not be forwarded.
+    """
+    # It is refused for this reason, even if it is not served here.
+    if _key_of(frame) not in forwardable_keys():
+        raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
+    dispatcher = _dispatcher(controller)
+    inner = dispatcher.read(frame, origin)
+    response = await dispatcher.handle(inner)
+    if isinstance(response, DescribeQuorumResponse) and _says_not_leader(response):
+        raise NotControllerError("another node leads the quorum")
     if response is None or isinstance(response, EncodedResponse):
-        return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-    return EnvelopeResponse(
-        response_data=encode_answer(
-            response, version=inner.version, correlation_id=inner.header.correlation_id
-        )
+        raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return encode_answer(
+        response, version=inner.version, correlation_id=inner.header.correlation_id
     )
 
 
-def _read_inner(
-    request: IncomingRequest[EnvelopeRequest], controller: ControllerServices
-) -> IncomingRequest[Message]:
+def _origin(request: IncomingRequest[EnvelopeRequest]) -> Origin:
+    """Return the client that an Envelope names; raises RequestError for no address."""
     envelope = request.body
     principal = decode_principal(bytes(envelope.request_principal or b""))
     try:
         host = str(ipaddress.ip_address(bytes(envelope.client_host_address)))
     except ValueError as error:
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST) from error
-    frame = bytes(envelope.request_data)
-    # An API that may not be forwarded is refused for this reason, even if it is not served here.
-    if _key_of(frame) not in forwardable_keys():
-        raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
-    return _dispatcher(controller).read(
-        frame, Origin(request.listener, host, principal, is_forwarded=True)
-    )
+    return Origin(request.listener, host, principal, is_forwarded=True)
 
 
 def _key_of(frame: bytes) -> int:
@@ -72,16 +80,6 @@ def _key_of(frame: bytes) -> int:
     except WireError as error:
         raise CloseConnectionError(f"no request header: {error}") from error
     return header.request_api_key
-
-
-async def _answer(
-    inner: IncomingRequest[Message], controller: ControllerServices
-) -> HandlerResponse:
-    """Return the response; raises NotControllerError if another controller has to answer."""
-    response = await _dispatcher(controller).handle(inner)
-    if isinstance(response, DescribeQuorumResponse) and _says_not_leader(response):
-        raise NotControllerError("another node leads the quorum")
-    return response
 
 
 def _dispatcher(controller: ControllerServices) -> RequestHandler[ControllerServices]:

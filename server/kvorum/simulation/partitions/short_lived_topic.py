@@ -22,7 +22,7 @@ from kvorum.wire.primitives import Message
 NAME: Final = "short-lived"
 PARTITIONS_MAX: Final = 2
 PRODUCER_ID: Final = 200
-"""The id of a producer that begins again with each topic: nobody knows of what it wrote before."""
+"""The id of a producer that begins again with each topic, of which no broker knows then."""
 LIVES_MS: Final = 150, 1_500
 IS_DELETED_BY_NAME: Final = 0.3
 CREATION_TIMEOUT_MS: Final = 1_000
