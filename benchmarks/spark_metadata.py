@@ -21,11 +21,11 @@ from benchmarks.report import Row
 from pyspark.sql import SparkSession
 from tests.support.kafka.java import Java
 
+from kvorum.log_files.find import METADATA_SEARCH, find_files
+from kvorum.log_files.ranges import FileRange, plan_ranges
 from kvorum.spark import KvorumMetadataSource
 from kvorum.spark.conditions import Condition
-from kvorum.spark.files.damage import Mode
-from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.ranges import FileRange, plan_ranges
+from kvorum.spark.damage_modes import Mode
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS, Column, columns_named
 from kvorum.spark.metadata_source.filters import NO_FILTER, RowFilter
 from kvorum.spark.metadata_source.query import Query

@@ -18,9 +18,9 @@ from pyspark.sql.datasource import (
 )
 from tests.support.spark.small_logs import SmallLog
 
-from kvorum.spark.files.damage import Mode
-from kvorum.spark.files.find import find_files
-from kvorum.spark.files.ranges import plan_ranges
+from kvorum.log_files.find import find_files
+from kvorum.log_files.ranges import plan_ranges
+from kvorum.spark.damage_modes import Mode
 from kvorum.spark.log_source.columns import ARROW_TYPES, columns_named
 from kvorum.spark.log_source.filters import LogFilter
 from kvorum.spark.log_source.range_rows import Reading, range_rows

@@ -11,21 +11,22 @@ import numpy as np
 import pytest
 from tests.support.spark.small_logs import LOG_FOLDER, START_MS, control, random_batch
 
+from kvorum.log_files.damage import Damage, DamageKind
+from kvorum.log_files.find import METADATA_SEARCH, find_files
+from kvorum.log_files.ranges import plan_ranges
 from kvorum.metadata.record_frame import encode_record
 from kvorum.spark.columnar.batch_block import BatchBlock, block_of
 from kvorum.spark.columnar.field_places import Flags
-from kvorum.spark.columnar.record_places import have_one_of
-from kvorum.spark.conditions import Condition
-from kvorum.spark.files.damage import Damage, DamageKind, Mode
-from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.range_reader import (
+from kvorum.spark.columnar.range_reader import (
     BlockOrDamage,
     chosen_blocks,
     read_blocks,
     read_range,
     usual_batches,
 )
-from kvorum.spark.files.ranges import plan_ranges
+from kvorum.spark.columnar.record_places import have_one_of
+from kvorum.spark.conditions import Condition
+from kvorum.spark.damage_modes import Mode
 from kvorum.spark.metadata_source.columns import COLUMNS, DAMAGE, DEFAULT_COLUMNS
 from kvorum.spark.metadata_source.decoded_rows import decoded_rows
 from kvorum.spark.metadata_source.filters import NO_FILTER

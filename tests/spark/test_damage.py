@@ -9,7 +9,7 @@ import pytest
 from tests.spark.spark_filters import flip
 from tests.support.spark.small_logs import Reading, SmallLog, read_log, write_log
 
-from kvorum.spark.files.damage import Damage
+from kvorum.log_files.damage import Damage
 from kvorum.wire.records import RecordBatch
 
 CASES_OF_A_KIND = 260

@@ -7,8 +7,8 @@ import pytest
 from tests.support.batch_maker import make_batch
 from tests.support.spark.small_logs import write_log
 
-from kvorum.spark.errors import LogFilesError
-from kvorum.spark.files.find import METADATA_SEARCH, FileKind, Identity, Search, find_files
+from kvorum.log_files.errors import LogFilesError
+from kvorum.log_files.find import METADATA_SEARCH, FileKind, Identity, Search, find_files
 
 META = "version=1\ncluster.id={}\nnode.id={}\n"
 

@@ -17,11 +17,11 @@ from tests.spark.spark_filters import (
 )
 from tests.spark.spark_filters import rows as filtered_rows
 
+from kvorum.log_files.find import find_files
+from kvorum.log_files.ranges import plan_ranges
+from kvorum.spark.columnar.range_reader import read_range
+from kvorum.spark.damage_modes import Mode
 from kvorum.spark.errors import DamagedFileError
-from kvorum.spark.files.damage import Mode
-from kvorum.spark.files.find import find_files
-from kvorum.spark.files.range_reader import read_range
-from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.log_source.filters import NO_FILTER
 from kvorum.wire.records.legacy import LegacyMessage, read_entries
 

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql.datasource import EqualNullSafe, EqualTo, Filter, GreaterThan, IsNull, Not
 from tests.spark.spark_filters import kept, pushed, random_filters, rows, with_checksum
 
+from kvorum.spark.damage_modes import Mode
 from kvorum.spark.errors import DamagedFileError
-from kvorum.spark.files.damage import Mode
 from kvorum.spark.log_source.filters import NO_FILTER
 from kvorum.storage.names import offset_name
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker

@@ -18,8 +18,8 @@ from tests.spark.spark_filters import (
 )
 
 from kvorum.spark.columnar import record_places
+from kvorum.spark.damage_modes import Mode
 from kvorum.spark.errors import DamagedFileError
-from kvorum.spark.files.damage import Mode
 from kvorum.storage.names import offset_name
 from kvorum.wire.messages.end_txn_marker import EndTxnMarker
 from kvorum.wire.records import (

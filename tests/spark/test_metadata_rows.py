@@ -23,11 +23,11 @@ from pyspark.sql.datasource import (
 from tests.spark.spark_filters import flip, kept, present, random_filters
 from tests.support.spark.small_logs import LOG_FOLDER, START_MS, topic_id, write_log
 
+from kvorum.log_files.find import METADATA_SEARCH, find_files
+from kvorum.log_files.ranges import plan_ranges
 from kvorum.metadata.record_frame import encode_record
+from kvorum.spark.damage_modes import Mode
 from kvorum.spark.errors import DamagedFileError
-from kvorum.spark.files.damage import Mode
-from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.metadata_source.columns import (
     COLUMNS,
     DEFAULT_COLUMNS,

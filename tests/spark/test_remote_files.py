@@ -9,10 +9,11 @@ import pytest
 from tests.spark.object_store import SOCKETS_LEFT_OPEN, Options, fsspec, upload
 from tests.support.spark.small_logs import write_log
 
-from kvorum.spark.errors import DamagedFileError, LogFilesError
-from kvorum.spark.files.damage import Mode
-from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.ranges import plan_ranges
+from kvorum.log_files.errors import LogFilesError
+from kvorum.log_files.find import METADATA_SEARCH, find_files
+from kvorum.log_files.ranges import plan_ranges
+from kvorum.spark.damage_modes import Mode
+from kvorum.spark.errors import DamagedFileError
 from kvorum.spark.metadata_source.columns import DEFAULT_COLUMNS
 from kvorum.spark.metadata_source.filters import NO_FILTER
 from kvorum.spark.metadata_source.query import Query

@@ -13,8 +13,8 @@ from tests.spark.pipeline.runs import Notes
 from tests.support.dump_log import DumpRecord, read_dump
 from tests.support.golden_data import METADATA_NODES, dump_text, metadata_directories
 
+from kvorum.log_files.find import METADATA_SEARCH, FileKind, LogFile, find_files
 from kvorum.spark import KvorumMetadataSource
-from kvorum.spark.files.find import METADATA_SEARCH, FileKind, LogFile, find_files
 from kvorum.spark.pipeline.job import SparkTasks
 from kvorum.spark.pipeline.request import PipelineReport, PipelineRequest
 from kvorum.spark.pipeline.run import run_pipeline

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kvorum.cli.shared_arguments import add_fs_option
+from kvorum.log_files.errors import LogFilesError
 from kvorum.spark.errors import SparkSliceError
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
             ExitStack() as ended,
         ):
             report = run_pipeline(request, partial(_start_spark, args, ended), console)
-    except SparkSliceError as error:
+    except (SparkSliceError, LogFilesError) as error:
         return _fail(str(error))
     except OSError as error:
         return _fail(f"{error.filename or request.output}: {error.strerror or error}")

@@ -13,7 +13,7 @@ from kvorum.inspection.layouts.field import Field
 from kvorum.inspection.layouts.kinds import FileForm, FileLayout, layout_of
 from kvorum.inspection.layouts.reading import Reading, entry_layout, read_layout, read_records
 from kvorum.inspection.layouts.record_batch import HEADER_BYTES, OVERHEAD_BYTES
-from kvorum.spark.files.file_systems import FileWindow, LocalFiles
+from kvorum.log_files.file_systems import FileWindow, LocalFiles
 
 _SHOWN_BYTES: Final = 16
 _SHOWN_TEXT: Final = 60

@@ -22,8 +22,8 @@ from kvorum.inspection.shell.image_tree import (
     in_java_order,
     shell_tree,
 )
+from kvorum.log_files.damage import Damage
 from kvorum.metadata.configs_image import CLIENT_ID, IP, USER, ClientQuotasImage, QuotaEntity
-from kvorum.spark.files.damage import Damage
 from kvorum.storage.names import METADATA_LOG_DIRECTORY
 from kvorum.wire.java_text import java_double_text
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from kvorum.log_files.ranges import FileRange
 from kvorum.spark.columnar.field_places import Flags, Ints
-from kvorum.spark.files.ranges import FileRange
 
 
 class Condition(NamedTuple):

@@ -3,8 +3,6 @@
 SparkSliceError
 ├── OptionError               an option or a column that does not exist, or contradicts another one
 ├── QuorumError               controllers cannot be reached, or are not those of the checkpoint
-├── LogFilesError             a path holds no usable files
-│   └── DamagedFileError      a file is damaged, or of an unknown format
 ├── HistoryError              a metadata log has no consistent history
 │   ├── MissingOffsetsError   records are missing before the one that was given
 │   ├── ContradictionError    a record contradicts the records before it
@@ -13,9 +11,13 @@ SparkSliceError
     ├── OutputInUseError      another run writes to the same output
     ├── DamagedOutputError    the output is not what the last run left
     └── UnreconciledError     counts that must agree do not; nothing is committed
+LogFilesError                 a path holds no usable files (`kvorum.log_files`)
+└── DamagedFileError          a file is damaged, or of an unknown format
 """
 
 from functools import partial
+
+from kvorum.log_files.errors import LogFilesError
 
 
 class SparkSliceError(Exception):
@@ -28,10 +30,6 @@ class OptionError(SparkSliceError):
 
 class QuorumError(SparkSliceError):
     """Controllers that cannot be reached, or whose log is not the one of the checkpoint."""
-
-
-class LogFilesError(SparkSliceError):
-    """A path without files of a log, or with some of them missing."""
 
 
 class DamagedFileError(LogFilesError):

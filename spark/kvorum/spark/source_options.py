@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
+from kvorum.log_files.find import Identity, Search
+from kvorum.log_files.ranges import MAX_PARTITION_BYTES
+from kvorum.spark.damage_modes import Mode, parse_mode
 from kvorum.spark.errors import OptionError
-from kvorum.spark.files.damage import Mode, parse_mode
-from kvorum.spark.files.find import Identity, Search
-from kvorum.spark.files.ranges import MAX_PARTITION_BYTES
 
 FILE_SYSTEM_PREFIX: Final = "fs."
 FILE_OPTIONS: Final = (

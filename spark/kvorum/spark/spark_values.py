@@ -15,8 +15,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from kvorum.log_files.ranges import FileRange
 from kvorum.spark.conditions import ColumnKinds, Condition, Conditions, merged
-from kvorum.spark.files.ranges import FileRange
 
 
 class RangePartition(InputPartition):

@@ -17,9 +17,9 @@ from tests.spark.pipeline.story_logs import (
     write_snapshot,
 )
 
+from kvorum.log_files.errors import LogFilesError
 from kvorum.spark.errors import (
     DamagedOutputError,
-    LogFilesError,
     OutputInUseError,
     PipelineError,
     UnreconciledError,

@@ -12,8 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.support.spark.small_logs import LOG_FOLDER, START_MS, SmallLog, random_batch, write_log
 from tests.support.spark.streaming_reads import MicroBatches, Row, start_patiently
 
+from kvorum.log_files.errors import LogFilesError
 from kvorum.spark import KvorumMetadataSource
-from kvorum.spark.errors import DamagedFileError, LogFilesError, OptionError
+from kvorum.spark.errors import DamagedFileError, OptionError
 from kvorum.spark.metadata_source.columns import columns_named
 from kvorum.spark.metadata_source.directory_stream import DirectoryStreamReader
 from kvorum.spark.streaming.directory_planner import from_checkpoint, to_checkpoint

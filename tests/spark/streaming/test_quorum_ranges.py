@@ -9,9 +9,9 @@ import pytest
 from tests.spark.streaming.fake_controllers import FakeController
 from tests.spark.streaming.scripted_log import CLUSTER, ScriptedLog
 
+from kvorum.log_files.damage import Damage
 from kvorum.metadata.address import Address
 from kvorum.spark.errors import OptionError, QuorumError
-from kvorum.spark.files.damage import Damage
 from kvorum.spark.streaming.options import Starting
 from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan, read_log
 from kvorum.spark.streaming.quorum_planner import BEGINNING, QuorumOffset, QuorumPlanner

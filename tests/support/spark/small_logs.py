@@ -7,11 +7,11 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from kvorum.log_files.damage import Damage
+from kvorum.log_files.find import METADATA_SEARCH, find_files
+from kvorum.log_files.ranges import plan_ranges
 from kvorum.metadata.record_frame import RecordAndVersion, decode_record, encode_record
-from kvorum.spark.files.damage import Damage
-from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.range_reader import read_range
-from kvorum.spark.files.ranges import plan_ranges
+from kvorum.spark.columnar.range_reader import read_range
 from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.fence_broker_record import FenceBrokerRecord

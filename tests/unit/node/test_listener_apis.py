@@ -217,7 +217,7 @@ def test_no_module_is_named_in_a_string() -> None:
         "cli/dump/decoders.py": "the user's decoders, named on the command line",
         "metadata/api.py": "modules that the listing of a package found",
         "node/controller/policies.py": "the operator's policies, named in the properties file",
-        "spark/files/file_systems.py": "fsspec, which is optional and has no type hints",
+        "log_files/file_systems.py": "fsspec, which is optional and has no type hints",
     }
     found = {
         file.name.partition("/kvorum/")[2]

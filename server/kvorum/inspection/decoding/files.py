@@ -19,10 +19,10 @@ from kvorum.internal_topics.coordinator_records import (
 )
 from kvorum.internal_topics.errors import InternalTopicError
 from kvorum.internal_topics.remote_log_metadata import decode_remote_log_record
+from kvorum.log_files.damage import Damage
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.record_frame import decode_record, record_type_name
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
-from kvorum.spark.files.damage import Damage
 from kvorum.storage.directory.partition_directory import current_name
 from kvorum.storage.errors import StorageError
 from kvorum.storage.names import LOG_SUFFIX, SNAPSHOT_SUFFIX, parse_partition_directory

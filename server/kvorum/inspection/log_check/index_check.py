@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.reading import OFFSET_ENTRY, TIME_ENTRY
-from kvorum.spark.files.file_systems import FileWindow, LocalFiles
+from kvorum.log_files.file_systems import FileWindow, LocalFiles
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.decompression import UNLIMITED_BYTES

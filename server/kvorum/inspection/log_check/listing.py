@@ -12,12 +12,12 @@ from typing import Final, TypeVar
 from kvorum.inspection.layouts.text_files import TextLayout
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.reading import lasting_name
-from kvorum.spark.files.batch_rules import LogTraits
-from kvorum.spark.files.damage import Damage, DamageKind
-from kvorum.spark.files.entry_reader import EntryOrDamage, EntryReader
-from kvorum.spark.files.file_systems import FileWindow, LocalFiles, walk_through_links
-from kvorum.spark.files.find import FoundFiles, LogFile, classify, swap_end_offset
-from kvorum.spark.files.ranges import FileRange, plan_ranges
+from kvorum.log_files.batch_rules import LogTraits
+from kvorum.log_files.damage import Damage, DamageKind
+from kvorum.log_files.entry_reader import EntryOrDamage, EntryReader
+from kvorum.log_files.file_systems import FileWindow, LocalFiles, walk_through_links
+from kvorum.log_files.find import FoundFiles, LogFile, classify, swap_end_offset
+from kvorum.log_files.ranges import FileRange, plan_ranges
 from kvorum.storage.directory.partition_directory import suffix_of
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.interrupted_swap import interrupted_swap

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from kvorum.inspection.log_check.findings import Findings, Rule, Severity
 from kvorum.inspection.log_check.listing import add_damage, plan_files, read_unit
+from kvorum.log_files.damage import Damage
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.image_records import image_records
 from kvorum.metadata.record_frame import decode_record
 from kvorum.metadata.replay import ImageEditor, fold_record
-from kvorum.spark.files.damage import Damage
 from kvorum.storage.names import SnapshotName, parse_snapshot_name
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.config_record import ConfigRecord

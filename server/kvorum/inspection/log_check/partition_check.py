@@ -28,9 +28,9 @@ from kvorum.inspection.log_check.listing import (
 )
 from kvorum.inspection.log_check.metadata_check import MetadataCheck, QuorumFacts, load_snapshot
 from kvorum.inspection.log_check.producer_check import ProducerCheck
+from kvorum.log_files.damage import Damage, DamageKind
+from kvorum.log_files.ranges import FileRange
 from kvorum.metadata.image import MetadataImage
-from kvorum.spark.files.damage import Damage, DamageKind
-from kvorum.spark.files.ranges import FileRange
 from kvorum.storage.log.epochs import LEADER_EPOCH_CHECKPOINT
 from kvorum.storage.metadata_log.flushed_offset import FLUSHED_OFFSET_FILE, decode_flushed_offset
 from kvorum.storage.names import (

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from kvorum.log_files.find import LogFile
 from kvorum.spark.arrow_types import TIMESTAMP
-from kvorum.spark.files.find import LogFile
 from kvorum.spark.source_options import known_names
 
 HEADERS: Final[Any] = pa.list_(

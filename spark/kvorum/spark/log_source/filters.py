@@ -5,6 +5,7 @@ Each method here may return True ("may match") for any reason, and False only wi
 
 from typing import Final, NamedTuple
 
+from kvorum.log_files.ranges import FileRange
 from kvorum.spark.columnar.field_places import Flags
 from kvorum.spark.columnar.record_places import RecordPlaces
 from kvorum.spark.conditions import (
@@ -15,7 +16,6 @@ from kvorum.spark.conditions import (
     all_may_match,
     offsets_may_match,
 )
-from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.log_source.columns import FILE_VALUES
 from kvorum.spark.log_source.record_columns import ENTRY_VALUES, NEVER_OF_MESSAGES
 from kvorum.wire.errors import WireError

@@ -9,9 +9,13 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from kvorum.log_files.damage import Damage, DamageKind
+from kvorum.log_files.entry_reader import EntryOrDamage
+from kvorum.log_files.ranges import FileRange
 from kvorum.spark.arrow_types import arrow_schema
 from kvorum.spark.columnar.arrow_values import Array
 from kvorum.spark.columnar.batch_block import block_of
+from kvorum.spark.columnar.range_reader import read_entries
 from kvorum.spark.columnar.record_places import (
     UNPACKED_BYTES_MAX,
     RecordPlaces,
@@ -19,10 +23,7 @@ from kvorum.spark.columnar.record_places import (
     place_messages,
     place_records,
 )
-from kvorum.spark.files.damage import Damage, DamageKind, Mode, admit
-from kvorum.spark.files.entry_reader import EntryOrDamage
-from kvorum.spark.files.range_reader import read_entries
-from kvorum.spark.files.ranges import FileRange
+from kvorum.spark.damage_modes import Mode, admit
 from kvorum.spark.log_source.columns import DAMAGE, FILE_VALUES, types_of
 from kvorum.spark.log_source.filters import NO_FILTER, LogFilter
 from kvorum.spark.log_source.record_columns import RecordColumns

@@ -7,10 +7,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kvorum.log_files.find import LogFile
 from kvorum.spark.columnar.arrow_values import Array, masked, taken, timestamps
 from kvorum.spark.columnar.field_places import ABSENT, Places
 from kvorum.spark.columnar.record_places import RecordPlaces
-from kvorum.spark.files.find import LogFile
 from kvorum.spark.log_source.columns import ARROW_TYPES, DAMAGE, FILE_VALUES
 from kvorum.spark.log_source.transactions import TransactionOutcomes
 from kvorum.wire.errors import WireError

@@ -16,10 +16,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from kvorum.log_files.find import FileKind, Search, find_files
+from kvorum.log_files.ranges import FileRange, plan_ranges
 from kvorum.spark.arrow_types import demand_types, spark_schema
 from kvorum.spark.errors import OptionError
-from kvorum.spark.files.find import FileKind, Search, find_files
-from kvorum.spark.files.ranges import FileRange, plan_ranges
 from kvorum.spark.log_source.columns import ARROW_TYPES, columns_named, types_of
 from kvorum.spark.log_source.filters import COLUMN_KINDS, NO_FILTER, LogFilter
 from kvorum.spark.log_source.range_rows import Reading, range_rows

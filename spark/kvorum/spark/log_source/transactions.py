@@ -13,15 +13,10 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from kvorum.spark.files.batch_places import (
-    Bounds,
-    entry_header_at,
-    header_problem,
-    next_sound_batch,
-)
-from kvorum.spark.files.file_systems import FileWindow, files_at
-from kvorum.spark.files.find import FileKind, LogFile, classify
-from kvorum.spark.files.ranges import FileRange
+from kvorum.log_files.batch_places import Bounds, entry_header_at, header_problem, next_sound_batch
+from kvorum.log_files.file_systems import FileWindow, files_at
+from kvorum.log_files.find import FileKind, LogFile, classify
+from kvorum.log_files.ranges import FileRange
 from kvorum.storage.log.batch_header import BatchHeader
 from kvorum.storage.metadata_log.control_batch import first_control_record
 from kvorum.wire.records import ControlRecordType, RecordBatch

@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from kvorum.log_files.find import LogFile
 from kvorum.spark.arrow_types import INT, INTS, LONG, TEXT, TIMESTAMP
 from kvorum.spark.columnar.body_columns import BodyColumn
-from kvorum.spark.files.find import LogFile
 from kvorum.spark.metadata_source.record_types import (
     NUMBERS,
     SUBJECT_FIELDS,

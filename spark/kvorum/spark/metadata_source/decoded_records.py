@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kvorum.log_files.damage import Damage, DamageKind
 from kvorum.metadata.errors import MetadataError, MetadataParseError
 from kvorum.metadata.record_frame import decode_record, record_type_name
-from kvorum.spark.files.damage import Damage, DamageKind
 from kvorum.spark.metadata_source.record_types import CONTROL, METADATA
 from kvorum.wire.errors import WireError
 from kvorum.wire.primitives import Message

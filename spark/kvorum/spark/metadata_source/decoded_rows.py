@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from kvorum.log_files.damage import Damage
 from kvorum.metadata.json_text import json_text
 from kvorum.spark.arrow_types import timestamp_us
-from kvorum.spark.files.damage import Damage
 from kvorum.spark.metadata_source.columns import COLUMNS, JSON, Origin
 from kvorum.spark.metadata_source.decoded_records import DecodedRecord, decoded_one_by_one
 from kvorum.spark.metadata_source.record_types import SUBJECT_FIELDS, struct_value

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from kvorum.log_files.damage import Damage, DamageKind
+from kvorum.log_files.entry_reader import BatchOrDamage
+from kvorum.spark.columnar.range_reader import read_range
 from kvorum.spark.errors import OptionError
-from kvorum.spark.files.damage import Damage, DamageKind
-from kvorum.spark.files.entry_reader import BatchOrDamage
-from kvorum.spark.files.range_reader import read_range
 from kvorum.spark.metadata_source.columns import Column
 from kvorum.spark.metadata_source.filters import NO_FILTER
 from kvorum.spark.metadata_source.query import Query

@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from kvorum.log_files.ranges import FileRange
 from kvorum.spark.columnar.batch_block import BatchBlock
 from kvorum.spark.columnar.field_places import Flags, Ints
 from kvorum.spark.columnar.record_places import have_one_of
 from kvorum.spark.conditions import ColumnKinds, Conditions, all_match, offsets_may_match
-from kvorum.spark.files.ranges import FileRange
 from kvorum.spark.metadata_source.columns import file_values
 from kvorum.spark.metadata_source.record_types import CONTROL, CONTROL_NAMES, METADATA, NUMBERS
 from kvorum.wire.uuid_text import uuid_from_text

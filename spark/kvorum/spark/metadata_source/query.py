@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kvorum.spark.files.damage import Mode
+from kvorum.spark.damage_modes import Mode
 from kvorum.spark.metadata_source.columns import Column
 from kvorum.spark.metadata_source.filters import RowFilter
 

@@ -11,6 +11,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from kvorum.log_files.damage import Damage
+from kvorum.log_files.find import LogFile
+from kvorum.log_files.ranges import FileRange
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.json_text import json_text
 from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record, record_type
@@ -19,12 +22,10 @@ from kvorum.spark.columnar.arrow_values import timestamps
 from kvorum.spark.columnar.batch_block import BatchBlock
 from kvorum.spark.columnar.body_columns import body_columns
 from kvorum.spark.columnar.field_places import Ints
+from kvorum.spark.columnar.range_reader import BlockOrDamage, chosen_blocks, read_blocks
 from kvorum.spark.columnar.record_places import RecordRun, read_run
 from kvorum.spark.conditions import ANY
-from kvorum.spark.files.damage import Damage, admit
-from kvorum.spark.files.find import LogFile
-from kvorum.spark.files.range_reader import BlockOrDamage, chosen_blocks, read_blocks
-from kvorum.spark.files.ranges import FileRange
+from kvorum.spark.damage_modes import admit
 from kvorum.spark.metadata_source.columns import DAMAGE, JSON, Column, Origin, file_values, types_of
 from kvorum.spark.metadata_source.decoded_rows import decoded_rows
 from kvorum.spark.metadata_source.filters import BODY_COLUMNS, BatchFilter

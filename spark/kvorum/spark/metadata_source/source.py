@@ -25,10 +25,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from kvorum.log_files.find import METADATA_SEARCH, find_files
+from kvorum.log_files.ranges import plan_ranges
 from kvorum.spark.arrow_types import demand_types, spark_schema
 from kvorum.spark.errors import OptionError
-from kvorum.spark.files.find import METADATA_SEARCH, find_files
-from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.metadata_source.columns import (
     DEFAULT_COLUMNS,
     JSON,

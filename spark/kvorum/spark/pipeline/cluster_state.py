@@ -8,8 +8,8 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
+from kvorum.log_files.file_systems import files_at
 from kvorum.spark.errors import DamagedOutputError
-from kvorum.spark.files.file_systems import files_at
 from kvorum.storage.log.batch_header import HEADER_SIZE, read_header
 
 FORMAT: Final = 1

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum, unique
 from typing import Any, NamedTuple
 
-from kvorum.spark.files.batch_places import header_at, header_problem, opened_window
-from kvorum.spark.files.find import LogFile
+from kvorum.log_files.batch_places import header_at, header_problem, opened_window
+from kvorum.log_files.find import LogFile
 from kvorum.spark.pipeline.replicas import ENDLESS, ReadableReplica, Replica
 from kvorum.spark.pipeline.tables import ReplicaDivergenceRow
 

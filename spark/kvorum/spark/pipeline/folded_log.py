@@ -9,20 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from kvorum.log_files.damage import Damage
+from kvorum.log_files.errors import LogFilesError
+from kvorum.log_files.find import FoundFiles, LogFile
+from kvorum.log_files.ranges import plan_ranges
+from kvorum.spark.columnar.range_reader import read_range
 from kvorum.spark.errors import (
     ContradictionError,
     DamagedFileError,
     DamagedOutputError,
     HistoryError,
-    LogFilesError,
     PipelineError,
     SavedHistoryError,
     UnreconciledError,
 )
-from kvorum.spark.files.damage import Damage
-from kvorum.spark.files.find import FoundFiles, LogFile
-from kvorum.spark.files.range_reader import read_range
-from kvorum.spark.files.ranges import plan_ranges
 from kvorum.spark.history import HISTORY_TABLES, HistoryRow, LogRecord, MetadataHistory
 from kvorum.spark.pipeline.cluster_plan import ClusterPlan, FoldBegin
 from kvorum.spark.pipeline.cluster_state import Tail
@@ -202,7 +202,7 @@ class LogFold:
         self._stopped: list[ErrorRow] = []
 
     def folded(self) -> FoldedLog:
-        """Return the log, folded; raises `SparkSliceError` for damage that ends the run."""
+        """Return the log, folded; raises `LogFilesError` for damage that ends the run."""
         begin = FoldBegin.LOG if self._history_path is None else FoldBegin.SAVED
         for _ in range(PASSES_MAX):
             damages: list[Damage] = []

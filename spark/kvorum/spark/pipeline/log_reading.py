@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from kvorum.log_files.damage import Damage, DamageKind
+from kvorum.log_files.ranges import FileRange, plan_ranges
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.record_frame import SHORT_HEADER_BYTES, decode_record
 from kvorum.spark.columnar.batch_block import block_of
+from kvorum.spark.columnar.range_reader import read_range
 from kvorum.spark.columnar.record_places import RecordRun, read_run
 from kvorum.spark.errors import DamagedFileError
-from kvorum.spark.files.damage import Damage, DamageKind
-from kvorum.spark.files.range_reader import read_range
-from kvorum.spark.files.ranges import FileRange, plan_ranges
 from kvorum.spark.history.intervals import LogRecord
 from kvorum.spark.metadata_source.decoded_records import decoded_one_by_one
 from kvorum.spark.pipeline.cluster_state import Tail, TailPlace

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-from kvorum.spark.files.file_systems import LOCAL_SCHEME, SCHEME_END, as_os_errors, remote_system
+from kvorum.log_files.file_systems import LOCAL_SCHEME, SCHEME_END, as_os_errors, remote_system
 
 
 def output_files(path: str, options: Mapping[str, Any]) -> OutputFiles:

@@ -6,9 +6,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from kvorum.log_files.errors import LogFilesError
 from kvorum.spark.conditions import Condition
+from kvorum.spark.damage_modes import Mode
 from kvorum.spark.errors import SparkSliceError
-from kvorum.spark.files.damage import Mode
 from kvorum.spark.metadata_source.columns import DAMAGE, DEFAULT_COLUMNS, JSON_COLUMN, columns_named
 from kvorum.spark.metadata_source.filters import RowFilter
 from kvorum.spark.metadata_source.query import Query
@@ -33,7 +34,7 @@ def write_piece(plan: PiecePlan) -> PieceOutcome | FailedTask:
         rows = DayRows(stage, plan.directory)
         count = write_records([plan.piece], rows, run)
         rows.finish()
-    except (SparkSliceError, OSError) as error:
+    except (SparkSliceError, LogFilesError, OSError) as error:
         return FailedTask(str(error) or type(error).__name__)
     return PieceOutcome(plan.cluster_id, count, stage.staged)
 

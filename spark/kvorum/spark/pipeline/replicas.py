@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from kvorum.spark.errors import LogFilesError
-from kvorum.spark.files.find import FileKind, FoundFiles, LogFile
+from kvorum.log_files.errors import LogFilesError
+from kvorum.log_files.find import FileKind, FoundFiles, LogFile
 
 ENDLESS: Final = 2**63 - 1
 """An offset greater than every other."""

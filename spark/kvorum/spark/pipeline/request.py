@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from typing import Any, Final
 
-from kvorum.spark.files.find import METADATA_SEARCH, Identity, Search
+from kvorum.log_files.find import METADATA_SEARCH, Identity, Search
 
 INLINE_BYTES_MAX: Final = 8 * 1024 * 1024
 """For less, a second job of Spark's costs more than it saves."""

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Final
 from uuid import uuid4
 
+from kvorum.log_files.find import find_files
 from kvorum.spark.errors import DamagedOutputError, PipelineError, UnreconciledError
-from kvorum.spark.files.find import find_files
 from kvorum.spark.pipeline.cluster_plan import (
     ClusterOutcome,
     ClusterPlan,
@@ -70,7 +70,8 @@ def run_pipeline(
 ) -> PipelineReport:
     """Bring the tables up to date; `start_tasks` is called only if there is something to do.
 
-    Raises `SparkSliceError` with one clear line, before anything that readers see has changed.
+    Raises `SparkSliceError` or `LogFilesError` with one clear line, before anything that readers
+    see has changed.
     """
     started = time.monotonic()
     # A missing package is said before there is anything to complete.

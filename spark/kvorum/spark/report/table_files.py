@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs
 
-from kvorum.spark.errors import LogFilesError, SparkSliceError
-from kvorum.spark.files.file_systems import LOCAL_SCHEME, SCHEME_END, as_os_errors, remote_system
+from kvorum.log_files.errors import LogFilesError
+from kvorum.log_files.file_systems import LOCAL_SCHEME, SCHEME_END, as_os_errors, remote_system
+from kvorum.spark.errors import SparkSliceError
 
 # The stubs of pyarrow do not know file systems.
 _fs: Any = pyarrow.fs

@@ -11,8 +11,7 @@ from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from kvorum.spark.errors import LogFilesError
-from kvorum.spark.files.batch_places import (
+from kvorum.log_files.batch_places import (
     Bounds,
     end_looks_torn,
     header_at,
@@ -21,10 +20,11 @@ from kvorum.spark.files.batch_places import (
     next_sound_batch,
     opened_window,
 )
-from kvorum.spark.files.damage import Damage, DamageKind
-from kvorum.spark.files.file_systems import FileWindow
-from kvorum.spark.files.find import FileKind, LogFile, find_files
-from kvorum.spark.files.ranges import NO_EPOCH, FileRange, Place, split_range
+from kvorum.log_files.damage import Damage, DamageKind
+from kvorum.log_files.errors import LogFilesError
+from kvorum.log_files.file_systems import FileWindow
+from kvorum.log_files.find import FileKind, LogFile, find_files
+from kvorum.log_files.ranges import NO_EPOCH, FileRange, Place, split_range
 from kvorum.spark.source_options import FileOptions
 from kvorum.storage.log.batch_header import BatchHeader
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
+from kvorum.log_files.find import METADATA_SEARCH
+from kvorum.spark.damage_modes import Mode, parse_mode
 from kvorum.spark.errors import OptionError
-from kvorum.spark.files.damage import Mode, parse_mode
-from kvorum.spark.files.find import METADATA_SEARCH
 from kvorum.spark.source_options import (
     FILE_OPTIONS,
     FileOptions,

@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
+from kvorum.log_files.damage import Damage, DamageKind
+from kvorum.log_files.entry_reader import BatchOrDamage
 from kvorum.metadata.address import Address
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
 from kvorum.spark.errors import QuorumError
-from kvorum.spark.files.damage import Damage, DamageKind
-from kvorum.spark.files.entry_reader import BatchOrDamage
 from kvorum.spark.streaming.connection import Connection, ConnectionFailedError
 from kvorum.spark.streaming.security import PLAINTEXT, Security
 from kvorum.wire.error_codes import ErrorCode

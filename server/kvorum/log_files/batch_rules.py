@@ -21,7 +21,7 @@ Messages of the formats 0 and 1 have no epochs; the rules on offsets are the sam
 from contextlib import closing
 from typing import Final, NamedTuple
 
-from kvorum.spark.files.batch_places import (
+from kvorum.log_files.batch_places import (
     EntryHeader,
     control_type,
     entry_header_at,
@@ -30,10 +30,10 @@ from kvorum.spark.files.batch_places import (
     is_of_other_kind,
     is_sound,
 )
-from kvorum.spark.files.file_systems import Files, FileWindow
-from kvorum.spark.files.find import FileKind
-from kvorum.spark.files.legacy_header import LegacyHeader
-from kvorum.spark.files.ranges import UNKNOWN_OFFSET, FileRange
+from kvorum.log_files.file_systems import Files, FileWindow
+from kvorum.log_files.find import FileKind
+from kvorum.log_files.legacy_header import LegacyHeader
+from kvorum.log_files.ranges import UNKNOWN_OFFSET, FileRange
 from kvorum.storage.log.batch_header import BatchHeader
 from kvorum.storage.metadata_log.control_batch import SNAPSHOT_FOOTER
 from kvorum.wire.records.legacy import Entry

@@ -8,12 +8,12 @@ node is writing: that ends the reading and is not damage.
 from collections.abc import Iterator
 from typing import Generic, TypeAlias, TypeVar
 
-from kvorum.spark.files.batch_places import Bounds, EntryHeader, end_looks_torn, next_sound_batch
-from kvorum.spark.files.batch_rules import END_OF_RANGE, BatchRules, LogTraits
-from kvorum.spark.files.damage import Damage, DamageKind, Trouble, damage_of
-from kvorum.spark.files.file_systems import Files, FileWindow
-from kvorum.spark.files.legacy_header import LegacyHeader, whole_message
-from kvorum.spark.files.ranges import FileRange
+from kvorum.log_files.batch_places import Bounds, EntryHeader, end_looks_torn, next_sound_batch
+from kvorum.log_files.batch_rules import END_OF_RANGE, BatchRules, LogTraits
+from kvorum.log_files.damage import Damage, DamageKind, Trouble, damage_of
+from kvorum.log_files.file_systems import Files, FileWindow
+from kvorum.log_files.legacy_header import LegacyHeader, whole_message
+from kvorum.log_files.ranges import FileRange
 from kvorum.wire.records import RecordBatch
 from kvorum.wire.records.legacy import Entry
 

@@ -14,9 +14,9 @@ from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from kvorum.log_files.errors import LogFilesError
+from kvorum.log_files.file_systems import Files, files_at
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
-from kvorum.spark.errors import LogFilesError
-from kvorum.spark.files.file_systems import Files, files_at
 from kvorum.storage.directory.partition_directory import suffix_of
 from kvorum.storage.errors import MetaPropertiesError, PropertiesFormatError
 from kvorum.storage.log.interrupted_swap import interrupted_swap
@@ -39,7 +39,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class FileKind(Enum):
-    """Kinds of files; the value is that of the `file_kind` column."""
+    """Kinds of files; the values are what tables and messages show."""
 
     SEGMENT = "segment"
     SNAPSHOT = "snapshot"

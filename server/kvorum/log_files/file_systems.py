@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kvorum.spark.errors import LogFilesError
+from kvorum.log_files.errors import LogFilesError
 
 SCHEME_END: Final = "://"
 LOCAL_SCHEME: Final = "file://"

@@ -7,9 +7,9 @@ from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
-from kvorum.spark.files.file_systems import BLOCK_BYTES, FileWindow, files_at
-from kvorum.spark.files.find import FileKind, LogFile
-from kvorum.spark.files.legacy_header import (
+from kvorum.log_files.file_systems import BLOCK_BYTES, FileWindow, files_at
+from kvorum.log_files.find import FileKind, LogFile
+from kvorum.log_files.legacy_header import (
     MESSAGE_BYTES_MIN,
     LegacyHeader,
     message_looks_torn,

@@ -13,15 +13,15 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from kvorum.log_files.batch_places import BASE_OFFSET_MAX
+from kvorum.log_files.batch_rules import LogTraits
+from kvorum.log_files.damage import Damage, missing_before, not_read
+from kvorum.log_files.entry_reader import BatchOrDamage, EntryOrDamage, EntryReader
+from kvorum.log_files.file_systems import BLOCK_BYTES, Files, FileWindow, files_at
+from kvorum.log_files.find import FileKind
+from kvorum.log_files.ranges import FileRange
 from kvorum.spark.columnar.batch_block import BatchBlock, block_of, headers_at, joined
 from kvorum.spark.columnar.field_places import Flags, Ints
-from kvorum.spark.files.batch_places import BASE_OFFSET_MAX
-from kvorum.spark.files.batch_rules import LogTraits
-from kvorum.spark.files.damage import Damage, missing_before, not_read
-from kvorum.spark.files.entry_reader import BatchOrDamage, EntryOrDamage, EntryReader
-from kvorum.spark.files.file_systems import BLOCK_BYTES, Files, FileWindow, files_at
-from kvorum.spark.files.find import FileKind
-from kvorum.spark.files.ranges import FileRange
 from kvorum.storage.log.batch_header import (
     CRC_START,
     HEADER_SIZE,

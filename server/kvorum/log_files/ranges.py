@@ -5,15 +5,15 @@ from contextlib import closing
 from itertools import groupby, pairwise
 from typing import Any, Final, NamedTuple
 
-from kvorum.spark.files.batch_places import (
+from kvorum.log_files.batch_places import (
     header_at,
     header_problem,
     is_of_other_kind,
     is_sound,
     opened_window,
 )
-from kvorum.spark.files.file_systems import Files, FileWindow, LocalFiles, files_at
-from kvorum.spark.files.find import FileKind, FoundFiles, LogFile
+from kvorum.log_files.file_systems import Files, FileWindow, LocalFiles, files_at
+from kvorum.log_files.find import FileKind, FoundFiles, LogFile
 from kvorum.storage.log.batch_header import HEADER_SIZE, BatchHeader
 from kvorum.storage.log.indexes import OffsetIndex
 from kvorum.storage.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SWAP_SUFFIX
