@@ -16,7 +16,7 @@ PLAIN_ROOMS = (
     *("benchmarks", "codegen/kvorum/codegen", "spark/kvorum/spark"),
     *("storage/kvorum/storage", "wire/kvorum/wire"),
     *(f"server/kvorum/{room}" for room in ("broker", "cli", "controller", "coordinator")),
-    *(f"server/kvorum/{room}" for room in ("groups", "inspection", "log_files")),
+    *(f"server/kvorum/{room}" for room in ("groups", "history", "inspection", "log_files")),
     *(f"server/kvorum/{room}" for room in ("internal_topics", "metadata", "node", "raft")),
     *("server/kvorum/simulation", "server/kvorum/testing"),
 )

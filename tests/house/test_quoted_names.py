@@ -162,8 +162,8 @@ def names_of_package(file: SourceFile) -> frozenset[str]:
 
 
 def columns(file: SourceFile) -> frozenset[str]:
-    """Return the texts that may be names of columns: only the room of Spark has tables."""
-    return texts() if file.name.startswith("spark/") else frozenset()
+    """Return the texts that may be names of columns: of tables, and of rows of a history."""
+    return texts() if file.name.startswith(("spark/", "server/kvorum/history/")) else frozenset()
 
 
 def quoted_names(text: str) -> Iterator[str]:

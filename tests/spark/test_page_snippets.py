@@ -17,7 +17,7 @@ from tests.support.spark.small_logs import directory_records
 from tests.support.spark.streaming_reads import start_patiently
 from tests.support.waiting import PATIENCE_S, wait_for
 
-from kvorum.spark.history.tables import TopicRow
+from kvorum.history.tables import TopicRow
 from kvorum.testing import Cluster
 
 pytestmark = SOCKETS_LEFT_OPEN

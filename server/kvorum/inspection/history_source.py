@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from kvorum.history import LogRecord, MetadataHistory
 from kvorum.inspection.metadata_batches import Warn, batches_of_file, batches_of_segments, decoded
 from kvorum.inspection.metadata_files import MetadataFiles, list_metadata_files
 from kvorum.inspection.metadata_source_error import MetadataSourceError
 from kvorum.inspection.reading import Tell, no_report
 from kvorum.metadata.errors import MetadataError
-from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.storage.names import parse_snapshot_name
 from kvorum.wire.errors import WireError
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from tests.support.spark.small_logs import written_records
 
+from kvorum.history import HistoryRow, LogRecord, MetadataHistory
 from kvorum.metadata.image import MetadataImage
-from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory
 from kvorum.wire.messages.abort_transaction_record import AbortTransactionRecord
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.begin_transaction_record import BeginTransactionRecord

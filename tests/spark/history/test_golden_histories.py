@@ -16,10 +16,8 @@ from tests.support.spark.small_logs import (
     snapshot_files,
 )
 
-from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.partition import PartitionRegistration
-from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory, StateRow
-from kvorum.spark.history.tables import (
+from kvorum.history import HistoryRow, LogRecord, MetadataHistory, StateRow
+from kvorum.history.tables import (
     AclRow,
     AvailabilityRow,
     BrokerRow,
@@ -33,6 +31,8 @@ from kvorum.spark.history.tables import (
     QuotaRow,
     TopicRow,
 )
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import PartitionRegistration
 from kvorum.wire.uuid_text import uuid_to_text
 
 Row = TypeVar("Row")

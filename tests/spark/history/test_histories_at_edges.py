@@ -3,8 +3,8 @@
 from tests.spark.history.random_logs import rows_of
 from tests.support.spark.small_logs import written_records
 
-from kvorum.spark.history import MetadataHistory
-from kvorum.spark.history.tables import (
+from kvorum.history import MetadataHistory
+from kvorum.history.tables import (
     AvailabilityRow,
     BrokerSessionRow,
     BrokerStateRow,

@@ -20,9 +20,9 @@ from kvorum.controller.periodic_tasks import (
     maybe_balance_partition_leaders,
     maybe_fence_stale_broker,
 )
+from kvorum.history import LogRecord, MetadataHistory
+from kvorum.history.tables import LeaderChangeRow
 from kvorum.metadata.metadata_version import MetadataVersion
-from kvorum.spark.history import LogRecord, MetadataHistory
-from kvorum.spark.history.tables import LeaderChangeRow
 from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.messages.fence_broker_record import FenceBrokerRecord

@@ -14,11 +14,11 @@ from tests.support.spark.small_logs import (
     written_records,
 )
 
-from kvorum.spark.errors import ContradictionError, MissingOffsetsError
-from kvorum.spark.history import LogRecord, MetadataHistory, StateRow
-from kvorum.spark.history.columns import VoterColumn
-from kvorum.spark.history.metadata_history import RECORDS_PER_IMAGE
-from kvorum.spark.history.tables import (
+from kvorum.history import LogRecord, MetadataHistory, StateRow
+from kvorum.history.columns import VoterColumn
+from kvorum.history.errors import ContradictionError, MissingOffsetsError
+from kvorum.history.metadata_history import RECORDS_PER_IMAGE
+from kvorum.history.tables import (
     AclChangeRow,
     AvailabilityRow,
     ConfigChangeRow,

@@ -11,9 +11,9 @@ from tests.spark.history.random_logs import random_log
 from tests.support.golden_data import METADATA_NODES
 from tests.support.spark.small_logs import begun_history, directory_records, written_records
 
-from kvorum.spark.errors import SavedHistoryError
-from kvorum.spark.history import HistoryRow, LogRecord, MetadataHistory, StateRow
-from kvorum.spark.history.metadata_history import MAGIC
+from kvorum.history import HistoryRow, LogRecord, MetadataHistory, StateRow
+from kvorum.history.errors import SavedHistoryError
+from kvorum.history.metadata_history import MAGIC
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord

@@ -8,9 +8,9 @@ import pytest
 from tests.spark.history.random_logs import random_log
 from tests.support.source_tree import ROOT
 
-from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES, LogRecord, MetadataHistory
-from kvorum.spark.history.arrow_schemas import arrow_schema, record_batch
-from kvorum.spark.history.tables import QuorumEpochRow
+from kvorum.history import HISTORY_TABLES, STATE_TABLES, LogRecord, MetadataHistory
+from kvorum.history.tables import QuorumEpochRow
+from kvorum.spark.arrow_schemas import arrow_schema, record_batch
 from kvorum.spark.pipeline.tables import OWN_TABLES
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 

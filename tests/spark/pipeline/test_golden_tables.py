@@ -16,8 +16,8 @@ from tests.support.page_blocks import page_block
 from tests.support.spark.small_logs import begun_history, directory_records
 
 from kvorum.cli import main
-from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
-from kvorum.spark.history.arrow_schemas import record_batch
+from kvorum.history import HISTORY_TABLES, STATE_TABLES
+from kvorum.spark.arrow_schemas import record_batch
 from kvorum.spark.pipeline.request import TableFormat
 from kvorum.spark.report.tables_directory import TablesDirectory
 from kvorum.spark.report.written_report import write_report

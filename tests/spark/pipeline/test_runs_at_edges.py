@@ -20,10 +20,10 @@ from tests.spark.pipeline.story_logs import (
 )
 from tests.spark.spark_filters import with_checksum
 
+from kvorum.history import LogRecord
 from kvorum.log_files.damage import Damage
 from kvorum.log_files.errors import LogFilesError
 from kvorum.spark.errors import OutputInUseError, PipelineError
-from kvorum.spark.history import LogRecord
 from kvorum.spark.pipeline import log_reading
 from kvorum.spark.pipeline.divergence import batch_places
 from kvorum.spark.pipeline.lock import locked

@@ -6,6 +6,7 @@ from random import Random
 from benchmarks.fleet.cluster_story import PartitionState
 
 from kvorum.controller.broker_changes import FENCE, IN_CONTROLLED_SHUTDOWN, UNFENCE
+from kvorum.history import LogRecord
 from kvorum.metadata.acl_codes import (
     WILDCARD,
     AclOperation,
@@ -17,7 +18,6 @@ from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.credentials_image import ScramMechanism
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION as LEVEL
 from kvorum.metadata.metadata_version import METADATA_VERSION_FEATURE
-from kvorum.spark.history import LogRecord
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.config_record import ConfigRecord

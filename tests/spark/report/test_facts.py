@@ -24,10 +24,10 @@ from tests.spark.report.written_tables import (
     written_index,
 )
 
+from kvorum.history.tables import BrokerState, BrokerStateRow, Condition, QuorumEpochRow
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
-from kvorum.spark.history.tables import BrokerState, BrokerStateRow, Condition, QuorumEpochRow
 from kvorum.spark.report.cluster_report import ClusterFacts, cluster_report
 from kvorum.spark.report.events import group_labels
 from kvorum.spark.report.log_files import Trouble

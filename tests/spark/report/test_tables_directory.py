@@ -7,7 +7,7 @@ from tests.spark.report.made_up_cluster import BEGIN_MS, MadeUpCluster
 from tests.spark.report.written_tables import TYPES, parquet, write_log
 
 from kvorum.cli import main
-from kvorum.spark.history.arrow_schemas import arrow_schema
+from kvorum.spark.arrow_schemas import arrow_schema
 from kvorum.spark.report.table_files import TablesError
 from kvorum.spark.report.tables_directory import TablesDirectory
 from kvorum.spark.report.written_report import write_report

@@ -10,8 +10,8 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet
 
-from kvorum.spark.history import HISTORY_TABLES, LogRecord, MetadataHistory
-from kvorum.spark.history.arrow_schemas import record_batch
+from kvorum.history import HISTORY_TABLES, LogRecord, MetadataHistory
+from kvorum.spark.arrow_schemas import record_batch
 from kvorum.spark.pipeline.tables import ROW_TYPES
 from kvorum.spark.report.cluster_report import ClusterFacts, cluster_report
 from kvorum.spark.report.tables_directory import ClusterTables, TablesDirectory

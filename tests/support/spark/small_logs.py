@@ -7,12 +7,12 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from kvorum.history import LogRecord, MetadataHistory
 from kvorum.log_files.damage import Damage
 from kvorum.log_files.find import METADATA_SEARCH, find_files
 from kvorum.log_files.ranges import plan_ranges
 from kvorum.metadata.record_frame import RecordAndVersion, decode_record, encode_record
 from kvorum.spark.columnar.range_reader import read_range
-from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.fence_broker_record import FenceBrokerRecord
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage

@@ -18,6 +18,7 @@ from tests.support.controller_under_test import (
 )
 from tests.support.spark.small_logs import written_records
 
+from kvorum.history import LogRecord, MetadataHistory
 from kvorum.inspection.history_source import HistorySource
 from kvorum.inspection.metadata_source_error import MetadataSourceError
 from kvorum.inspection.moment import ENDLESS
@@ -29,7 +30,6 @@ from kvorum.inspection.partition_story.story import (
     story_lines,
 )
 from kvorum.metadata.partition import NO_LEADER, PartitionRegistration
-from kvorum.spark.history import LogRecord, MetadataHistory
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest
 from kvorum.wire.messages.no_op_record import NoOpRecord
 from kvorum.wire.messages.unregister_broker import UnregisterBrokerRequest

@@ -1,7 +1,7 @@
 """One change of a partition, the reasons for it, and the facts about brokers around it.
 
 The controller writes the records of one decision in a row (see
-`kvorum.spark.history.leader_change_causes`), so what ends a run of partition changes may explain
+`kvorum.history.leader_change_causes`), so what ends a run of partition changes may explain
 them, and so may what began it.
 """
 
@@ -10,13 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum, unique
 from typing import NamedTuple
 
+from kvorum.history.leader_change_causes import DepartedBroker, departed_broker, unfenced_broker
+from kvorum.history.tables import LeaderChangeCause, PartitionTimelineRow
 from kvorum.metadata.partition import NO_LEADER, RECOVERED
-from kvorum.spark.history.leader_change_causes import (
-    DepartedBroker,
-    departed_broker,
-    unfenced_broker,
-)
-from kvorum.spark.history.tables import LeaderChangeCause, PartitionTimelineRow
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord

@@ -7,6 +7,10 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from kvorum.history import HistoryRow, LogRecord
+from kvorum.history.errors import HistoryError
+from kvorum.history.intervals import IntervalEnd
+from kvorum.history.tables import LeaderChangeRow, PartitionTimelineRow
 from kvorum.inspection.history_source import HistorySource
 from kvorum.inspection.metadata_source_error import MetadataSourceError
 from kvorum.inspection.partition_story.change import (
@@ -19,10 +23,6 @@ from kvorum.inspection.partition_story.change import (
 from kvorum.inspection.utc_text import utc_text
 from kvorum.metadata.directory_ids import LOST, MIGRATING, UNASSIGNED
 from kvorum.metadata.partition import NO_LEADER, RECOVERED
-from kvorum.spark.errors import HistoryError
-from kvorum.spark.history import HistoryRow, LogRecord
-from kvorum.spark.history.intervals import IntervalEnd
-from kvorum.spark.history.tables import LeaderChangeRow, PartitionTimelineRow
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.topic_record import TopicRecord
 from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text

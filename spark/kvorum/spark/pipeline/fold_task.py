@@ -6,9 +6,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from kvorum.history import HISTORY_TABLES, STATE_TABLES
+from kvorum.history.errors import HistoryError
 from kvorum.log_files.errors import LogFilesError
 from kvorum.spark.errors import SparkSliceError, UnreconciledError
-from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
 from kvorum.spark.pipeline.cluster_plan import ClusterOutcome, ClusterPlan, FailedTask, FoldBegin
 from kvorum.spark.pipeline.cluster_state import ClusterState
 from kvorum.spark.pipeline.divergence import by_preference, divergence_rows
@@ -36,7 +37,7 @@ def fold_cluster(plan: ClusterPlan) -> ClusterOutcome | FailedTask:
                 return FailedTask(f"{error}: with --errors damage is a row, and the run goes on")
             return _outcome_without_log(plan, replicas[0].replica, str(error))
         return _ClusterTask(plan, folded).outcome(started)
-    except (SparkSliceError, LogFilesError, OSError) as error:
+    except (SparkSliceError, LogFilesError, HistoryError, OSError) as error:
         return FailedTask(str(error) or type(error).__name__)
 
 

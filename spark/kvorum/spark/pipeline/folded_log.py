@@ -9,21 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from kvorum.history import HISTORY_TABLES, HistoryRow, LogRecord, MetadataHistory
+from kvorum.history.errors import ContradictionError, HistoryError, SavedHistoryError
 from kvorum.log_files.damage import Damage
 from kvorum.log_files.errors import LogFilesError
 from kvorum.log_files.find import FoundFiles, LogFile
 from kvorum.log_files.ranges import plan_ranges
 from kvorum.spark.columnar.range_reader import read_range
 from kvorum.spark.errors import (
-    ContradictionError,
     DamagedFileError,
     DamagedOutputError,
-    HistoryError,
     PipelineError,
-    SavedHistoryError,
     UnreconciledError,
 )
-from kvorum.spark.history import HISTORY_TABLES, HistoryRow, LogRecord, MetadataHistory
 from kvorum.spark.pipeline.cluster_plan import ClusterPlan, FoldBegin
 from kvorum.spark.pipeline.cluster_state import Tail
 from kvorum.spark.pipeline.layout import day_of

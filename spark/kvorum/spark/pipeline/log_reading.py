@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from kvorum.history.intervals import LogRecord
 from kvorum.log_files.damage import Damage, DamageKind
 from kvorum.log_files.ranges import FileRange, plan_ranges
 from kvorum.metadata.errors import MetadataError
@@ -18,7 +19,6 @@ from kvorum.spark.columnar.batch_block import block_of
 from kvorum.spark.columnar.range_reader import read_range
 from kvorum.spark.columnar.record_places import RecordRun, read_run
 from kvorum.spark.errors import DamagedFileError
-from kvorum.spark.history.intervals import LogRecord
 from kvorum.spark.metadata_source.decoded_records import decoded_one_by_one
 from kvorum.spark.pipeline.cluster_state import Tail, TailPlace
 from kvorum.spark.pipeline.replicas import ENDLESS, Hole, ReadableReplica, Replica

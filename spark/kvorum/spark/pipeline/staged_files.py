@@ -10,9 +10,9 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet
 
+from kvorum.history import HISTORY_TABLES
+from kvorum.spark.arrow_schemas import record_batch
 from kvorum.spark.errors import UnreconciledError
-from kvorum.spark.history import HISTORY_TABLES
-from kvorum.spark.history.arrow_schemas import record_batch
 from kvorum.spark.pipeline.layout import day_directory
 from kvorum.spark.pipeline.output_files import OutputFiles
 from kvorum.spark.pipeline.tables import ROW_TYPES

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kvorum.spark.history import HISTORY_TABLES, STATE_TABLES
-from kvorum.spark.history.columns import Int32, Int64, TimestampMs
+from kvorum.history import HISTORY_TABLES, STATE_TABLES
+from kvorum.history.columns import Int32, Int64, TimestampMs
 
 RECORDS: Final = "records"
 RUNS: Final = "runs"

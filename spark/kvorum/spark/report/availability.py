@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from kvorum.history.intervals import IntervalEnd
+from kvorum.history.tables import BrokerState, Condition, LeaderChangeCause
 from kvorum.metadata.partition import NO_LEADER
-from kvorum.spark.history.intervals import IntervalEnd
-from kvorum.spark.history.tables import BrokerState, Condition, LeaderChangeCause
 from kvorum.spark.report.conditions import field, is_in
 from kvorum.spark.report.rows import MISSING, Int64s, Rows
 from kvorum.spark.report.tables_directory import ClusterTables

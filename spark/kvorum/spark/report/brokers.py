@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kvorum.history.tables import BrokerState
 from kvorum.metadata.partition import NO_LEADER
-from kvorum.spark.history.tables import BrokerState
 from kvorum.spark.report.conditions import during, holds_at
 from kvorum.spark.report.rows import MISSING, Int64s, Rows
 from kvorum.spark.report.tables_directory import ClusterTables

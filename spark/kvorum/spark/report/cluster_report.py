@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from kvorum.spark.history.tables import Condition
+from kvorum.history.tables import Condition
 from kvorum.spark.report.availability import AvailabilityFacts, availability_facts
 from kvorum.spark.report.brokers import BrokerFacts, LeadershipFacts, broker_facts, leadership_facts
 from kvorum.spark.report.events import Event, latest_events

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from kvorum.history.intervals import IntervalEnd
+from kvorum.history.tables import BrokerState, LeaderChangeCause
 from kvorum.metadata.partition import NO_LEADER
-from kvorum.spark.history.intervals import IntervalEnd
-from kvorum.spark.history.tables import BrokerState, LeaderChangeCause
 from kvorum.spark.report.conditions import Condition, during, field
 from kvorum.spark.report.quorum import QuorumFacts
 from kvorum.spark.report.rows import Int64s

@@ -5,7 +5,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.spark.history.tables import LeaderChangeCause
+from kvorum.history.tables import LeaderChangeCause
 from kvorum.spark.report.availability import Incident, MissingReplica, Outage
 from kvorum.spark.report.log_files import Trouble
 from kvorum.spark.report.markup import Content, Markup, element, joined

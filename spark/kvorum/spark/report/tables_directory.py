@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.dataset
 
-from kvorum.spark.history.arrow_schemas import arrow_schema
+from kvorum.spark.arrow_schemas import arrow_schema
 from kvorum.spark.pipeline.delta_log import LOG
 from kvorum.spark.pipeline.journal import DONE_SUFFIX, JOURNAL_SUFFIX
 from kvorum.spark.pipeline.layout import COMMITS, ICEBERG_METADATA

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kvorum.history.tables import Condition
 from kvorum.spark.errors import SparkSliceError
-from kvorum.spark.history.tables import Condition
 from kvorum.spark.report.charts import plot, step_area
 from kvorum.spark.report.cluster_report import (
     WORST_FIRST,

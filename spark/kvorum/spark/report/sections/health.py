@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from kvorum.spark.history.tables import BrokerState, Condition
+from kvorum.history.tables import BrokerState, Condition
 from kvorum.spark.report.availability import ConditionFacts, Incident, OfflineDay
 from kvorum.spark.report.cluster_report import ClusterFacts
 from kvorum.spark.report.events import Event, Severity

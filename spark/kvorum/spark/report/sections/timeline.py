@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from kvorum.spark.history.tables import BrokerState, Condition
+from kvorum.history.tables import BrokerState, Condition
 from kvorum.spark.report.brokers import BrokerFacts, StateSpan
 from kvorum.spark.report.charts import lane, plot, span, step_area, time_axis
 from kvorum.spark.report.cluster_report import ClusterFacts

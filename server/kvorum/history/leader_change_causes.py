@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from kvorum.history.intervals import Position
+from kvorum.history.tables import LeaderChangeCause, LeaderChangeRow
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.partition import NO_LEADER, RECOVERING, PartitionRegistration
-from kvorum.spark.history.intervals import Position
-from kvorum.spark.history.tables import LeaderChangeCause, LeaderChangeRow
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.fence_broker_record import FenceBrokerRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord

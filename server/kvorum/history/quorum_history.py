@@ -6,9 +6,9 @@ import base64
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from kvorum.spark.history.columns import VoterColumn, VoterEndpointColumn
-from kvorum.spark.history.intervals import Begin, End, IntervalEnd, Position, begin_at, end_at
-from kvorum.spark.history.tables import QuorumEpochRow, QuorumVotersRow
+from kvorum.history.columns import VoterColumn, VoterEndpointColumn
+from kvorum.history.intervals import Begin, End, IntervalEnd, Position, begin_at, end_at
+from kvorum.history.tables import QuorumEpochRow, QuorumVotersRow
 from kvorum.wire.messages.k_raft_version_record import KRaftVersionRecord
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 from kvorum.wire.messages.voters_record import VotersRecord

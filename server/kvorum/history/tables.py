@@ -8,7 +8,7 @@ from enum import StrEnum, unique
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
-from kvorum.spark.history.columns import (
+from kvorum.history.columns import (
     EndpointColumn,
     FeatureRangeColumn,
     Int32,

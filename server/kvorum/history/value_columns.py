@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+from kvorum.history.columns import EndpointColumn, FeatureRangeColumn, QuotaEntityColumn
+from kvorum.history.tables import AclRow, BrokerState
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
 from kvorum.metadata.acls_image import AccessControlEntry
 from kvorum.metadata.cluster_image import BrokerRegistration, Endpoint
@@ -14,8 +16,6 @@ from kvorum.metadata.config_definitions import (
 )
 from kvorum.metadata.configs_image import QuotaEntity, ResourceType
 from kvorum.metadata.features import VersionRange
-from kvorum.spark.history.columns import EndpointColumn, FeatureRangeColumn, QuotaEntityColumn
-from kvorum.spark.history.tables import AclRow, BrokerState
 from kvorum.wire.uuid_text import uuid_to_text
 
 

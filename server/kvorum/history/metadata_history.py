@@ -24,6 +24,31 @@ from typing import Any, Final
 
 from immutables import Map
 
+from kvorum.history.cluster_history import ClusterHistory
+from kvorum.history.columns import VoterColumn
+from kvorum.history.errors import ContradictionError, MissingOffsetsError, SavedHistoryError
+from kvorum.history.intervals import LogRecord, Position, log_end
+from kvorum.history.quorum_history import QuorumHistory
+from kvorum.history.tables import (
+    BrokerRow,
+    ConfigRow,
+    FeatureRow,
+    HistoryRow,
+    PartitionRow,
+    QuotaRow,
+    StateRow,
+    TopicRow,
+)
+from kvorum.history.value_changes import parts_of
+from kvorum.history.value_columns import (
+    acl_row,
+    endpoint_columns,
+    entity_columns,
+    feature_columns,
+    is_sensitive,
+    log_dir_texts,
+    state_of,
+)
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.errors import MetadataError
 from kvorum.metadata.features import ELR_VERSION_FEATURE, FeaturesImage
@@ -34,31 +59,6 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.record_frame import decode_record, encode_record
 from kvorum.metadata.replay import ImageEditor, fold_record
 from kvorum.metadata.topics_image import TopicImage
-from kvorum.spark.errors import ContradictionError, MissingOffsetsError, SavedHistoryError
-from kvorum.spark.history.cluster_history import ClusterHistory
-from kvorum.spark.history.columns import VoterColumn
-from kvorum.spark.history.intervals import LogRecord, Position, log_end
-from kvorum.spark.history.quorum_history import QuorumHistory
-from kvorum.spark.history.tables import (
-    BrokerRow,
-    ConfigRow,
-    FeatureRow,
-    HistoryRow,
-    PartitionRow,
-    QuotaRow,
-    StateRow,
-    TopicRow,
-)
-from kvorum.spark.history.value_changes import parts_of
-from kvorum.spark.history.value_columns import (
-    acl_row,
-    endpoint_columns,
-    entity_columns,
-    feature_columns,
-    is_sensitive,
-    log_dir_texts,
-    state_of,
-)
 from kvorum.wire.messages.leader_change_message import LeaderChangeMessage
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
 from kvorum.wire.messages.snapshot_header_record import SnapshotHeaderRecord

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 
+from kvorum.history.columns import ColumnType
 from kvorum.spark.arrow_types import TIMESTAMP, timestamp_us
-from kvorum.spark.history.columns import ColumnType
 
 _STORED: Final[Mapping[object, pa.DataType]] = MappingProxyType(
     {

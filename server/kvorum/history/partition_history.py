@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
+from kvorum.history.intervals import Begin, End, IntervalEnd, Position, begin_at, end_at
+from kvorum.history.leader_change_causes import LeaderChanges, PartitionName
+from kvorum.history.tables import AvailabilityRow, Condition, LeaderChangeRow, PartitionTimelineRow
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.configs_image import (
     CLUSTER_RESOURCE,
@@ -24,14 +27,6 @@ from kvorum.metadata.effective_configs import (
 )
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import NO_LEADER, PartitionRegistration
-from kvorum.spark.history.intervals import Begin, End, IntervalEnd, Position, begin_at, end_at
-from kvorum.spark.history.leader_change_causes import LeaderChanges, PartitionName
-from kvorum.spark.history.tables import (
-    AvailabilityRow,
-    Condition,
-    LeaderChangeRow,
-    PartitionTimelineRow,
-)
 from kvorum.wire.uuid_text import uuid_from_text, uuid_to_text
 
 PartitionHistoryRow: TypeAlias = PartitionTimelineRow | LeaderChangeRow | AvailabilityRow

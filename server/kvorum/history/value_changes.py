@@ -9,6 +9,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
+from kvorum.history.intervals import Position
+from kvorum.history.tables import (
+    AclChangeRow,
+    Action,
+    ConfigChangeRow,
+    DelegationTokenChangeRow,
+    FeatureChangeRow,
+    ProducerIdsRow,
+    QuotaChangeRow,
+    ScramChangeRow,
+)
+from kvorum.history.value_columns import acl_row, entity_columns, is_sensitive
 from kvorum.metadata.acls_image import AclsImage
 from kvorum.metadata.cluster_image import ClusterImage
 from kvorum.metadata.configs_image import (
@@ -21,18 +33,6 @@ from kvorum.metadata.configs_image import (
 from kvorum.metadata.credentials_image import DelegationTokensImage, ScramImage, ScramMechanism
 from kvorum.metadata.features import FeaturesImage
 from kvorum.metadata.replay import ImageEditor, ImageParts
-from kvorum.spark.history.intervals import Position
-from kvorum.spark.history.tables import (
-    AclChangeRow,
-    Action,
-    ConfigChangeRow,
-    DelegationTokenChangeRow,
-    FeatureChangeRow,
-    ProducerIdsRow,
-    QuotaChangeRow,
-    ScramChangeRow,
-)
-from kvorum.spark.history.value_columns import acl_row, entity_columns, is_sensitive
 from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.client_quota_record import ClientQuotaRecord
 from kvorum.wire.messages.config_record import ConfigRecord

@@ -6,26 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, ControllerRegistration
-from kvorum.metadata.configs_image import ResourceType
-from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.replay import ImageEditor
-from kvorum.spark.history.intervals import Begin, End, IntervalEnd, Position, begin_at, end_at
-from kvorum.spark.history.partition_history import PartitionHistory
-from kvorum.spark.history.tables import (
+from kvorum.history.intervals import Begin, End, IntervalEnd, Position, begin_at, end_at
+from kvorum.history.partition_history import PartitionHistory
+from kvorum.history.tables import (
     BrokerSessionRow,
     BrokerState,
     BrokerStateRow,
     ControllerRegistrationRow,
     HistoryRow,
 )
-from kvorum.spark.history.value_changes import ConfigSubject, Parts, Subject, parts_of, subject_of
-from kvorum.spark.history.value_columns import (
-    endpoint_columns,
-    feature_columns,
-    log_dir_texts,
-    state_of,
-)
+from kvorum.history.value_changes import ConfigSubject, Parts, Subject, parts_of, subject_of
+from kvorum.history.value_columns import endpoint_columns, feature_columns, log_dir_texts, state_of
+from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, ControllerRegistration
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.replay import ImageEditor
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.clear_elr_record import ClearElrRecord
 from kvorum.wire.messages.fence_broker_record import FenceBrokerRecord
