@@ -23,7 +23,7 @@ from tools.unused_code import (
 ROOMS = (
     *("codegen", "wire", "storage", "raft", "metadata", "controller", "broker", "node"),
     *("coordinator", "groups", "internal_topics", "testing", "cli", "spark", "simulation"),
-    *("history", "inspection", "log_files"),
+    *("history", "inspection", "log_files", "quorum_client"),
 )
 PURE_FOLDERS = (
     "wire/kvorum/wire",

@@ -24,8 +24,8 @@ from tests.support.quorum.quorum import MakeQuorum, Quorum, registered_controlle
 from tests.support.spark.streaming_reads import start_patiently
 from tests.support.waiting import wait_for
 
+from kvorum.quorum_client.errors import QuorumError
 from kvorum.spark import KvorumMetadataSource
-from kvorum.spark.errors import QuorumError
 from kvorum.spark.session import build_session
 
 KILLS = 3

@@ -16,7 +16,7 @@ from tests.support.topics import WITH_AUTHORIZER, add_entries, entry
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.acl_codes import CLUSTER_NAME, AclOperation, AclResourceType, PermissionType
-from kvorum.spark.errors import QuorumError
+from kvorum.quorum_client.errors import QuorumError
 
 pytestmark = pytest.mark.slow
 PASSWORD = 'pass"word, and = more'

@@ -137,7 +137,7 @@ def test_a_process_that_is_not_sparks_is_left_as_it_is(archive: Archive) -> None
 def test_planning_imports_nothing_that_only_tasks_and_streams_need() -> None:
     modules = run_python("-c", PLANNING).stdout.split()
     assert "kvorum.log_files.find" in modules
-    assert not {"pandas", "kvorum.spark.streaming.quorum_client"}.intersection(modules)
+    assert not {"pandas", "kvorum.quorum_client.client"}.intersection(modules)
 
 
 def fail() -> None:

@@ -2,7 +2,6 @@
 
 SparkSliceError
 ├── OptionError               an option or a column that does not exist, or contradicts another one
-├── QuorumError               controllers cannot be reached, or are not those of the checkpoint
 └── PipelineError             a run of the pipeline cannot go on
     ├── OutputInUseError      another run writes to the same output
     ├── DamagedOutputError    the output is not what the last run left
@@ -22,10 +21,6 @@ class SparkSliceError(Exception):
 
 class OptionError(SparkSliceError):
     """An option or a column that does not exist, or that contradicts another one."""
-
-
-class QuorumError(SparkSliceError):
-    """Controllers that cannot be reached, or whose log is not the one of the checkpoint."""
 
 
 class DamagedFileError(LogFilesError):

@@ -15,9 +15,10 @@ from tests.spark.streaming.fake_controllers import (
 from tests.spark.streaming.scripted_log import CLUSTER, ScriptedLog
 
 from kvorum.metadata.address import Address
-from kvorum.spark.errors import QuorumError
-from kvorum.spark.streaming.connection import Connection, ConnectionFailedError
-from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan, fetch
+from kvorum.quorum_client.client import QuorumClient, QuorumPlan
+from kvorum.quorum_client.connection import Connection, ConnectionFailedError
+from kvorum.quorum_client.errors import QuorumError
+from kvorum.quorum_client.fetch import fetch
 from kvorum.spark.streaming.quorum_planner import BEGINNING
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

@@ -11,11 +11,13 @@ from tests.spark.streaming.scripted_log import CLUSTER, ScriptedLog
 
 from kvorum.log_files.damage import Damage
 from kvorum.metadata.address import Address
-from kvorum.spark.errors import OptionError, QuorumError
+from kvorum.quorum_client.client import QuorumClient, QuorumPlan
+from kvorum.quorum_client.errors import QuorumError
+from kvorum.quorum_client.snapshot_copy import copy_snapshot
+from kvorum.spark.errors import OptionError
 from kvorum.spark.streaming.options import Starting
-from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan, read_log
 from kvorum.spark.streaming.quorum_planner import BEGINNING, QuorumOffset, QuorumPlanner
-from kvorum.spark.streaming.snapshot_copy import copy_snapshot
+from kvorum.spark.streaming.quorum_ranges import read_log
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from kvorum.spark.errors import OptionError, QuorumError
-from kvorum.spark.streaming.options import directory_options, quorum_options, stream_options
-from kvorum.spark.streaming.security import (
+from kvorum.quorum_client.errors import ClientOptionError, QuorumError
+from kvorum.quorum_client.security import (
     MECHANISMS,
     Credentials,
     SaslError,
@@ -14,6 +13,8 @@ from kvorum.spark.streaming.security import (
     Tls,
     security_options,
 )
+from kvorum.spark.errors import OptionError
+from kvorum.spark.streaming.options import directory_options, quorum_options, stream_options
 
 PASSWORD = "open sesame"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -67,7 +68,7 @@ def test_the_login_is_written_as_for_kafka(written: str, user: str, password: st
 def test_wrong_options_are_named_without_what_is_secret(
     options: Mapping[str, str], said: str
 ) -> None:
-    with pytest.raises(OptionError) as raised:
+    with pytest.raises(ClientOptionError) as raised:
         quorum_options({"controllers": "a:1", **options})
     assert said in str(raised.value)
     assert PASSWORD not in str(raised.value)

@@ -13,17 +13,12 @@ from kvorum.inspection.folded_log import FoldedLog
 from kvorum.inspection.folding import fold_snapshot
 from kvorum.inspection.metadata_source_error import MetadataSourceError
 from kvorum.metadata.errors import MetadataError
-from kvorum.spark.errors import OptionError, QuorumError
-from kvorum.spark.streaming.connection import parse_addresses
-from kvorum.spark.streaming.quorum_client import (
-    LONG_POLL_MS,
-    Fetched,
-    QuorumClient,
-    QuorumPlan,
-    fetch,
-)
-from kvorum.spark.streaming.security import PREFIX, SECURITY_OPTIONS, security_options
-from kvorum.spark.streaming.snapshot_copy import copy_snapshot
+from kvorum.quorum_client.client import QuorumClient, QuorumPlan
+from kvorum.quorum_client.connection import parse_addresses
+from kvorum.quorum_client.errors import ClientOptionError, QuorumError
+from kvorum.quorum_client.fetch import LONG_POLL_MS, Fetched, fetch
+from kvorum.quorum_client.security import PREFIX, SECURITY_OPTIONS, security_options
+from kvorum.quorum_client.snapshot_copy import copy_snapshot
 from kvorum.wire.errors import WireError
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
@@ -47,7 +42,7 @@ class LiveQuorum:
         try:
             addresses = parse_addresses(controllers)
             security = security_options(known)
-        except OptionError as error:
+        except ClientOptionError as error:
             raise MetadataSourceError(_in_words_of_the_tool(error)) from error
         plan = QuorumPlan(addresses, None, 0, RETRY_TIMEOUT_S, None, security)
         self._client = QuorumClient(plan)
@@ -95,7 +90,7 @@ class LiveQuorum:
                 self.folded = fold_snapshot(file, snapshot)
 
 
-def _in_words_of_the_tool(error: OptionError | QuorumError) -> str:
+def _in_words_of_the_tool(error: ClientOptionError | QuorumError) -> str:
     """Return an error's text, which names options of the stream, with those of the shell."""
 
     def replacement(match: re.Match[str]) -> str:

@@ -16,15 +16,16 @@ from kvorum.log_files.damage import Damage, DamageKind
 from kvorum.log_files.entry_reader import BatchOrDamage
 from kvorum.log_files.find import FileKind, LogFile
 from kvorum.log_files.ranges import NO_EPOCH, FileRange, Place
+from kvorum.quorum_client.client import QuorumClient, QuorumPlan
+from kvorum.quorum_client.snapshot_copy import copy_snapshot
 from kvorum.spark.columnar.range_reader import read_range
 from kvorum.spark.metadata_source.columns import Column
 from kvorum.spark.metadata_source.filters import NO_FILTER
 from kvorum.spark.metadata_source.query import Query
 from kvorum.spark.metadata_source.range_rows import arrow_rows
 from kvorum.spark.streaming.options import StreamOptions
-from kvorum.spark.streaming.quorum_client import QuorumClient, QuorumPlan, read_log
 from kvorum.spark.streaming.quorum_planner import QuorumOffset, QuorumPlanner
-from kvorum.spark.streaming.snapshot_copy import copy_snapshot
+from kvorum.spark.streaming.quorum_ranges import read_log
 from kvorum.storage.names import METADATA_LOG_DIRECTORY, snapshot_name
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 

@@ -5,6 +5,9 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from kvorum.log_files.find import METADATA_SEARCH
+from kvorum.quorum_client.client import QuorumPlan
+from kvorum.quorum_client.connection import parse_addresses
+from kvorum.quorum_client.security import PREFIX, SECURITY_OPTIONS, security_options
 from kvorum.spark.damage_modes import Mode, parse_mode
 from kvorum.spark.errors import OptionError
 from kvorum.spark.source_options import (
@@ -14,9 +17,6 @@ from kvorum.spark.source_options import (
     given_options,
     number_option,
 )
-from kvorum.spark.streaming.connection import parse_addresses
-from kvorum.spark.streaming.quorum_client import QuorumPlan
-from kvorum.spark.streaming.security import PREFIX, SECURITY_OPTIONS, security_options
 
 RETRY_TIMEOUT_MS: Final = 60_000
 """The time for which a leader is looked for: an election takes a few seconds."""
@@ -61,7 +61,8 @@ def stream_options(options: Mapping[str, str]) -> StreamOptions:
 def quorum_options(options: Mapping[str, str]) -> QuorumPlan:
     """Return which quorum is read; `OptionError` for options that are of files only.
 
-    The cluster's id is None where the controllers are asked for it.
+    The cluster's id is None where the controllers are asked for it. Raises `ClientOptionError` for
+    wrong addresses, and for wrong options of their security.
     """
     given = {name.lower(): value for name, value in options.items()}
     for name in ("path", "paths", "maxPartitionBytes", "node.id"):

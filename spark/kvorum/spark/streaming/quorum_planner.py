@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from kvorum.spark.errors import OptionError, QuorumError
+from kvorum.quorum_client.client import QuorumClient
+from kvorum.quorum_client.errors import QuorumError
+from kvorum.quorum_client.fetch import LONG_POLL_MS, PEEK_BYTES, fetch
+from kvorum.spark.errors import OptionError
 from kvorum.spark.streaming.options import Starting
-from kvorum.spark.streaming.quorum_client import LONG_POLL_MS, PEEK_BYTES, QuorumClient, fetch
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
 BEGINNING = OffsetAndEpoch(0, 0)

@@ -5,16 +5,9 @@ from typing import Final, NamedTuple
 
 from kvorum.metadata.address import Address
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
-from kvorum.spark.streaming.connection import Connection
-from kvorum.spark.streaming.quorum_client import (
-    LeaderHint,
-    QuorumClient,
-    UnusableAnswerError,
-    check_error,
-    error_text,
-    latest_snapshot,
-    only,
-)
+from kvorum.quorum_client.client import LeaderHint, QuorumClient, UnusableAnswerError, error_text
+from kvorum.quorum_client.connection import Connection
+from kvorum.quorum_client.fetch import check_error, latest_snapshot, only
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

@@ -9,8 +9,8 @@ import struct
 from typing import Final, TypeVar
 
 from kvorum.metadata.address import Address
-from kvorum.spark.errors import OptionError, QuorumError
-from kvorum.spark.streaming.security import (
+from kvorum.quorum_client.errors import ClientOptionError, QuorumError
+from kvorum.quorum_client.security import (
     MECHANISMS,
     PLAINTEXT,
     Credentials,
@@ -42,13 +42,15 @@ Response = TypeVar("Response", bound=Message)
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
-    """Return the addresses of a list such as ``a:9093,[::1]:9093``; `OptionError` for no such list.
+    """Return the addresses of a list such as ``a:9093,[::1]:9093``.
 
-    An address that is listed twice is returned once.
+    An address that is listed twice is returned once. Raises `ClientOptionError` for another text.
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts:
-        raise OptionError("option 'controllers' is empty: name controllers as host:port,host:port")
+        raise ClientOptionError(
+            "option 'controllers' is empty: name controllers as host:port,host:port"
+        )
     return tuple(dict.fromkeys(_parse(part) for part in parts))
 
 
@@ -58,9 +60,11 @@ def _parse(text: str) -> Address:
     if is_bracketed:
         host = host[1:-1]
     if not host or (":" in host and not is_bracketed):
-        raise OptionError(f"option 'controllers' has {text!r}: an address is host:port")
+        raise ClientOptionError(f"option 'controllers' has {text!r}: an address is host:port")
     if not (port.isascii() and port.isdigit() and 0 < int(port) <= PORT_MAX):
-        raise OptionError(f"option 'controllers' has {text!r}: its port is not 1 to {PORT_MAX}")
+        raise ClientOptionError(
+            f"option 'controllers' has {text!r}: its port is not 1 to {PORT_MAX}"
+        )
     return Address(host, int(port))
 
 

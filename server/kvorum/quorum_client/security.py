@@ -17,7 +17,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from kvorum.spark.errors import OptionError, QuorumError
+from kvorum.quorum_client.errors import ClientOptionError, QuorumError
 
 ITERATIONS_MIN: Final = 4096
 """The fewest that the specification of SCRAM allows."""
@@ -180,29 +180,31 @@ def _bytes(fields: Mapping[str, str], name: str) -> bytes:
 def security_options(options: Mapping[str, str]) -> Security:
     """Return how connections are secured.
 
-    Raises `OptionError`, which has no value of an option that may be secret.
+    Raises `ClientOptionError`, which has no value of an option that may be secret.
     """
     given = {name.lower(): value for name, value in options.items()}
     protocol = given.get(PROTOCOL, "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
-        raise OptionError(f"option {PROTOCOL!r} is {protocol!r}: it is {_listed(PROTOCOLS)}")
+        raise ClientOptionError(f"option {PROTOCOL!r} is {protocol!r}: it is {_listed(PROTOCOLS)}")
     with_sasl, with_tls = protocol.startswith("SASL_"), protocol.endswith("SSL")
     for names, is_used in ((SASL_OPTIONS, with_sasl), (TLS_OPTIONS, with_tls)):
         for name in names:
             if name in given and not is_used:
-                raise OptionError(f"option {name!r} does not go with {PROTOCOL!r} {protocol}")
+                raise ClientOptionError(f"option {name!r} does not go with {PROTOCOL!r} {protocol}")
     return Security(_tls(given) if with_tls else None, _credentials(given) if with_sasl else None)
 
 
 def _tls(given: Mapping[str, str]) -> Tls:
     for name in (TRUSTED_TYPE, OWN_TYPE):
         if given.get(name, "PEM").strip().upper() != "PEM":
-            raise OptionError(f"option {name!r} is {given[name]!r}: only PEM is read")
+            raise ClientOptionError(f"option {name!r} is {given[name]!r}: only PEM is read")
     if TRUSTED_FILE in given and TRUSTED_TEXT in given:
-        raise OptionError(f"options {TRUSTED_FILE!r} and {TRUSTED_TEXT!r} do not go together")
+        raise ClientOptionError(f"options {TRUSTED_FILE!r} and {TRUSTED_TEXT!r} do not go together")
     check = given.get(HOST_CHECK, "https").strip().lower()
     if check not in ("https", ""):
-        raise OptionError(f"option {HOST_CHECK!r} is {check!r}: it is https, or empty for none")
+        raise ClientOptionError(
+            f"option {HOST_CHECK!r} is {check!r}: it is https, or empty for none"
+        )
     return Tls(
         trusted_file=given.get(TRUSTED_FILE),
         trusted_text=given.get(TRUSTED_TEXT),
@@ -215,7 +217,9 @@ def _tls(given: Mapping[str, str]) -> Tls:
 def _credentials(given: Mapping[str, str]) -> Credentials:
     mechanism = given.get(MECHANISM, "").strip().upper()
     if mechanism not in MECHANISMS:
-        raise OptionError(f"option {MECHANISM!r} is {mechanism!r}: it is {_listed(MECHANISMS)}")
+        raise ClientOptionError(
+            f"option {MECHANISM!r} is {mechanism!r}: it is {_listed(MECHANISMS)}"
+        )
     family = mechanism.partition("-")[0].capitalize()
     entry = _ENTRY.fullmatch(given.get(JAAS, ""))
     pairs = None if entry is None else _pairs(entry.group(2))
@@ -226,7 +230,9 @@ def _credentials(given: Mapping[str, str]) -> Credentials:
         or not {"username", "password"} <= pairs.keys()
     ):
         module = f"org.apache.kafka.common.security.{family.lower()}.{family}LoginModule"
-        raise OptionError(f'option {JAAS!r} is not {module} required username="…" password="…";')
+        raise ClientOptionError(
+            f'option {JAAS!r} is not {module} required username="…" password="…";'
+        )
     return Credentials(mechanism, pairs["username"], pairs["password"])
 
 
