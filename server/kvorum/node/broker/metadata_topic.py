@@ -56,12 +56,13 @@ class MetadataTopic:
     event loop waits for a single read.
     """
 
-    topic_partition: Final = TopicPartition(CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_PARTITION)
-    topic_id: Final = METADATA_TOPIC_ID
-    leader_epoch: Final = NO_EPOCH
-    is_leader: Final = True
-
     def __init__(self, raft: RaftNode, loader: MetadataLoader, runtime: Runtime) -> None:
+        self.topic_partition: Final = TopicPartition(
+            CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_PARTITION
+        )
+        self.topic_id: Final = METADATA_TOPIC_ID
+        self.leader_epoch: Final = NO_EPOCH
+        self.is_leader: Final = True
         self._raft = raft
         self._loader = loader
         self._runtime = runtime
