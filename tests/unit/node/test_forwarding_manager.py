@@ -8,6 +8,7 @@ from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.coroutines import Task, Wait
 from kvorum.node.errors import NotControllerError
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from kvorum.wire.messages.request_header import RequestHeader
@@ -47,7 +48,7 @@ class Controller:
 def forwarded(channel: Channel, controller: Controller | None) -> bytes:
     manager = ForwardingManager(cast("Any", channel), controller)
     request = IncomingRequest[Message](
-        header=RequestHeader(55, 2, 7, "client"),
+        header=RequestHeader(ApiKey.DESCRIBE_QUORUM, 2, 7, "client"),
         body=DescribeQuorumRequest(),
         frame=FRAME,
         listener="PLAINTEXT",
