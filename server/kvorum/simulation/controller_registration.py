@@ -6,8 +6,8 @@ A voter is added by a reassignment only where its controller has registered.
 from collections.abc import Callable
 
 from kvorum.simulation.controller import Controller
+from kvorum.simulation.network import OnReply
 from kvorum.simulation.properties.node_facts import ObservedNode
-from kvorum.simulation.transport import Reply
 from kvorum.wire.headers import encode_request_frame
 from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
 
@@ -28,7 +28,7 @@ class Registration:
         self,
         controller: Controller,
         node: ObservedNode,
-        carry: Callable[[bytes, Callable[[Reply], None]], bool],
+        carry: Callable[[bytes, OnReply], bool],
     ) -> None:
         self._controller, self._node = controller, node
         self._carry = carry

@@ -1,12 +1,13 @@
 """The faults of the network: lost, doubled, late and held messages, cuts, broken connections."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 
 from kvorum.simulation.fault_ratios import RATIOS, strikes_leader
 from kvorum.simulation.faults import Fault, FaultKind
-from kvorum.simulation.network import USUAL_DELAY_MS, Path, Route
+from kvorum.simulation.network import HEALTHY, Route
 from kvorum.simulation.quorum import SimulatedQuorum
 
 _DELAY_MS_MAX = 500.0
@@ -30,19 +31,23 @@ class NetworkFaults:
     def delay(self, fault: Fault, random: Random) -> None:
         """Delay messages on some paths, so that they overtake each other."""
         self._around.faults[FaultKind.LATE_MESSAGES] += 1
-        delay_ms = max(USUAL_DELAY_MS, fault.amount**2 * _DELAY_MS_MAX)
+        delay_ms = max(HEALTHY.mean_delay_ms, fault.amount**2 * _DELAY_MS_MAX)
         self._change_paths(fault, random, "mean_delay_ms", delay_ms)
 
     def _change_paths(self, fault: Fault, random: Random, name: str, value: float) -> None:
-        """Give some paths another value of a field, until the fault's time is over."""
-        paths = [self._around.network.path(*route) for route in self._some_routes(random)]
-        for path in paths:
-            setattr(path, name, value)
+        """Give some paths another value of a condition, until the fault's time is over."""
+        network, routes = self._around.network, self._some_routes(random)
+
+        def change(route: Route, changed: float) -> None:
+            path = network.path(*route)
+            path.conditions = replace(path.conditions, **{name: changed})
 
         def undo() -> None:
-            for path in paths:
-                setattr(path, name, getattr(Path(), name))
+            for route in routes:
+                change(route, getattr(network.usual(route), name))
 
+        for route in routes:
+            change(route, value)
         self._around.events.after(fault.duration_ms, undo)
 
     def clog(self, fault: Fault, random: Random) -> None:
@@ -66,7 +71,11 @@ class NetworkFaults:
         size = random.randint(1, max(1, len(ids) - 1))
         one, other = ids[:size], ids[size:]
         self._around.faults[FaultKind.PARTITION] += 1
-        self._cut([*_across(one, other), *_across(other, one)], fault.duration_ms)
+        self.separate(one, other, fault.duration_ms)
+
+    def separate(self, one: Sequence[int], other: Sequence[int], duration_ms: float) -> None:
+        """Cut two groups of nodes off from each other for a while."""
+        self._cut([*_across(one, other), *_across(other, one)], duration_ms)
 
     def cut_somehow(self, fault: Fault, random: Random) -> None:
         """Cut one direction, one node, or one node after the other."""
@@ -97,9 +106,8 @@ class NetworkFaults:
         """Cut nodes off one after the other, and reconnect them in another order."""
         for victim in ids:
             others = [one for one in ids if one != victim]
-            routes = [*_across([victim], others), *_across(others, [victim])]
             begin_ms, length_ms = random.random() * duration_ms, random.random() * duration_ms
-            self._around.events.after(begin_ms, partial(self._cut, routes, length_ms))
+            self._around.events.after(begin_ms, partial(self.separate, [victim], others, length_ms))
 
     def reset(self, fault: Fault, random: Random) -> None:
         """Break the connections between two nodes, at once or after they were half open."""
@@ -113,7 +121,7 @@ class NetworkFaults:
         if random.random() < RATIOS.reset_at_once:
             quorum.reset(one, other)
             return
-        self._cut([(one.node_id, other.node_id), (other.node_id, one.node_id)], fault.duration_ms)
+        self.separate([one.node_id], [other.node_id], fault.duration_ms)
         around.events.after(fault.duration_ms, lambda: quorum.reset(one, other))
 
     def _cut(self, routes: Iterable[Route], duration_ms: float) -> None:

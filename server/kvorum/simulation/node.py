@@ -6,6 +6,7 @@ from enum import Enum
 from pathlib import Path
 
 from kvorum.metadata.address import Address
+from kvorum.node.outbound.client_connection import NobodyListensError
 from kvorum.node.raft.control_records import voters_record_of
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import Destination, Endpoint, RaftCore, ReplicaKey, Voter, VoterSet
@@ -14,12 +15,12 @@ from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import CrashedError
 from kvorum.simulation.events import NodeClock
 from kvorum.simulation.faults import FaultKind
+from kvorum.simulation.network import OnReply
 from kvorum.simulation.options import QuorumKind
 from kvorum.simulation.process import Neighbours, Process
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.surroundings import Surroundings
 from kvorum.simulation.trace import role_text
-from kvorum.simulation.transport import Reply
 from kvorum.simulation.versions import Release
 from kvorum.storage.errors import StorageError
 from kvorum.storage.metadata_log.bootstrap_checkpoint import write_bootstrap_snapshot
@@ -301,13 +302,15 @@ class SimulatedNode:
 
     # --- requests, events and faults ---
 
-    def take_request(self, frame: bytes, respond: Callable[[Reply], None]) -> None:
-        """Hand a request to the process; it vanishes where none runs or the node is hidden."""
+    def take_request(self, frame: bytes, respond: OnReply) -> None:
+        """Hand a request to the process; it vanishes where the node is hidden or has no power."""
         process = self.process
         if self._on_vanished is not None:
             self._on_vanished(frame)
         elif process is not None:
             process.turn(lambda: process.deliver(frame, respond))
+        elif self.is_host_up:
+            respond(NobodyListensError(f"nobody listens at {self.host}"))
 
     def look(self) -> None:
         """Check and trace the node after one of its events."""

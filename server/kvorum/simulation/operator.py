@@ -9,9 +9,9 @@ from kvorum.raft import KRaftVersionUpgradeError, NotLeaderError, ReplicaKey, Vo
 from kvorum.simulation.budget import may_become
 from kvorum.simulation.fault_ratios import RATIOS
 from kvorum.simulation.faults import Fault, FaultKind
+from kvorum.simulation.network import Reply
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.quorum import SimulatedQuorum
-from kvorum.simulation.transport import Reply
 from kvorum.simulation.versions import Release, common_version
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse

@@ -22,13 +22,14 @@ from kvorum.simulation.controller_registration import Registration
 from kvorum.simulation.disk_faults import CrashedError
 from kvorum.simulation.events import NodeClock
 from kvorum.simulation.faults import FaultKind
+from kvorum.simulation.network import OnReply
 from kvorum.simulation.options import QuorumKind
 from kvorum.simulation.properties.node_facts import ObservedNode
 from kvorum.simulation.quorum_reassignment import QuorumReassignment
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.simulation.surroundings import StepMoment, Surroundings
 from kvorum.simulation.trace import request_text, response_text
-from kvorum.simulation.transport import Reply, SimulatedLinks
+from kvorum.simulation.transport import SimulatedLinks
 from kvorum.simulation.versions import Release, offered_versions
 from kvorum.storage.errors import StorageError
 from kvorum.wire.apis import request_class
@@ -81,9 +82,7 @@ class Neighbours(Protocol):
         """Return the id of the node at an address."""
         ...
 
-    def carry_request(
-        self, sender: int, host: str, frame: bytes, reply: Callable[[Reply], None]
-    ) -> None:
+    def carry_request(self, sender: int, host: str, frame: bytes, reply: OnReply) -> None:
         """Carry a request to the node at an address, and its reply back."""
         ...
 
@@ -197,9 +196,7 @@ class Process:
 
     # --- for the links ---
 
-    def carry_request(
-        self, host: str, message: Message, frame: bytes, reply: Callable[[Reply], None]
-    ) -> None:
+    def carry_request(self, host: str, message: Message, frame: bytes, reply: OnReply) -> None:
         """Carry a request of this process to the node at an address."""
         self._around.properties.request_sent(self.node, message)
         if self.sends_until_crash is not None:
@@ -228,7 +225,7 @@ class Process:
 
     # --- requests of others ---
 
-    def deliver(self, frame: bytes, respond: Callable[[Reply], None]) -> None:
+    def deliver(self, frame: bytes, respond: OnReply) -> None:
         """Handle a request; call in a turn. `respond` is called at most once."""
         header, body = decode_request_frame(frame)
         version = header.request_api_version
@@ -285,7 +282,7 @@ class Process:
 
         self._receive(request, version=request.MAX_VERSION, respond=answered)
 
-    def _carry(self, frame: bytes, reply: Callable[[Reply], None]) -> bool:
+    def _carry(self, frame: bytes, reply: OnReply) -> bool:
         """Carry a request to the leader that this process knows, if it knows one."""
         leader = self.client.leader_endpoint()
         if leader is None:

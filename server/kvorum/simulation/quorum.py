@@ -1,16 +1,14 @@
 """The nodes of a world and the transport between them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from zlib import crc32
 
-from kvorum.node.outbound.client_connection import NobodyListensError
 from kvorum.raft import VoterSet
 from kvorum.raft.roles import Leader
+from kvorum.simulation.network import OnReply
 from kvorum.simulation.node import Part, SimulatedNode
 from kvorum.simulation.options import QuorumKind
 from kvorum.simulation.surroundings import Surroundings
-from kvorum.simulation.transport import Reply
 from kvorum.simulation.versions import Release
 
 
@@ -78,27 +76,12 @@ class SimulatedQuorum:
 
     # --- the ways between nodes ---
 
-    def carry_request(
-        self, sender: int, host: str, frame: bytes, reply: Callable[[Reply], None]
-    ) -> None:
+    def carry_request(self, sender: int, host: str, frame: bytes, reply: OnReply) -> None:
         """Carry a request to the node at an address, and its response back."""
-        trace, network = self.around.trace, self.around.network
         target = self._by_host[host]
-        receiver = target.node_id
-        trace.mix(f"{sender}>{receiver}", b"%d" % crc32(frame))
-
-        def respond(said: Reply) -> None:
-            if isinstance(said, bytes):
-                trace.mix(f"{receiver}>{sender}", b"%d" % crc32(said))
-            network.carry(receiver, sender, lambda: reply(said))
-
-        def arrive() -> None:
-            if target.process is not None or target.is_hidden:
-                target.take_request(frame, respond)
-            elif target.is_host_up:
-                respond(NobodyListensError(f"nobody listens at {host}"))
-
-        network.carry(sender, receiver, arrive)
+        self.around.network.request(
+            sender, target.node_id, frame, serve=target.take_request, reply=reply
+        )
 
     def process_ended(self, node_id: int) -> None:
         """Notify every node that is connected to a process that the process has ended."""

@@ -10,7 +10,7 @@ from random import Random
 
 from kvorum.simulation.events import Events
 from kvorum.simulation.faults import FaultKind
-from kvorum.simulation.network import Network
+from kvorum.simulation.network import Network, Usual, always_healthy
 from kvorum.simulation.options import Options
 from kvorum.simulation.properties.watch import Properties
 from kvorum.simulation.trace import Trace
@@ -63,10 +63,12 @@ class Surroundings:
         *,
         events: Events,
         is_trace_kept: bool,
+        usual: Usual = always_healthy,
         on_record: Callable[[int, bytes], None] = lambda _offset, _value: None,
     ) -> Surroundings:
         """Return the shared parts of a new world, each with a generator named after it."""
         faults = Counter[FaultKind]()
+        trace = Trace(lambda: events.now_ms, is_kept=is_trace_kept)
         return cls(
             seed=seed,
             options=options,
@@ -74,8 +76,8 @@ class Surroundings:
             events=events,
             faults=faults,
             step_crashes=[],
-            trace=Trace(lambda: events.now_ms, is_kept=is_trace_kept),
-            network=Network(events, random_for(seed, "network"), faults),
+            trace=trace,
+            network=Network(events, random_for(seed, "network"), faults, trace, usual),
             properties=Properties(random_for(seed, "properties"), now_ms=lambda: events.now_ms),
             on_record=on_record,
         )

@@ -18,9 +18,9 @@ from kvorum.metadata.voters import (
 from kvorum.simulation.budget import may_reach
 from kvorum.simulation.fault_ratios import RATIOS
 from kvorum.simulation.faults import Fault, FaultKind
+from kvorum.simulation.network import Reply
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.quorum import SimulatedQuorum
-from kvorum.simulation.transport import Reply
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse

@@ -17,6 +17,7 @@ from kvorum.node.raft.settings import RaftSettings
 from kvorum.node.runtime import Timer
 from kvorum.raft import messages as core
 from kvorum.raft.effects import Send
+from kvorum.simulation.network import OnReply, Reply
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.simulation.versions import Release, common_version
 from kvorum.wire.errors import WireError
@@ -24,16 +25,13 @@ from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.primitives import Message
 
 Response = TypeVar("Response", bound=Message)
-Reply: TypeAlias = bytes | ClientConnectionError
 _Asking: TypeAlias = Coroutine[None, bytes | None, PeerResult]
 
 
 class Wire(Protocol):
     """The world as the links of a process use it."""
 
-    def carry_request(
-        self, host: str, message: Message, frame: bytes, reply: Callable[[Reply], None]
-    ) -> None:
+    def carry_request(self, host: str, message: Message, frame: bytes, reply: OnReply) -> None:
         """Carry a request to the node at an address; `reply` may come later, twice, or never."""
         ...
 

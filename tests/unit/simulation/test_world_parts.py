@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 
 import pytest
@@ -11,13 +12,18 @@ from kvorum.cli import simulate as command
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.fault_plan import draw_hidden_voters, draw_plan
 from kvorum.simulation.faults import FaultKind
-from kvorum.simulation.network import Network
+from kvorum.simulation.network import HEALTHY, Conditions, Network, OnReply
 from kvorum.simulation.options import Options, QuorumKind, draw_options
 from kvorum.simulation.properties.catalogue import ALL
 from kvorum.simulation.report import SEEDS_FOR_SHARES, Report, failure_lines
+from kvorum.simulation.requests import Requests
 from kvorum.simulation.run import SeedResult, Shrinker
 from kvorum.simulation.trace import Trace
 from kvorum.simulation.world import World
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.headers import decode_request_frame, encode_response_frame
+from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kvorum.wire.primitives import Message
 
 DURATION_MS = 20_000
 SIMULATE = ("simulate", "--only", "quorum", "--seed", "7", "--duration", "60")
@@ -63,9 +69,18 @@ def test_the_calendar_may_go_back_where_the_clock_does_not() -> None:
     assert clock.monotonic_ms() == before
 
 
+def _network(
+    events: Events, usual: Conditions = HEALTHY, *, faults: Counter[FaultKind] | None = None
+) -> Network:
+    trace = Trace(lambda: events.now_ms, is_kept=False)
+    return Network(
+        events, Random(1), Counter() if faults is None else faults, trace, lambda _: usual
+    )
+
+
 def test_a_cut_path_loses_what_is_on_its_way_and_the_way_back_stays_open() -> None:
     events, heard = Events(), list[str]()
-    network = Network(events, Random(1), Counter())
+    network = _network(events)
     network.carry(1, 2, lambda: heard.append("on its way"))
     network.cut(1, 2)
     network.carry(1, 2, lambda: heard.append("too late"))
@@ -80,7 +95,7 @@ def test_a_cut_path_loses_what_is_on_its_way_and_the_way_back_stays_open() -> No
 
 def test_a_clogged_path_gives_everything_at_once() -> None:
     events, heard = Events(), list[float]()
-    network = Network(events, Random(1), Counter())
+    network = _network(events)
     network.clog(1, 2)
     for _ in range(3):
         network.carry(1, 2, lambda: heard.append(events.now_ms))
@@ -93,14 +108,71 @@ def test_a_clogged_path_gives_everything_at_once() -> None:
 
 def test_loss_and_doubling_are_reported_each_time() -> None:
     events, faults, heard = Events(), Counter[FaultKind](), list[str]()
-    network = Network(events, Random(1), faults)
-    network.path(1, 2).loss = 1.0
-    network.path(2, 1).duplication = 1.0
+    network = _network(events, faults=faults)
+    network.path(1, 2).conditions = Conditions(loss=1.0)
+    network.path(2, 1).conditions = Conditions(duplication=1.0)
     network.carry(1, 2, lambda: heard.append("lost"))
     network.carry(2, 1, lambda: heard.append("doubled"))
     run_all(events, 100)
     assert heard == ["doubled", "doubled"]
     assert faults == {FaultKind.LOST_MESSAGES: 1, FaultKind.DOUBLED_MESSAGES: 1}
+
+
+def test_late_messages_arrive_after_ones_that_were_sent_later() -> None:
+    events, heard = Events(), list[str]()
+    network = _network(events, Conditions(mean_delay_ms=0.1, late=1.0, late_ms_max=500.0))
+    network.carry(1, 2, lambda: heard.append("late"))
+    network.path(1, 2).conditions = Conditions(mean_delay_ms=0.1)
+    network.carry(1, 2, lambda: heard.append("in time"))
+    run_all(events, 1_000)
+    assert heard == ["in time", "late"]
+
+
+def test_a_calm_network_loses_nothing_and_is_as_slow_as_usual() -> None:
+    events, heard = Events(), list[int]()
+    network = _network(events, Conditions(loss=1.0, duplication=1.0, mean_delay_ms=7.0, late=1.0))
+    network.path(1, 2).conditions = Conditions(loss=0.5)
+    network.calm()
+    for number in range(3):
+        network.carry(number, 2, partial(heard.append, number))
+        run_all(events, 1_000.0 * (number + 1))
+    assert heard == [0, 1, 2]
+    assert network.path(1, 2).conditions == Conditions(mean_delay_ms=7.0)
+
+
+def _serve_heartbeat(frame: bytes, reply: OnReply) -> None:
+    header, _ = decode_request_frame(frame)
+    response = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    version, number = header.request_api_version, header.correlation_id
+    reply(encode_response_frame(response, version=version, correlation_id=number))
+
+
+def test_a_request_that_arrives_twice_has_one_answer() -> None:
+    events, served, answers = Events(), list[bytes](), list[Message | None]()
+    requests = Requests(_network(events, Conditions(duplication=1.0)), events)
+
+    def serve(frame: bytes, reply: OnReply) -> None:
+        served.append(frame)
+        _serve_heartbeat(frame, reply)
+
+    requests.ask((-1, 2), HeartbeatRequest(), serve, answers.append, timeout_ms=500, version=3)
+    run_all(events, 1_000)
+    assert len(served) == 2
+    assert answers == [HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)]
+
+
+def test_a_request_without_a_response_in_time_is_given_up_once() -> None:
+    events, answers = Events(), list[Message | None]()
+    requests = Requests(_network(events), events)
+
+    def serve(frame: bytes, reply: OnReply) -> None:
+        events.after(500, lambda: _serve_heartbeat(frame, reply))
+
+    requests.ask((-1, 2), HeartbeatRequest(), serve, answers.append, timeout_ms=400)
+    run_all(events, 399)
+    assert answers == []
+    run_all(events, 1_000)
+    assert answers == [None]
 
 
 def test_some_plan_has_each_kind_that_is_planned() -> None:

@@ -27,11 +27,12 @@ from kvorum.node.config.settings import CleanerSettings, LogSettings
 from kvorum.node.coroutines import Task
 from kvorum.node.directories import common_epoch
 from kvorum.node.errors import NodeFailedError
+from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.simulation.disk import MountedDisk
+from kvorum.simulation.network import OnReply
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.partitions.disk_threads import SimulatedDiskThreads
 from kvorum.simulation.partitions.ledger import Replica
-from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.outbound import SimulatedControllerChannel, SimulatedLeader
 from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.replica_watch import ReplicaWatch
@@ -247,10 +248,10 @@ class BrokerSession:
         """Return the groups that this broker coordinates."""
         return [one.group_id for one in self._groups.list_groups([], [])]
 
-    def handle(self, frame: bytes, reply: Reply) -> None:
+    def handle(self, frame: bytes, reply: OnReply) -> None:
         """Answer a request of another broker or a client; the connection breaks without logs."""
         if not self.is_serving:
-            reply(None)
+            reply(ConnectionLostError(f"broker {self._id} is not serving yet"))
             return
         self._served.handle(frame, reply)
 
@@ -441,7 +442,7 @@ class Broker:
         """Return the groups that the broker lists (ListGroups)."""
         return [] if self._session is None else self._session.listed_groups()
 
-    def receive(self, frame: bytes, reply: Reply) -> None:
+    def receive(self, frame: bytes, reply: OnReply) -> None:
         """Handle the frame of a request of another broker or a client."""
         session = self._session
         if self.is_up and session is not None:

@@ -10,9 +10,9 @@ from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
 from kvorum.simulation.partitions.client_versions import ClientVersions
-from kvorum.simulation.partitions.network import CLIENTS, OnAnswer
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.simulation.requests import OnAnswer
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
@@ -59,6 +59,7 @@ class Client:
     def __init__(self, around: Surroundings, index: int, *, topic: Topic = STAYING_TOPIC) -> None:
         self.around = around
         self.index = index
+        self.id = next(around.client_ids)
         self.topic = topic
         self.place = around.places.number(topic.id, index)
         """The number of the partition among those of all topics."""
@@ -73,7 +74,7 @@ class Client:
         """Send a request to a broker, in a version no lower than `lowest`."""
         version = self.version_of(type(request), lowest=lowest)
         self.around.ask(
-            CLIENTS, broker, request, on_answer, timeout_ms=REQUEST_TIMEOUT_MS, version=version
+            self.id, broker, request, on_answer, timeout_ms=REQUEST_TIMEOUT_MS, version=version
         )
 
     def known_topic(self) -> TopicImage | None:
@@ -300,7 +301,7 @@ class Consumer(Client):
             self._on_answer(answer, f"from {offset} of broker {broker}")
 
         self.around.ask(
-            CLIENTS, broker, request, read, timeout_ms=REQUEST_TIMEOUT_MS, version=self._version
+            self.id, broker, request, read, timeout_ms=REQUEST_TIMEOUT_MS, version=self._version
         )
 
     def _on_answer(self, answer: Message | None, message: str) -> None:

@@ -13,7 +13,6 @@ from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
-from kvorum.simulation.partitions.network import CONTROLLERS, request_frame
 from kvorum.simulation.partitions.settings import (
     FAULTS_FROM_MS,
     OFFSETS_ID,
@@ -267,17 +266,14 @@ class Faults:
     # --- the network and the controllers ----------------------------------------------------
 
     def _cut_somewhere(self, broker: Broker) -> None:
-        other = self._random.choice([CONTROLLERS, *self._brokers])
-        self._cut(broker.id, other, self._random.uniform(50, 1_200))
+        others = [self._around.quorum.controller_ids, *([one] for one in self._brokers)]
+        self._cut(broker.id, self._random.choice(others), self._random.uniform(50, 1_200))
 
-    def _cut(self, one: int, other: int, duration_ms: float) -> None:
-        if one != other:
-            network = self._around.network
-            network.cut(one, other)
-            self._count("cut", one)
-            if other == CONTROLLERS:
-                self._around.quorum.cut_off(self._brokers[one].process.node, duration_ms)
-            self._around.events.after(duration_ms, lambda: network.mend(one, other))
+    def _cut(self, broker_id: int, others: Sequence[int], duration_ms: float) -> None:
+        """Cut a broker off from other nodes for a while; nothing lies between it and itself."""
+        if others != [broker_id]:
+            self._count("cut", broker_id)
+            self._around.quorum.cut_off(broker_id, others, duration_ms)
 
     def _fail_over(self, _: Broker) -> None:
         self._around.quorum.fail_over(self._random.uniform(50, 900))
@@ -312,9 +308,7 @@ class Faults:
             replicas = None
         requested = AlterPartitionReassignmentsRequest.ReassignablePartition(index, replicas)
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic(topic_name, [requested])
-        request = AlterPartitionReassignmentsRequest(topics=[topic])
-        frame = request_frame(request, request.MAX_VERSION)
-        self._around.quorum.ask_leader(frame, lambda _: None)
+        self._around.quorum.ask_leader(AlterPartitionReassignmentsRequest(topics=[topic]))
         self._count("reassignment")
         if self._around.settings.is_stormy:
             self._move_all(TopicPartition(topic_name, index), drawn)
@@ -332,7 +326,7 @@ class Faults:
             return
         self._count("struck while leading anew", leader)
         for other in self._brokers:
-            self._cut(leader, other, random.uniform(100, 400))
+            self._cut(leader, [other], random.uniform(100, 400))
         broker = self._brokers[leader]
         self._around.events.after(random.uniform(30, 200), lambda: self._kill(broker))
 
@@ -350,14 +344,15 @@ class Faults:
             case "lose its log":
                 broker = self._brokers[joining]
                 events.after(random.uniform(1, 30), lambda: self._lose_power(broker))
-                self._cut(joining, random.choice(list(self._brokers)), for_ms + 500)
+                self._cut(joining, [random.choice(list(self._brokers))], for_ms + 500)
                 return for_ms
             case "lose touch":
                 # The request arrives, but its answer and the metadata records do not.
-                self._cut(leader, joining, for_ms)
-                events.after(9, lambda: self._cut(leader, CONTROLLERS, for_ms))
+                self._cut(leader, [joining], for_ms)
+                controllers = self._around.quorum.controller_ids
+                events.after(9, lambda: self._cut(leader, controllers, for_ms))
                 return 0.0
             case _:
                 for other in self._brokers:
-                    self._cut(joining, other, for_ms + 500)
+                    self._cut(joining, [other], for_ms + 500)
                 return for_ms

@@ -10,13 +10,13 @@ from typing import Final, TypeAlias
 
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.settings import (
-    CLIENT_ID,
     COMMIT_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
     STATIC_SESSION_TIMEOUT_MS,
     GroupWorldSettings,
 )
 from kvorum.simulation.properties.catalogue import Checks, PropertyViolatedError
+from kvorum.simulation.requests import CLIENT_ID
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse

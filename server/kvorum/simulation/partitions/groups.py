@@ -3,11 +3,12 @@
 from typing import Final
 
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
+from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Client, Topic
 from kvorum.simulation.partitions.group_ledger import GroupLedger
-from kvorum.simulation.partitions.network import CLIENTS, OnAnswer, Reply
 from kvorum.simulation.partitions.settings import OFFSETS_ID, QUIET_FROM_MS, TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.simulation.requests import OnAnswer
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.heartbeat import HeartbeatResponse
 from kvorum.wire.messages.join_group import JoinGroupResponse
@@ -86,14 +87,14 @@ class GroupClient(Client):
                 self.give_up()
                 on_answer(answer)
 
-        def serve(frame: bytes, reply: Reply) -> None:
+        def serve(frame: bytes, reply: OnReply) -> None:
             nonlocal is_handled
             if attempt == self._attempt and not is_handled:
                 is_handled = True
                 self.around.servers[coordinator].receive(frame, reply)
 
-        self.around.network.ask(
-            (CLIENTS, coordinator),
+        self.around.requests.ask(
+            (self.id, coordinator),
             request,
             serve,
             end,

@@ -3,21 +3,24 @@
 What is lost on the way breaks it: no later request arrives.
 """
 
-from kvorum.simulation.partitions.network import CLIENTS, OnAnswer, Reply
+from kvorum.simulation.network import OnReply, Route
 from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.simulation.requests import OnAnswer
 from kvorum.wire.primitives import Message
 
 
 class OrderedConnection:
     """A client's connection to one process of a broker."""
 
-    def __init__(self, around: Surroundings, broker: int) -> None:
-        self.broker = broker
+    def __init__(self, around: Surroundings, link: Route) -> None:
+        """`link` has the ids of the client and of the broker."""
+        _, self.broker = link
+        self._link = link
         self._around = around
-        self._incarnation = around.servers[broker].incarnation
+        self._incarnation = around.servers[self.broker].incarnation
         self._asked_count = 0
         self._served_count = 0
-        self._early: dict[int, tuple[bytes, Reply]] = {}
+        self._early: dict[int, tuple[bytes, OnReply]] = {}
 
     def ask(
         self, request: Message, on_answer: OnAnswer, *, version: int, timeout_ms: float
@@ -26,11 +29,11 @@ class OrderedConnection:
         number = self._asked_count
         self._asked_count += 1
 
-        def serve(frame: bytes, reply: Reply) -> None:
+        def serve(frame: bytes, reply: OnReply) -> None:
             self._arrive(number, frame, reply)
 
-        self._around.network.ask(
-            (CLIENTS, self.broker),
+        self._around.requests.ask(
+            self._link,
             request,
             serve,
             on_answer,
@@ -38,7 +41,7 @@ class OrderedConnection:
             version=version,
         )
 
-    def _arrive(self, number: int, frame: bytes, reply: Reply) -> None:
+    def _arrive(self, number: int, frame: bytes, reply: OnReply) -> None:
         """Have the broker handle a request, if all before it have come, and those after it."""
         if number < self._served_count:
             # The network has doubled it.

@@ -10,11 +10,12 @@ from kvorum.node.coroutines import Wait, other_work
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.node.runtime import Runtime
+from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.network import CONTROLLERS, OnAnswer, Reply, answer
 from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
+from kvorum.simulation.requests import OnAnswer, answer
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
@@ -23,6 +24,8 @@ from kvorum.wire.primitives import Message
 
 ANSWER_MS: Final = 400
 """The time for which a broker waits for an answer before it treats the connection as broken."""
+NOBODY_LEADS_MS: Final = 10
+"""The time in which a broker finds that it knows no active controller."""
 Response = TypeVar("Response", bound=Message)
 TIMEOUT_MS: Final = 120
 
@@ -51,7 +54,10 @@ class SimulatedControllerChannel:
         return answer(kind, ask, ControllerUnreachableError("the connection broke"))
 
     def ask(self, request: Message, on_answer: OnAnswer, *, delay_ms: float = 0) -> None:
-        """Send a request; the answer is None where none comes from an active controller."""
+        """Send a request, to be handled `delay_ms` after it has arrived.
+
+        The answer is None where none comes from an active controller.
+        """
         around, process = self._around, self._process
         replica, incarnation = process.node.process, process.incarnation
         controller = None if replica is None else replica.client.leader_id
@@ -63,20 +69,20 @@ class SimulatedControllerChannel:
             is_refused = getattr(answered, "error_code", 0) == ErrorCode.NOT_CONTROLLER
             on_answer(None if is_refused else answered)
 
-        def serve(frame: bytes, reply: Reply) -> None:
-            if controller is None:
-                reply(None)
-            elif not is_over and process.incarnation == incarnation:
-                around.quorum.ask(controller, frame, reply)
+        guarded = process.guard_reply(end)
+        if controller is None:
+            around.events.after(NOBODY_LEADS_MS, lambda: guarded(None))
+            return
 
-        around.network.ask(
-            (self._broker_id, CONTROLLERS),
-            request,
-            serve,
-            process.guard_reply(end),
-            timeout_ms=ANSWER_MS,
-            delay_ms=delay_ms,
-        )
+        def serve(frame: bytes, reply: OnReply) -> None:
+            def handle() -> None:
+                if not is_over and process.incarnation == incarnation:
+                    around.quorum.serve(controller, frame, reply)
+
+            around.events.after(delay_ms, handle)
+
+        link = self._broker_id, controller
+        around.requests.ask(link, request, serve, guarded, timeout_ms=ANSWER_MS)
 
     def _delay_ms(self, request: Message) -> float:
         """Return for how long to delay a request: a replica that joins an ISR may be struck."""

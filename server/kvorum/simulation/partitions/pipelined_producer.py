@@ -71,7 +71,7 @@ class PipelinedProducer(Producer):
         if leader is None:
             return
         if self._connection is None or self._connection.broker != leader:
-            self._connection = OrderedConnection(self.around, leader)
+            self._connection = OrderedConnection(self.around, (self.id, leader))
         for one in self._sent:
             if one.connection is not self._connection and not one.is_appended:
                 one.connection = self._connection

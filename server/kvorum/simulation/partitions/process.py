@@ -13,8 +13,8 @@ from kvorum.simulation.disk import MountedDisk, SimulatedDisk
 from kvorum.simulation.disk_faults import CrashedError
 from kvorum.simulation.events import Events
 from kvorum.simulation.node import SimulatedNode
-from kvorum.simulation.partitions.network import OnAnswer
 from kvorum.simulation.partitions.settings import ROOTS
+from kvorum.simulation.requests import OnAnswer
 from kvorum.storage.errors import StorageError
 from kvorum.wire.primitives import Message
 

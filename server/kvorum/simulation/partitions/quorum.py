@@ -1,10 +1,10 @@
 """The controllers of a world of brokers: a simulated quorum, of which every broker is an observer.
 
-Its nodes run the library's raft and controller on disks and a network of their own, under the
-faults of the quorum's worlds, in a shorter time; but no voter is hidden.
+Its nodes run the library's raft and controller on disks of their own, under the faults of the
+quorum's worlds, in a shorter time; but no voter is hidden. Brokers and clients are on its network.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -14,16 +14,16 @@ from kvorum.controller.api import ControllerResult, Pieces, at_once
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import decode_record
-from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.raft.config import RaftConfig
 from kvorum.simulation.application import FIRST_IMAGE
 from kvorum.simulation.events import Events
 from kvorum.simulation.fault_plan import draw_plan
 from kvorum.simulation.faults import Fault
 from kvorum.simulation.injection import Injector
+from kvorum.simulation.network import Conditions, OnReply, Route
 from kvorum.simulation.node import Part, SimulatedNode
+from kvorum.simulation.operator import OPERATOR_ID
 from kvorum.simulation.options import Options, QuorumKind, draw_options
-from kvorum.simulation.partitions.network import Reply
 from kvorum.simulation.partitions.settings import (
     CLUSTER_ID,
     FAULTS_FROM_MS,
@@ -31,6 +31,7 @@ from kvorum.simulation.partitions.settings import (
     SESSION_MS,
 )
 from kvorum.simulation.quorum import SimulatedQuorum
+from kvorum.simulation.requests import OnAnswer, Requests
 from kvorum.simulation.surroundings import Surroundings, random_for
 from kvorum.simulation.versions import Release
 from kvorum.wire.primitives import Message
@@ -40,14 +41,20 @@ PeriodicTask: TypeAlias = Callable[
 ]
 _PLANNED_MS: Final = 60_000
 """The time for which faults are planned; they strike in a tenth of it."""
+_OPERATOR_WAITS_MS: Final = 260
 _FAULTS_KEPT: Final = 0.25
 """With all of them there would be no active controller most of the time."""
+
+
+def _ignore(_: Message | None) -> None:
+    pass
 
 
 class ControllerQuorum:
     """The nodes of the quorum, and what they have committed.
 
-    `on_commit` is called with each record once, in order, when the first node applies it. Methods
+    `on_commit` is called with each record once, in order, when the first node applies it.
+    `conditions` returns the usual ones of a path with so many controllers at its ends. Methods
     raise PropertyViolatedError.
     """
 
@@ -59,17 +66,25 @@ class ControllerQuorum:
         events: Events,
         on_commit: Callable[[Message], None],
         is_trace_kept: bool,
+        conditions: Callable[[int], Conditions],
     ) -> None:
         options = _draw_options(random_for(seed, "options"), broker_count)
+        controllers = range(1, options.voter_count + options.spare_count + 1)
+
+        def usual(route: Route) -> Conditions:
+            return conditions(sum(one in controllers for one in route))
+
         self._around = around = Surroundings.of(
             seed,
             options,
             CLUSTER_ID,
             events=events,
             is_trace_kept=is_trace_kept,
+            usual=usual,
             on_record=self._on_record,
         )
         self.faults, self.trace = around.faults, around.trace
+        self.requests = Requests(around.network, events)
         self._random = around.random_for("controllers")
         self._quorum = SimulatedQuorum(around)
         self._injector = Injector(self._quorum)
@@ -87,6 +102,11 @@ class ControllerQuorum:
     def broker_nodes(self) -> list[SimulatedNode]:
         """The observers, which begin and end with their brokers."""
         return [node for node in self._quorum.nodes.values() if node.part is Part.BROKER]
+
+    @property
+    def controller_ids(self) -> list[int]:
+        """The ids of the nodes that are no brokers."""
+        return [node.node_id for node in self._quorum.without_brokers()]
 
     @property
     def checks(self) -> Mapping[str, int]:
@@ -117,21 +137,20 @@ class ControllerQuorum:
 
     # --- the controllers ---
 
-    def ask(self, node_id: int, frame: bytes, reply: Reply) -> None:
-        """Have a request handled as it arrives at a controller; without a process, none answers."""
-        process = self._quorum.nodes[node_id].process
-        if process is not None:
+    def serve(self, node_id: int, frame: bytes, reply: OnReply) -> None:
+        """Have a request handled that has arrived at a controller."""
+        self._quorum.nodes[node_id].take_request(frame, reply)
 
-            def respond(response: bytes | ClientConnectionError) -> None:
-                reply(None if isinstance(response, ClientConnectionError) else response)
-
-            process.turn(lambda: process.deliver(frame, respond))
-
-    def ask_leader(self, frame: bytes, reply: Reply) -> None:
-        """Have a request of an operator handled by the leader; without one, none answers."""
+    def ask_leader(self, request: Message, on_answer: OnAnswer = _ignore) -> None:
+        """Send a request of an operator to the leader; the answer is None where none comes."""
         leader = self._quorum.leader()
-        if leader is not None:
-            self.ask(leader.node_id, frame, reply)
+        if leader is None:
+            on_answer(None)
+            return
+        link = OPERATOR_ID, leader.node_id
+        self.requests.ask(
+            link, request, leader.take_request, on_answer, timeout_ms=_OPERATOR_WAITS_MS
+        )
 
     def run(self, task: PeriodicTask) -> None:
         """Let every controller that is active, or believes so, do what it does unasked."""
@@ -170,7 +189,6 @@ class ControllerQuorum:
         leader = self._quorum.leader()
         if leader is None or leader.process is None:
             return
-        others = [one for one in self._quorum.without_brokers() if one is not leader]
         process, after = leader.process, self._around.events.after
         match self._random.choice(("kill", "power", "pause", "resign", "cut")):
             case "kill" | "power" as how:
@@ -182,24 +200,12 @@ class ControllerQuorum:
             case "resign":
                 process.turn(process.resign)
             case _:
-                for other in others:
-                    self._cut(leader, other, duration_ms)
+                self.cut_off(leader.node_id, self.controller_ids, duration_ms)
 
-    def cut_off(self, broker: SimulatedNode, duration_ms: float) -> None:
-        """Cut a broker off from every controller for a while."""
-        for other in self._quorum.without_brokers():
-            self._cut(broker, other, duration_ms)
-
-    def _cut(self, one: SimulatedNode, other: SimulatedNode, duration_ms: float) -> None:
-        network = self._around.network
-        network.cut(one.node_id, other.node_id)
-        network.cut(other.node_id, one.node_id)
-
-        def mend() -> None:
-            network.heal(one.node_id, other.node_id)
-            network.heal(other.node_id, one.node_id)
-
-        self._around.events.after(duration_ms, mend)
+    def cut_off(self, node_id: int, others: Iterable[int], duration_ms: float) -> None:
+        """Cut a node off from some others for a while."""
+        other_ids = [one for one in others if one != node_id]
+        self._injector.network.separate([node_id], other_ids, duration_ms)
 
 
 def _draw_options(random: Random, broker_count: int) -> Options:

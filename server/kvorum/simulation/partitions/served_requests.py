@@ -26,18 +26,20 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.coroutines import Task
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.registry import broker_apis
+from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.runtime import Runtime
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.connection import Peer, ResponseFrame
 from kvorum.node.serving.frame_writer import FramePart
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
+from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.network import Reply, decoded_answer
 from kvorum.simulation.partitions.request_watch import RequestWatch
 from kvorum.simulation.partitions.settings import CLUSTER_ID, ROOTS
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
+from kvorum.simulation.requests import decoded_answer
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
 from kvorum.wire.apis import request_class
 from kvorum.wire.error_codes import ErrorCode
@@ -163,7 +165,7 @@ class ServedRequests:
             throttle=services.throttling.throttle,
         )
 
-    def handle(self, frame: bytes, reply: Reply) -> None:
+    def handle(self, frame: bytes, reply: OnReply) -> None:
         """Answer the request in a frame, now or later."""
         header, body = decode_request_frame(frame)
         version = header.request_api_version
@@ -174,7 +176,7 @@ class ServedRequests:
             if isinstance(response, Exception):
                 if not isinstance(response, CloseConnectionError):
                     raise response
-                reply(None)
+                reply(ConnectionLostError(str(response)))
                 return
             if response.parts is not None:
                 whole = b"".join(map(_without_records, response.parts))
@@ -185,7 +187,7 @@ class ServedRequests:
 
         Task(self._handler.answer(frame, _CLIENT), answered)
 
-    def _send(self, response: ResponseFrame, reply: Reply) -> None:
+    def _send(self, response: ResponseFrame, reply: OnReply) -> None:
         send = partial(_reply_with, response, reply)
         random = self._around.random
         if random.random() >= _FULL_SOCKET:
@@ -195,12 +197,12 @@ class ServedRequests:
             self._around.events.after(delay_ms, self._guard(send))
 
 
-def _reply_with(response: ResponseFrame, reply: Reply) -> None:
-    """Reply with a response and the records in their files; None where these are gone."""
+def _reply_with(response: ResponseFrame, reply: OnReply) -> None:
+    """Reply with a response and the records in their files; break the connection without these."""
     try:
         frame = b"".join(map(bytes, response.parts or ()))
-    except (OSError, TruncatedRecordsError):
-        reply(None)
+    except (OSError, TruncatedRecordsError) as error:
+        reply(ConnectionLostError(str(error)))
         return
     if response.on_sent is not None:
         response.on_sent()

@@ -10,6 +10,7 @@ from typing import Final
 from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.node.config import GroupSettings, OffsetsTopicSettings
+from kvorum.simulation.network import HEALTHY, Conditions
 from kvorum.wire.records import Compression
 
 TOPIC: Final = "t"
@@ -19,8 +20,8 @@ OFFSETS_ID: Final = bytes([2] * 16)
 OFFSETS_REPLICAS: Final = 3
 """The replicas of its partition, as by default."""
 CLUSTER_ID: Final = "abcdefghijklmnopqrstuv"
-CLIENT_ID: Final = "client"
-"""The id of every client, which the ids of members begin with that have no instance id."""
+FIRST_CLIENT_ID: Final = -1_000
+"""The place of the first client in the network; others follow downwards, below all operators."""
 SESSION_MS: Final = 350
 HEARTBEAT_MS: Final = 60
 LAG_MAX_MS: Final = 150
@@ -53,6 +54,8 @@ HAS_SHORT_LIVED_TOPIC: Final = 0.2
 """The share of worlds in which a topic is created and deleted again and again."""
 IS_STORMY: Final = 0.2
 """The share of worlds whose replicas move all the time, over a slow network."""
+_DELAY_MS_MEAN: Final = 4.0
+"""Long enough that messages often overtake each other."""
 _LATE: Final = 0.02, 600
 _LATE_IN_STORM: Final = 0.1, 2_000
 MOVE_IN_STORM_MS: Final = 80
@@ -148,10 +151,21 @@ class WorldSettings:
         """Return whether nothing new is written now."""
         return now_ms > QUIET_FROM_MS or int(now_ms / self.rests_after_ms) % 2 == 1
 
-    @property
-    def late(self) -> tuple[float, int]:
-        """The share of messages that are late, and the most milliseconds by which they are."""
-        return _LATE_IN_STORM if self.is_stormy else _LATE
+    def conditions(self, controllers: int) -> Conditions:
+        """Return the usual conditions of a path with so many controllers at its ends.
+
+        A message that is late holds up a whole replica of the metadata log, so none is late where
+        a controller is; and controllers lose touch only by what strikes them.
+        """
+        if controllers > 1:
+            return HEALTHY
+        usual = Conditions(
+            loss=self.loss, duplication=self.duplication, mean_delay_ms=_DELAY_MS_MEAN
+        )
+        if controllers:
+            return usual
+        late, late_ms_max = _LATE_IN_STORM if self.is_stormy else _LATE
+        return replace(usual, late=late, late_ms_max=late_ms_max)
 
     @property
     def compaction_lag_ms(self) -> int:

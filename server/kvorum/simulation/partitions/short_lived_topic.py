@@ -11,8 +11,7 @@ from kvorum.broker.partition import ALL_IN_SYNC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
-from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Consumer, Producer, Topic
-from kvorum.simulation.partitions.network import CLIENTS, CONTROLLERS
+from kvorum.simulation.partitions.clients import Consumer, Producer, Topic
 from kvorum.simulation.partitions.settings import FAULTS_FROM_MS, QUIET_FROM_MS
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.messages.create_topics import CreateTopicsRequest
@@ -112,13 +111,7 @@ class ShortLivedTopic:
         if self._is_asking:
             return
         self._is_asking = True
-        self._around.network.ask(
-            (CLIENTS, CONTROLLERS),
-            request,
-            self._around.quorum.ask_leader,
-            self._on_answer,
-            timeout_ms=REQUEST_TIMEOUT_MS,
-        )
+        self._around.quorum.ask_leader(request, self._on_answer)
 
     def _on_answer(self, _: Message | None) -> None:
         """Let the metadata say what has happened: an answer may be lost."""

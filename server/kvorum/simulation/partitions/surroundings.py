@@ -1,19 +1,20 @@
 """The parts of a world that all its brokers and clients share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Protocol
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.simulation.events import WALL_START_MS, Events
+from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.ledger import Ledger
-from kvorum.simulation.partitions.network import Network, OnAnswer, Reply
 from kvorum.simulation.partitions.places import Places
 from kvorum.simulation.partitions.quorum import ControllerQuorum
 from kvorum.simulation.partitions.settings import WorldSettings
 from kvorum.simulation.properties.catalogue import Checks
+from kvorum.simulation.requests import OnAnswer, Requests
 from kvorum.wire.primitives import Message
 
 
@@ -35,14 +36,14 @@ class Server(Protocol):
         """The metadata that the broker knows."""
         ...
 
-    def receive(self, frame: bytes, reply: Reply) -> None:
+    def receive(self, frame: bytes, reply: OnReply) -> None:
         """Handle the frame of a request; there may be no answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """A world's time, chance, network, controllers and books.
+    """A world's time, chance, controllers and books.
 
     `releases` draws the versions of older clients; without it all are of the latest release.
     `on_expansion` gets the ids of a leader and of the replica that is about to join its ISR, and
@@ -54,7 +55,9 @@ class Surroundings:
     random: Random
     disk_random: Random
     """The chance by which disks are slow, apart so that the rest of a seed is as it was."""
-    network: Network
+    requests: Requests
+    client_ids: Iterator[int]
+    """The places of clients in the network that are not taken yet."""
     quorum: ControllerQuorum
     ledger: Ledger
     places: Places
@@ -89,6 +92,6 @@ class Surroundings:
     ) -> None:
         """Send a request of a version, by default the latest, to a broker."""
         serve = self.servers[target].receive
-        self.network.ask(
+        self.requests.ask(
             (source, target), request, serve, on_answer, timeout_ms=timeout_ms, version=version
         )

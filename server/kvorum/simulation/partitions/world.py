@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from random import Random
 from typing import Final
 
@@ -34,7 +35,6 @@ from kvorum.simulation.partitions.faults import Faults
 from kvorum.simulation.partitions.group_members import Application
 from kvorum.simulation.partitions.groups import Committer
 from kvorum.simulation.partitions.ledger import Ledger, Replica
-from kvorum.simulation.partitions.network import Network
 from kvorum.simulation.partitions.pipelined_producer import PIPELINED_ID, PipelinedProducer
 from kvorum.simulation.partitions.places import Places
 from kvorum.simulation.partitions.promises import is_unclean, waits_for_an_operator
@@ -43,6 +43,7 @@ from kvorum.simulation.partitions.session_consumer import SessionConsumer
 from kvorum.simulation.partitions.settings import (
     END_MS,
     FAULTS_FROM_MS,
+    FIRST_CLIENT_ID,
     HAS_FETCH_SESSIONS,
     HAS_OLDER_CLIENTS,
     HAS_PIPELINES,
@@ -228,13 +229,6 @@ class PartitionsWorld:
         releases = random_for(seed, "api versions")
         has_older_clients = releases.random() < HAS_OLDER_CLIENTS
         self.settings = settings = WorldSettings.draw(random, storm)
-        self.network = Network(
-            self.events,
-            random,
-            loss=settings.loss,
-            duplication=settings.duplication,
-            late=settings.late,
-        )
         self.ledger = Ledger(self._in_sync, settings)
         self.places = Places(settings.partitions)
         self._registrations: dict[int, PartitionRegistration] = {}
@@ -244,6 +238,7 @@ class PartitionsWorld:
             events=self.events,
             on_commit=self._on_commit,
             is_trace_kept=is_trace_kept,
+            conditions=settings.conditions,
         )
         self.brokers: dict[int, Broker] = {}
         around = Surroundings(
@@ -251,7 +246,8 @@ class PartitionsWorld:
             self.events,
             random,
             Random(f"{seed} disks"),  # noqa: S311 - a simulation repeats itself
-            self.network,
+            self.quorum.requests,
+            count(FIRST_CLIENT_ID, -1),
             self.quorum,
             self.ledger,
             self.places,
@@ -412,7 +408,6 @@ class PartitionsWorld:
 
     def _make_peace(self) -> None:
         self._faults.is_over = True
-        self.network.heal()
         self.quorum.heal()
         self.events.at(PAUSE_AT_MS, self._idle.pause_broker)
         self._every(100, self.quorum.look)
