@@ -1,6 +1,7 @@
 """One process of a simulated node: the real replica, between simulated disk and network."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Protocol
 
@@ -166,13 +167,20 @@ class Process:
         if self.node.settings.can_vote and not is_static:
             self._registration.begin()
 
-    def turn(self, callback: Callable[[], object]) -> None:
-        """Call back as one event; later where the process is paused, never where it has ended."""
+    def while_running(self, callback: Callable[[], object]) -> None:
+        """Call back now; later where the process is paused, never where it has ended."""
         if self.is_dead:
             return
         if self.node.is_paused:
             self._backlog.append(callback)
-            return
+        else:
+            callback()
+
+    def turn(self, callback: Callable[[], object]) -> None:
+        """Call back as one event of the node's replica and controller, as `while_running` does."""
+        self.while_running(partial(self._turn, callback))
+
+    def _turn(self, callback: Callable[[], object]) -> None:
         try:
             callback()
         except CrashedError:
@@ -192,7 +200,7 @@ class Process:
         """Make all calls that waited for the end of a pause."""
         backlog, self._backlog = self._backlog, []
         for callback in backlog:
-            self.turn(callback)
+            self.while_running(callback)
 
     # --- for the links ---
 

@@ -31,10 +31,10 @@ from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.simulation.disk import MountedDisk
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.node import SimulatedNode
+from kvorum.simulation.partitions.broker_machine import BrokerMachine
 from kvorum.simulation.partitions.disk_threads import SimulatedDiskThreads
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.outbound import SimulatedControllerChannel, SimulatedLeader
-from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.replica_watch import ReplicaWatch
 from kvorum.simulation.partitions.request_watch import RequestWatch
 from kvorum.simulation.partitions.served_requests import ServedRequests, broker_services
@@ -86,16 +86,16 @@ class BrokerSession:
         self,
         broker_id: int,
         around: Surroundings,
-        process: Process,
+        machine: BrokerMachine,
         disks: tuple[MountedDisk, ...],
         on_failure: Callable[[BaseException], None],
     ) -> None:
         self._id = broker_id
-        self._around, self._process, self._disks = around, process, disks
+        self._around, self._machine, self._disks = around, machine, disks
         self._on_failure = on_failure
         self.image = MetadataImage()
         self._applied = 0
-        self._channel = SimulatedControllerChannel(broker_id, around, process)
+        self._channel = SimulatedControllerChannel(broker_id, around, machine)
         self._has_begun, self._is_over = False, False
         self.is_serving = False
         """Whether the logs are open, and the partitions as an image has them."""
@@ -104,7 +104,7 @@ class BrokerSession:
             epoch=lambda: self.epoch,
             image=lambda: self.image,
             runtime=SimulatedRuntime(
-                around.events, process.node.clock, around.random, turn=process.turn()
+                around.events, machine.node.clock, around.random, turn=machine.turn()
             ),
             on_failure=on_failure,
         )
@@ -121,7 +121,7 @@ class BrokerSession:
         return BrokerIdentity(
             node_id=self._id,
             cluster_id=CLUSTER_ID,
-            incarnation_id=bytes([self._id]) + self._process.incarnation.to_bytes(15, "big"),
+            incarnation_id=bytes([self._id]) + self._machine.incarnation.to_bytes(15, "big"),
             listeners=(Endpoint("PLAIN", f"b{self._id}", 9092, 0),),
             rack=None,
             directory_ids=tuple(directory_id(self._id, number) for number in range(len(ROOTS))),
@@ -199,8 +199,8 @@ class BrokerSession:
             groups=self._groups,
             image=lambda: self.image,
         )
-        watch = RequestWatch(self._groups, self.replicas, around, self._process)
-        self._served = ServedRequests(services, around, self._process.guard, watch)
+        watch = RequestWatch(self._groups, self.replicas, around, self._machine)
+        self._served = ServedRequests(services, around, self._machine.guard, watch)
         self._failures = LogDirFailureHandler(
             broker, self.replicas, METADATA_ROOT, self._on_directory_offline
         )
@@ -224,13 +224,13 @@ class BrokerSession:
     def _leader_endpoint(self, leader_id: int, _: int) -> SimulatedLeader:
         link = self._id, leader_id
         runtime, partition = self._broker.runtime, self.replicas.partition
-        return SimulatedLeader(link, self._around, self._process, runtime, partition)
+        return SimulatedLeader(link, self._around, self._machine, runtime, partition)
 
     def begin(self) -> None:
         """Do everything that a broker does again and again."""
-        every, random = self._process.every, self._around.random
+        every, random = self._machine.every, self._around.random
         write_back_ms = self._around.settings.write_back_ms
-        self._process.after_turn = self._watch.look
+        self._machine.after_turn = self._watch.look
         every(lambda: random.uniform(1, 25), self._read_metadata)
         every(lambda: PUMP_MS, self._pump)
         every(lambda: random.uniform(*write_back_ms), self._write_back)
@@ -290,7 +290,7 @@ class BrokerSession:
             if not self._lifecycle.is_failure_known(failed):
                 self._on_failure(NodeFailedError(f"nobody knows that {path} has failed"))
 
-        self._around.events.after(FAILURE_IS_KNOWN_MS, self._process.guard(demand_known))
+        self._around.events.after(FAILURE_IS_KNOWN_MS, self._machine.guard(demand_known))
 
     def move_replica(self, wanted: TopicPartition | None) -> None:
         """Begin to move a replica, any without a wish, to some directory (AlterReplicaLogDirs)."""
@@ -304,14 +304,14 @@ class BrokerSession:
 
     def _on_shutdown(self, result: Exception | None) -> None:
         if result is None:
-            self._process.end(is_power_cut=False)
+            self._machine.end(is_power_cut=False)
         else:
             self._on_failure(result)
 
     # --- the metadata and the logs ----------------------------------------------------------
 
     def _read_metadata(self) -> None:
-        node = self._process.node.process
+        node = self._machine.node.process
         if node is None or (self._has_begun and node.application.image is self.image):
             return
         self.image, self._applied = node.application.image, node.application.next_offset
@@ -358,20 +358,20 @@ class Broker:
         self.id = node.node_id
         self._around = around
         self._on_error = partial(on_crash, self)
-        self.process = Process(around.events, around.random, node, self._on_error)
-        for disk, root in zip(self.process.disks, ROOTS, strict=True):
+        self.machine = BrokerMachine(around.events, around.random, node, self._on_error)
+        for disk, root in zip(self.machine.disks, ROOTS, strict=True):
             disk.mount().make_directory(root)
         self._session: BrokerSession | None = None
 
     @property
     def is_up(self) -> bool:
         """Whether a process runs."""
-        return self.process.is_up
+        return self.machine.is_up
 
     @property
     def incarnation(self) -> int:
         """The number of processes so far, the present one included."""
-        return self.process.incarnation
+        return self.machine.incarnation
 
     @property
     def is_stopping(self) -> bool:
@@ -395,11 +395,11 @@ class Broker:
 
     def start(self) -> None:
         """Start a process."""
-        disks = self.process.begin()
-        self.process.guard(lambda: self._begin(disks))()
+        disks = self.machine.start()
+        self.machine.guard(lambda: self._begin(disks))()
 
     def _begin(self, disks: tuple[MountedDisk, ...]) -> None:
-        session = BrokerSession(self.id, self._around, self.process, disks, self._on_error)
+        session = BrokerSession(self.id, self._around, self.machine, disks, self._on_error)
         self._session = session
         session.begin()
 
@@ -413,7 +413,7 @@ class Broker:
         session = self._session
         if not self.is_up or session is None or not session.is_serving:
             return False
-        self.process.guard(lambda: session.move_replica(wanted))()
+        self.machine.guard(lambda: session.move_replica(wanted))()
         return True
 
     def replica(self, place: int) -> Replica | None:
@@ -446,4 +446,4 @@ class Broker:
         """Handle the frame of a request of another broker or a client."""
         session = self._session
         if self.is_up and session is not None:
-            self.process.guard(lambda: session.handle(frame, reply))()
+            self.machine.guard(lambda: session.handle(frame, reply))()

@@ -175,7 +175,7 @@ class Faults:
     def _end(self, broker: Broker, *, is_power_lost: bool) -> None:
         self.budget.take(broker, is_power_lost=is_power_lost)
         self._planned.pop(broker.id, None)
-        broker.process.end(is_power_cut=is_power_lost)
+        broker.machine.end(is_power_cut=is_power_lost)
         self._count("power" if is_power_lost else "kill", broker.id)
         pause_ms = 60 if self._random.random() < RESTARTS_AT_ONCE else 900
         self._around.events.after(self._random.uniform(10, pause_ms), lambda: self._restart(broker))
@@ -187,7 +187,7 @@ class Faults:
             return
         self.budget.take(broker, is_power_lost=is_power_lost)
         self._planned[broker.id] = is_power_lost
-        broker.process.crash_at_call(self._random.randint(1, DISK_CALLS_MAX))
+        broker.machine.crash_at_call(self._random.randint(1, DISK_CALLS_MAX))
         self._count("crash at disk", broker.id)
 
     def _bad_disk(self, broker: Broker) -> None:
@@ -196,18 +196,18 @@ class Faults:
             return
         self.budget.take(broker, is_power_lost=True)
         self._planned[broker.id] = False
-        disk = self._random.choice(broker.process.disks)
+        disk = self._random.choice(broker.machine.disks)
         if self._random.random() < SYNC_FAILS:
             disk.fail_next_sync(ALL_FILES)
             self._count("failed sync", broker.id)
         else:
             disk.refuse_writes(ALL_FILES, error=self._random.choice((errno.ENOSPC, errno.EIO)))
             self._count("full disk", broker.id)
-        incarnation = broker.process.incarnation
+        incarnation = broker.machine.incarnation
 
         def repair() -> None:
             disk.forget_faults()
-            if broker.is_up and broker.process.incarnation == incarnation:
+            if broker.is_up and broker.machine.incarnation == incarnation:
                 self._end(broker, is_power_lost=False)
 
         self._around.events.after(self._random.uniform(20, 400), repair)
@@ -235,13 +235,13 @@ class Faults:
                 self._random.uniform(300, 1_200), lambda: self._restart(broker)
             )
             if self._around.settings.is_stormy:
-                self._start_after(broker, broker.process.incarnation)
+                self._start_after(broker, broker.machine.incarnation)
 
     def _start_after(self, broker: Broker, incarnation: int) -> None:
         """Start a broker as soon as an incarnation of it has ended."""
         if not broker.is_up:
             broker.start()
-        elif broker.process.incarnation == incarnation:
+        elif broker.machine.incarnation == incarnation:
             again = partial(self._start_after, broker, incarnation)
             self._around.events.after(ENDED_LOOK_MS, again)
 
@@ -260,7 +260,7 @@ class Faults:
 
     def _stall(self, broker: Broker) -> None:
         """Let a process stand still for a while, as a slow disk or a long pause does."""
-        broker.process.stall(self._random.uniform(30, 900))
+        broker.machine.stall(self._random.uniform(30, 900))
         self._count("stall", broker.id)
 
     # --- the network and the controllers ----------------------------------------------------

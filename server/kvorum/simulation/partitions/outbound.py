@@ -12,7 +12,7 @@ from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUn
 from kvorum.node.runtime import Runtime
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.process import Process
+from kvorum.simulation.partitions.broker_machine import BrokerMachine
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.requests import OnAnswer, answer
@@ -40,10 +40,10 @@ class SimulatedControllerChannel:
     takes longer to start than a request is under way.
     """
 
-    def __init__(self, broker_id: int, around: Surroundings, process: Process) -> None:
+    def __init__(self, broker_id: int, around: Surroundings, machine: BrokerMachine) -> None:
         self._broker_id = broker_id
         self._around = around
-        self._process = process
+        self._machine = machine
 
     def send(self, message: Message, kind: type[Response]) -> Wait[Response]:
         """Return the wait for the response; raises ControllerUnreachableError where none comes."""
@@ -58,9 +58,9 @@ class SimulatedControllerChannel:
 
         The answer is None where none comes from an active controller.
         """
-        around, process = self._around, self._process
-        replica, incarnation = process.node.process, process.incarnation
-        controller = None if replica is None else replica.client.leader_id
+        around, machine = self._around, self._machine
+        process = machine.node.process
+        controller = None if process is None else process.client.leader_id
         is_over = False
 
         def end(answered: Message | None) -> None:
@@ -69,14 +69,14 @@ class SimulatedControllerChannel:
             is_refused = getattr(answered, "error_code", 0) == ErrorCode.NOT_CONTROLLER
             on_answer(None if is_refused else answered)
 
-        guarded = process.guard_reply(end)
+        guarded = machine.guard_reply(end)
         if controller is None:
             around.events.after(NOBODY_LEADS_MS, lambda: guarded(None))
             return
 
         def serve(frame: bytes, reply: OnReply) -> None:
             def handle() -> None:
-                if not is_over and process.incarnation == incarnation:
+                if not is_over and machine.node.process is process:
                     around.quorum.serve(controller, frame, reply)
 
             around.events.after(delay_ms, handle)
@@ -107,7 +107,7 @@ class SimulatedLeader:
         self,
         link: tuple[int, int],
         around: Surroundings,
-        process: Process,
+        machine: BrokerMachine,
         runtime: Runtime,
         partition: Callable[[bytes, int], Partition | None],
     ) -> None:
@@ -117,7 +117,7 @@ class SimulatedLeader:
         """
         self._link = link
         self._around = around
-        self._process = process
+        self._machine = machine
         self._runtime = runtime
         self._partition = partition
         # The leader epochs of partitions that the leader has told to be over.
@@ -198,7 +198,7 @@ class SimulatedLeader:
                 on_answer(answered)
                 take(answered)
 
-            guarded = self._process.guard_reply(pass_on)
+            guarded = self._machine.guard_reply(pass_on)
             self._around.ask(*self._link, request, guarded, timeout_ms=TIMEOUT_MS, version=version)
 
         return answer(kind, ask, ConnectionLostError("the connection broke"))

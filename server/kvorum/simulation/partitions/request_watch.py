@@ -13,9 +13,9 @@ from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
 from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.broker_machine import BrokerMachine
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.groups import code_of
-from kvorum.simulation.partitions.process import Process
 from kvorum.simulation.partitions.settings import OFFSETS_ID, TOPIC_ID
 from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
@@ -70,12 +70,12 @@ class RequestWatch:
         service: GroupCoordinatorService,
         replicas: ReplicaManager,
         around: Surroundings,
-        process: Process,
+        machine: BrokerMachine,
     ) -> None:
         self._service = service
         self._replicas = replicas
         self._around = around
-        self._process = process
+        self._machine = machine
 
     def on_request(self, request: Message, version: int) -> Check:
         """Take note of a request that has arrived; return the check of its answer."""
@@ -209,10 +209,10 @@ class RequestWatch:
             nonlocal begun_ms
             if is_over or not group.is_waited_for(place, mark):
                 return
-            if self._process.stalled_until_ms > begun_ms:
+            if self._machine.stalled_until_ms > begun_ms:
                 # The process does now all that was due during its pause: the time begins again.
-                begun_ms = self._process.stalled_until_ms
-                self._around.events.at(begun_ms + longest_ms, self._process.guard(demand))
+                begun_ms = self._machine.stalled_until_ms
+                self._around.events.at(begun_ms + longest_ms, self._machine.guard(demand))
                 return
             message = f"{what} of group {group_id} at broker {place[0]}: {longest_ms} ms"
             raise PropertyViolatedError(promises.ANSWERED_IN_TIME, message)
@@ -222,7 +222,7 @@ class RequestWatch:
             is_over = True
             self._around.checks.held(promises.ANSWERED_IN_TIME)
 
-        self._around.events.after(longest_ms, self._process.guard(demand))
+        self._around.events.after(longest_ms, self._machine.guard(demand))
         return answered
 
     def _check(self, request: Message, answer: Message, asked_ms: float) -> None:

@@ -178,7 +178,7 @@ class IdlePartitions:
             partition = self._partitions[index]
             if set(partition.isr) == set(partition.replicas):
                 self._ends[index] = self._ends_of(index)
-        self._around.random.choice(list(self._brokers.values())).process.stall(PAUSE_MS)
+        self._around.random.choice(list(self._brokers.values())).machine.stall(PAUSE_MS)
 
     def on_change(self, index: int, before: PartitionRegistration) -> None:
         """Check a change; one without an election takes no replica out of the ISR."""

@@ -1,7 +1,8 @@
-"""The life of one simulated broker: a machine with its disk, and the process on it while one runs.
+"""The machine of a simulated broker: the disks of its logs, and the faults that strike it.
 
-A process may end in the middle of a call to the disk; it may also stand still for a while, and go
-on as if nothing had happened.
+Its process is the one of its node in the quorum, which has the replica of the metadata log too. It
+may end in the middle of a call to a disk; it may also stand still for a while, and go on as if
+nothing had happened.
 """
 
 from collections.abc import Callable
@@ -14,16 +15,16 @@ from kvorum.simulation.disk_faults import CrashedError
 from kvorum.simulation.events import Events
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.partitions.settings import ROOTS
+from kvorum.simulation.process import Process
 from kvorum.simulation.requests import OnAnswer
 from kvorum.storage.errors import StorageError
-from kvorum.wire.primitives import Message
 
 Action = Callable[[], None]
 _NEVER: Final = -1
 
 
-class Process:
-    """The process of a machine, one incarnation after the other.
+class BrokerMachine:
+    """A machine on which a broker runs, in one process after the other.
 
     `on_crash` is called with what has ended a process.
     """
@@ -36,10 +37,8 @@ class Process:
         on_crash: Callable[[BaseException], None],
     ) -> None:
         self.node = node
-        """The machine's part in the quorum, an observer."""
+        """Its part in the quorum, an observer."""
         self.disks = tuple(SimulatedDisk(random, before_call=self._before_call) for _ in ROOTS)
-        self.is_up = False
-        self.incarnation = 0
         self.stalled_until_ms = 0.0
         self._events, self._random = events, random
         self._on_crash = on_crash
@@ -47,10 +46,18 @@ class Process:
         self.after_turn: Action = _do_nothing
         """Called after each turn of the present process."""
 
-    def begin(self) -> tuple[MountedDisk, ...]:
+    @property
+    def is_up(self) -> bool:
+        """Whether a process runs, stalled or not."""
+        return self.node.is_up
+
+    @property
+    def incarnation(self) -> int:
+        """The number of its present or last process."""
+        return self.node.start_count
+
+    def start(self) -> tuple[MountedDisk, ...]:
         """Start a process; return its views of the disks."""
-        self.incarnation += 1
-        self.is_up = True
         self.stalled_until_ms = 0.0
         self._calls_until_crash = _NEVER
         self.after_turn = _do_nothing
@@ -59,7 +66,6 @@ class Process:
 
     def end(self, *, is_power_cut: bool) -> None:
         """End the process at once; a power cut also loses what is not flushed, wholly or partly."""
-        self.is_up = False
         self.node.crash(is_power_cut=is_power_cut)
         for disk in self.disks:
             disk.crash(is_power_cut=is_power_cut)
@@ -69,51 +75,45 @@ class Process:
         """Let the process stand still for a while, as a long pause does."""
         self.stalled_until_ms = self._events.now_ms + duration_ms
         self.node.pause()
-        incarnation = self.incarnation
+        process = self.node.process
 
         def go_on() -> None:
-            if self.incarnation == incarnation and self._events.now_ms >= self.stalled_until_ms:
+            if self.node.process is process and self._events.now_ms >= self.stalled_until_ms:
                 self.node.resume()
 
         self._events.after(duration_ms, go_on)
 
     def crash_at_call(self, number: int) -> None:
-        """End the process before the `number`-th call to the disk from now on."""
+        """End the process before the `number`-th call to a disk from now on."""
         self._calls_until_crash = number
 
     def guard(self, action: Action) -> Action:
-        """Return an action of this incarnation: it waits while that stands still, and ends with it.
+        """Return an action of this process: it waits while that stands still, and ends with it.
 
-        An error of the disk that is not handled ends the process, as it ends a real broker.
+        An error of a disk that is not handled ends the process, as it ends a real broker.
         """
-        return partial(self._run, self.incarnation, action)
+        return partial(self.turn(), action)
 
     def turn(self) -> Callable[[Action], None]:
-        """Return what runs a callback as this incarnation does; see `guard`."""
-        return partial(self._run, self.incarnation)
+        """Return what runs a callback as this process does; see `guard`."""
+        process = self.node.process
+        return _drop if process is None else partial(self._turn, process)
 
-    def _run(self, incarnation: int, action: Action) -> None:
-        if not self.is_up or self.incarnation != incarnation:
-            return
-        if self._events.now_ms < self.stalled_until_ms:
-            self._events.at(self.stalled_until_ms, partial(self._run, incarnation, action))
-            return
+    def _turn(self, process: Process, action: Action) -> None:
+        process.while_running(partial(self._run, process, action))
+
+    def _run(self, process: Process, action: Action) -> None:
         try:
             action()
-            if self.is_up and self.incarnation == incarnation:
+            if not process.is_dead:
                 self.after_turn()
         except (CrashedError, StorageError) as error:
             self._on_crash(error)
 
     def guard_reply(self, on_answer: OnAnswer) -> OnAnswer:
-        """Return a callback for an answer that is one of this incarnation."""
-        incarnation = self.incarnation
-
-        def guarded(answer: Message | None) -> None:
-            if self.incarnation == incarnation:
-                self.guard(lambda: on_answer(answer))()
-
-        return guarded
+        """Return a callback for an answer that is one of this process."""
+        turn = self.turn()
+        return lambda answer: turn(partial(on_answer, answer))
 
     def every(self, interval_ms: Callable[[], float], action: Action) -> None:
         """Repeat an action while this process lives."""
@@ -133,4 +133,8 @@ class Process:
 
 
 def _do_nothing() -> None:
+    pass
+
+
+def _drop(_: Action) -> None:
     pass
