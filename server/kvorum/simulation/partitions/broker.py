@@ -32,6 +32,7 @@ from kvorum.simulation.disk import MountedDisk
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.disk_threads import SimulatedDiskThreads
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.outbound import SimulatedControllerChannel, SimulatedLeader
@@ -45,7 +46,6 @@ from kvorum.simulation.partitions.settings import (
     ROOTS,
     directory_id,
 )
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
@@ -85,7 +85,7 @@ class BrokerSession:
     def __init__(
         self,
         broker_id: int,
-        around: Surroundings,
+        around: BrokerSurroundings,
         machine: BrokerMachine,
         disks: tuple[MountedDisk, ...],
         on_failure: Callable[[BaseException], None],
@@ -352,7 +352,7 @@ class Broker:
     def __init__(
         self,
         node: SimulatedNode,
-        around: Surroundings,
+        around: BrokerSurroundings,
         on_crash: Callable[[Broker, BaseException], None],
     ) -> None:
         self.id = node.node_id

@@ -9,9 +9,9 @@ from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.client_versions import ClientVersions
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.requests import OnAnswer
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
@@ -53,10 +53,12 @@ STAYING_TOPIC: Final = Topic(TOPIC, TOPIC_ID)
 """The topic that is there for all of a world's time."""
 
 
-class Client:
+class PartitionClient:
     """A client of one partition, which takes the leader from the metadata of any broker."""
 
-    def __init__(self, around: Surroundings, index: int, *, topic: Topic = STAYING_TOPIC) -> None:
+    def __init__(
+        self, around: BrokerSurroundings, index: int, *, topic: Topic = STAYING_TOPIC
+    ) -> None:
         self.around = around
         self.index = index
         self.id = next(around.client_ids)
@@ -101,7 +103,7 @@ class Client:
         self._remembered = None
 
 
-class Producer(Client):
+class Producer(PartitionClient):
     """Sends one batch after the other, with acks=all again and again until it is acknowledged.
 
     `producer_id` is -1 for a producer that is not idempotent: its retries may be written twice.
@@ -111,7 +113,7 @@ class Producer(Client):
 
     def __init__(
         self,
-        around: Surroundings,
+        around: BrokerSurroundings,
         index: int,
         *,
         acks: int,
@@ -259,12 +261,14 @@ class Producer(Client):
         self._batch, self.is_waiting = None, False
 
 
-class Consumer(Client):
+class Consumer(PartitionClient):
     """Reads anywhere in the log, and checks that what it gets is committed."""
 
     isolation = IsolationLevel.READ_UNCOMMITTED
 
-    def __init__(self, around: Surroundings, index: int, *, topic: Topic = STAYING_TOPIC) -> None:
+    def __init__(
+        self, around: BrokerSurroundings, index: int, *, topic: Topic = STAYING_TOPIC
+    ) -> None:
         super().__init__(around, index, topic=topic)
         self._offset = 0
         self._is_waiting = False
@@ -347,7 +351,7 @@ class Consumer(Client):
         """Take what was read."""
 
 
-class Deleter(Client):
+class Deleter(PartitionClient):
     """Deletes the oldest records now and then (DeleteRecords).
 
     As in Kafka, a follower whose log ends within the batch that the leader's log begins with, and
@@ -355,7 +359,7 @@ class Deleter(Client):
     batch deleted.
     """
 
-    def __init__(self, around: Surroundings, index: int) -> None:
+    def __init__(self, around: BrokerSurroundings, index: int) -> None:
         super().__init__(around, index)
         self._offset = 0
 

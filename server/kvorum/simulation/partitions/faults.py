@@ -13,6 +13,7 @@ from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.settings import (
     FAULTS_FROM_MS,
     OFFSETS_ID,
@@ -21,7 +22,6 @@ from kvorum.simulation.partitions.settings import (
     TOPIC,
     TOPIC_ID,
 )
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -61,7 +61,7 @@ class Budget:
     """
 
     def __init__(
-        self, around: Surroundings, partitions: Mapping[int, PartitionRegistration]
+        self, around: BrokerSurroundings, partitions: Mapping[int, PartitionRegistration]
     ) -> None:
         self._around = around
         self._partitions = partitions
@@ -118,7 +118,7 @@ class Faults:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: BrokerSurroundings,
         brokers: Mapping[int, Broker],
         partitions: Mapping[int, PartitionRegistration],
     ) -> None:

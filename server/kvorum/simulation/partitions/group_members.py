@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.groups import FIRST_COMMIT_OF_INSTANCE, GroupClient, code_of
 from kvorum.simulation.partitions.settings import (
     RESTLESS_UNTIL_MS,
@@ -12,7 +13,6 @@ from kvorum.simulation.partitions.settings import (
     STATIC_SESSION_TIMEOUT_MS,
     TOPIC,
 )
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -89,7 +89,7 @@ class Member(GroupClient):
     `instance_id` (KIP-345). Two may have one instance id by mistake: the one that is fenced ends.
     """
 
-    def __init__(self, around: Surroundings, group_id: str, instance_id: str | None) -> None:
+    def __init__(self, around: BrokerSurroundings, group_id: str, instance_id: str | None) -> None:
         super().__init__(around, group_id)
         self._instance_id = instance_id
         if instance_id is not None:
@@ -301,10 +301,10 @@ class Member(GroupClient):
         return code == ErrorCode.NONE
 
 
-class Application:
+class GroupMembers:
     """The members of a group, which an operator stops all at once and starts again."""
 
-    def __init__(self, around: Surroundings, group_id: str) -> None:
+    def __init__(self, around: BrokerSurroundings, group_id: str) -> None:
         self._around = around
         random = around.random
         self.members = [

@@ -4,10 +4,10 @@ from typing import Final
 
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.network import OnReply
-from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Client, Topic
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, PartitionClient, Topic
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.settings import OFFSETS_ID, QUIET_FROM_MS, TOPIC, TOPIC_ID
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.requests import OnAnswer
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.heartbeat import HeartbeatResponse
@@ -39,10 +39,10 @@ READS_ALL: Final = 0.2
 """The share of reads that ask for all offsets of the group."""
 
 
-class GroupClient(Client):
+class GroupClient(PartitionClient):
     """A client of one group, which does one thing at a time."""
 
-    def __init__(self, around: Surroundings, group_id: str) -> None:
+    def __init__(self, around: BrokerSurroundings, group_id: str) -> None:
         super().__init__(around, 0, topic=Topic(GROUP_METADATA_TOPIC, OFFSETS_ID))
         self.group_id = group_id
         new = GroupLedger(around.settings.groups, around.checks)
@@ -132,7 +132,7 @@ class Committer(GroupClient):
     It has its partitions without the group; an `instance_id` changes nothing in that.
     """
 
-    def __init__(self, around: Surroundings, group_id: str, instance_id: str | None) -> None:
+    def __init__(self, around: BrokerSurroundings, group_id: str, instance_id: str | None) -> None:
         super().__init__(around, group_id)
         self._instance_id = instance_id
         self._offset: int | None = None

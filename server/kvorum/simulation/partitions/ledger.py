@@ -69,7 +69,7 @@ class Replica:
         )
 
 
-class Ledger:
+class PartitionLedger:
     """The books of all partitions; each method raises PropertyViolatedError.
 
     `in_sync` returns the logs of the members of a partition's committed ISR that can be looked at.

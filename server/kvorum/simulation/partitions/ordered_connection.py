@@ -4,7 +4,7 @@ What is lost on the way breaks it: no later request arrives.
 """
 
 from kvorum.simulation.network import OnReply, Route
-from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.requests import OnAnswer
 from kvorum.wire.primitives import Message
 
@@ -12,7 +12,7 @@ from kvorum.wire.primitives import Message
 class OrderedConnection:
     """A client's connection to one process of a broker."""
 
-    def __init__(self, around: Surroundings, link: Route) -> None:
+    def __init__(self, around: BrokerSurroundings, link: Route) -> None:
         """`link` has the ids of the client and of the broker."""
         _, self.broker = link
         self._link = link

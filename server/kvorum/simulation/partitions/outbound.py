@@ -13,7 +13,7 @@ from kvorum.node.runtime import Runtime
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
-from kvorum.simulation.partitions.surroundings import Surroundings
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.requests import OnAnswer, answer
 from kvorum.wire.error_codes import ErrorCode
@@ -40,7 +40,7 @@ class SimulatedControllerChannel:
     takes longer to start than a request is under way.
     """
 
-    def __init__(self, broker_id: int, around: Surroundings, machine: BrokerMachine) -> None:
+    def __init__(self, broker_id: int, around: BrokerSurroundings, machine: BrokerMachine) -> None:
         self._broker_id = broker_id
         self._around = around
         self._machine = machine
@@ -106,7 +106,7 @@ class SimulatedLeader:
     def __init__(
         self,
         link: tuple[int, int],
-        around: Surroundings,
+        around: BrokerSurroundings,
         machine: BrokerMachine,
         runtime: Runtime,
         partition: Callable[[bytes, int], Partition | None],

@@ -15,9 +15,9 @@ from functools import partial
 from typing import Final
 
 from kvorum.broker.partition import ALL_IN_SYNC
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Producer
 from kvorum.simulation.partitions.ordered_connection import OrderedConnection
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.primitives import Message
@@ -43,7 +43,7 @@ class PipelinedProducer(Producer):
     """Sends up to five batches before the first one is acknowledged."""
 
     def __init__(
-        self, around: Surroundings, index: int, *, producer_id: int, first_sequence: int
+        self, around: BrokerSurroundings, index: int, *, producer_id: int, first_sequence: int
     ) -> None:
         super().__init__(
             around,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.broker.partition import Partition
 from kvorum.node.broker.replica_manager import ReplicaManager
-from kvorum.simulation.partitions.ledger import Ledger, Replica
+from kvorum.simulation.partitions.ledger import PartitionLedger, Replica
 from kvorum.simulation.partitions.places import Places
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 
@@ -39,7 +39,7 @@ class ReplicaWatch:
         self,
         replicas: ReplicaManager,
         places: Places,
-        ledger: Ledger,
+        ledger: PartitionLedger,
         wall_ms: Callable[[], int],
     ) -> None:
         """`wall_ms` returns the process's time of day."""

@@ -14,10 +14,10 @@ from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.groups import code_of
 from kvorum.simulation.partitions.settings import OFFSETS_ID, TOPIC_ID
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
@@ -69,7 +69,7 @@ class RequestWatch:
         self,
         service: GroupCoordinatorService,
         replicas: ReplicaManager,
-        around: Surroundings,
+        around: BrokerSurroundings,
         machine: BrokerMachine,
     ) -> None:
         self._service = service

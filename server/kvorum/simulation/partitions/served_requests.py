@@ -35,9 +35,9 @@ from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.request_watch import RequestWatch
 from kvorum.simulation.partitions.settings import CLUSTER_ID, ROOTS
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.requests import decoded_answer
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
@@ -91,7 +91,7 @@ _ABSENT: Final = cast("Any", _NotInThisWorld())
 
 def broker_services(
     broker_id: int,
-    around: Surroundings,
+    around: BrokerSurroundings,
     runtime: Runtime,
     *,
     replicas: ReplicaManager,
@@ -149,7 +149,7 @@ class ServedRequests:
     def __init__(
         self,
         services: BrokerServices,
-        around: Surroundings,
+        around: BrokerSurroundings,
         guard: Callable[[Callable[[], None]], Callable[[], None]],
         watch: RequestWatch,
     ) -> None:

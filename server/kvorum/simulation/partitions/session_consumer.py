@@ -4,9 +4,9 @@ from typing import Final
 
 from kvorum.broker.fetch_session.session import FULL, NO_SESSION, next_epoch
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.clients import READ_BYTES, Client
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.clients import READ_BYTES, PartitionClient
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.primitives import Message
@@ -21,13 +21,13 @@ PAUSES: Final = 0.2
 FIRST_OFFSET_MAX: Final = 500
 
 
-class SessionConsumer(Client):
+class SessionConsumer(PartitionClient):
     """Reads the partitions that one broker leads, but for some, each from an offset of its own.
 
     It does what Kafka's FetchSessionHandler does, and checks what that checks.
     """
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: BrokerSurroundings) -> None:
         super().__init__(around, 0)
         self._version = self.version_of(FetchRequest, lowest=FIRST_WITH_SESSIONS)
         self._offsets = dict.fromkeys(range(around.settings.partitions), 0)

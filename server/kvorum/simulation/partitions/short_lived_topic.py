@@ -11,9 +11,9 @@ from kvorum.broker.partition import ALL_IN_SYNC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.clients import Consumer, Producer, Topic
 from kvorum.simulation.partitions.settings import FAULTS_FROM_MS, QUIET_FROM_MS
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.wire.messages.create_topics import CreateTopicsRequest
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest
 from kvorum.wire.primitives import Message
@@ -30,7 +30,7 @@ CREATION_TIMEOUT_MS: Final = 1_000
 class ShortLivedTopic:
     """The application that has the topic; `random` draws when it comes and goes."""
 
-    def __init__(self, around: Surroundings, random: Random) -> None:
+    def __init__(self, around: BrokerSurroundings, random: Random) -> None:
         self._around = around
         self._random = random
         self._topic: Topic | None = None

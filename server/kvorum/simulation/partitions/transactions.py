@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.clients import Consumer, Producer
 from kvorum.simulation.partitions.groups import READS, GroupClient
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.settings import METADATA_BYTES_MAX, QUIET_FROM_MS, TOPIC, TOPIC_ID
 from kvorum.simulation.partitions.stored_batches import batches_of
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.properties.catalogue import Checks, PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchResponse
@@ -119,7 +119,9 @@ class TransactionLedger:
 class TransactionalProducer(Producer):
     """Writes a few batches, then commits or aborts them, and begins again."""
 
-    def __init__(self, around: Surroundings, index: int, transactions: TransactionLedger) -> None:
+    def __init__(
+        self, around: BrokerSurroundings, index: int, transactions: TransactionLedger
+    ) -> None:
         super().__init__(
             around, index, acks=ALL_IN_SYNC, producer_id=300 + index, is_transactional=True
         )
@@ -194,7 +196,9 @@ class CommittedConsumer(Consumer):
 
     isolation = IsolationLevel.READ_COMMITTED
 
-    def __init__(self, around: Surroundings, index: int, transactions: TransactionLedger) -> None:
+    def __init__(
+        self, around: BrokerSurroundings, index: int, transactions: TransactionLedger
+    ) -> None:
         super().__init__(around, index)
         self._transactions = transactions
 
@@ -219,7 +223,7 @@ class TransactionalCommitter(GroupClient):
     It is its own coordinator of transactions (KIP-890), like `TransactionalProducer`.
     """
 
-    def __init__(self, around: Surroundings, group_id: str) -> None:
+    def __init__(self, around: BrokerSurroundings, group_id: str) -> None:
         super().__init__(around, group_id)
         self._epoch = 0
         self._offset: int | None = None

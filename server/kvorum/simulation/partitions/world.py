@@ -30,11 +30,12 @@ from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.events import WALL_START_MS, Events
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.clients import LEADER_ONLY, Consumer, Deleter, Producer
 from kvorum.simulation.partitions.faults import Faults
-from kvorum.simulation.partitions.group_members import Application
+from kvorum.simulation.partitions.group_members import GroupMembers
 from kvorum.simulation.partitions.groups import Committer
-from kvorum.simulation.partitions.ledger import Ledger, Replica
+from kvorum.simulation.partitions.ledger import PartitionLedger, Replica
 from kvorum.simulation.partitions.pipelined_producer import PIPELINED_ID, PipelinedProducer
 from kvorum.simulation.partitions.places import Places
 from kvorum.simulation.partitions.promises import is_unclean, waits_for_an_operator
@@ -60,7 +61,6 @@ from kvorum.simulation.partitions.settings import (
     directory_id,
 )
 from kvorum.simulation.partitions.short_lived_topic import ShortLivedTopic
-from kvorum.simulation.partitions.surroundings import Surroundings
 from kvorum.simulation.partitions.transactions import (
     CommittedConsumer,
     TransactionalCommitter,
@@ -165,7 +165,7 @@ class IdlePartitions:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: BrokerSurroundings,
         brokers: Mapping[int, Broker],
         partitions: Mapping[int, PartitionRegistration],
     ) -> None:
@@ -229,7 +229,7 @@ class PartitionsWorld:
         releases = random_for(seed, "api versions")
         has_older_clients = releases.random() < HAS_OLDER_CLIENTS
         self.settings = settings = WorldSettings.draw(random, storm)
-        self.ledger = Ledger(self._in_sync, settings)
+        self.ledger = PartitionLedger(self._in_sync, settings)
         self.places = Places(settings.partitions)
         self._registrations: dict[int, PartitionRegistration] = {}
         self.quorum = ControllerQuorum(
@@ -241,7 +241,7 @@ class PartitionsWorld:
             conditions=settings.conditions,
         )
         self.brokers: dict[int, Broker] = {}
-        around = Surroundings(
+        around = BrokerSurroundings(
             settings,
             self.events,
             random,
@@ -267,7 +267,7 @@ class PartitionsWorld:
         has_short_lived_topic = topics.random() < HAS_SHORT_LIVED_TOPIC
         self._short_lived_topic = ShortLivedTopic(around, topics) if has_short_lived_topic else None
 
-    def _make_clients(self, around: Surroundings) -> None:
+    def _make_clients(self, around: BrokerSurroundings) -> None:
         random, settings = self.random, self.settings
         self._producers: list[Producer] = [
             producer
@@ -313,7 +313,7 @@ class PartitionsWorld:
             Committer(around, "group 1", "instance"),
             TransactionalCommitter(around, "workers"),
         ]
-        self._application = Application(around, MEMBERS_GROUP)
+        self._group_members = GroupMembers(around, MEMBERS_GROUP)
         self._deleters = [Deleter(around, index) for index in range(settings.partitions)]
 
     def run(self) -> None:
@@ -341,11 +341,11 @@ class PartitionsWorld:
             self._every(40, session_consumer.step)
         for committer in self._committers:
             self._every(40, committer.step)
-        for member in self._application.members:
+        for member in self._group_members.members:
             self._every(40, member.step)
         if self._short_lived_topic is not None:
             self._every(30, self._short_lived_topic.step)
-        self._every(1_000, self._application.step)
+        self._every(1_000, self._group_members.step)
         self._every(350, self._faults.move_groups)
         if self.settings.is_stormy:
             self._every(MOVE_IN_STORM_MS, self._faults.move_replica)
@@ -449,7 +449,7 @@ class PartitionsWorld:
         checks = self.ledger.checks
         for committer in self._committers:
             checks.demand(promises.COMMITS_END, committer.describe(), holds=committer.is_idle)
-        for member in self._application.members:
+        for member in self._group_members.members:
             is_settled = member.is_stable or member.is_over
             checks.demand(promises.MEMBERS_SETTLE, member.describe(), holds=is_settled)
         listed = Counter(

@@ -14,7 +14,7 @@ from kvorum.simulation.properties.log_scan import ScannedBatch
 from kvorum.simulation.properties.node_facts import NodeMemory
 
 
-class _Known(NamedTuple):
+class _KnownBatch(NamedTuple):
     """A batch that some disk held; `before` is base offset and epoch of the batch before it."""
 
     last_offset: int
@@ -36,7 +36,7 @@ class SharedLog:
 
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
-        self._known: dict[tuple[int, int], _Known] = {}
+        self._known: dict[tuple[int, int], _KnownBatch] = {}
         self._epoch_bases: dict[int, int] = {}
         self.committed: list[CommittedBatch] = []
         self._committed_bases: list[int] = []
@@ -70,7 +70,7 @@ class SharedLog:
         A new batch is recognized by its position in its file: its offset may be damaged.
         """
         for batch in memory.scan.batches_behind(marks):
-            known = _Known(batch.last_offset, batch.crc, None)
+            known = _KnownBatch(batch.last_offset, batch.crc, None)
             self._known.setdefault((batch.base_offset, batch.epoch), known)
 
     def _check_neighbour(
@@ -88,7 +88,7 @@ class SharedLog:
     ) -> None:
         key = (batch.base_offset, batch.epoch)
         place = None if before is None else (before.base_offset, before.epoch)
-        mine = _Known(batch.last_offset, batch.crc, place)
+        mine = _KnownBatch(batch.last_offset, batch.crc, place)
         known = self._known.get(key)
         if known is None or (known.before is None and known[:2] == mine[:2]):
             self._known[key] = mine

@@ -9,7 +9,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.simulation.events import WALL_START_MS, Events
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions.group_ledger import GroupLedger
-from kvorum.simulation.partitions.ledger import Ledger
+from kvorum.simulation.partitions.ledger import PartitionLedger
 from kvorum.simulation.partitions.places import Places
 from kvorum.simulation.partitions.quorum import ControllerQuorum
 from kvorum.simulation.partitions.settings import WorldSettings
@@ -42,7 +42,7 @@ class Server(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class BrokerSurroundings:
     """A world's time, chance, controllers and books.
 
     `releases` draws the versions of older clients; without it all are of the latest release.
@@ -59,7 +59,7 @@ class Surroundings:
     client_ids: Iterator[int]
     """The places of clients in the network that are not taken yet."""
     quorum: ControllerQuorum
-    ledger: Ledger
+    ledger: PartitionLedger
     places: Places
     servers: Mapping[int, Server]
     groups: dict[str, GroupLedger]
