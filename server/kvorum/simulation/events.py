@@ -53,6 +53,11 @@ class Events:
         self.now_ms = until_ms
         return None
 
+    def run_until(self, until_ms: float) -> None:
+        """Let everything happen that is due by a time."""
+        while (callback := self.take_next(until_ms)) is not None:
+            callback()
+
 
 class NodeClock:
     """A monotonic clock with drift, and a wall clock that may be set forwards and backwards.

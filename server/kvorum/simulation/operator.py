@@ -2,25 +2,22 @@
 
 from collections.abc import Callable
 from random import Random
-from typing import TypeVar
 
+from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.node.raft.errors import RaftNodeError
 from kvorum.raft import KRaftVersionUpgradeError, NotLeaderError, ReplicaKey, VoterSet
 from kvorum.simulation.budget import may_become
 from kvorum.simulation.fault_ratios import RATIOS
 from kvorum.simulation.faults import Fault, FaultKind
-from kvorum.simulation.network import Reply
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.versions import Release, common_version
-from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from kvorum.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from kvorum.wire.primitives import Message
 
 OPERATOR_ID = -100
 _TIMEOUT_MS = 30_000
-_Answer = TypeVar("_Answer", AddRaftVoterResponse, RemoveRaftVoterResponse)
 
 
 class Operator:
@@ -29,7 +26,6 @@ class Operator:
     def __init__(self, quorum: SimulatedQuorum) -> None:
         self._quorum = quorum
         self._around = quorum.around
-        self._number = 0
 
     def upgrade(self, fault: Fault, random: Random) -> None:
         """Upgrade kraft.version; try again as long as that is refused."""
@@ -145,7 +141,7 @@ class Operator:
         version = common_version(AddRaftVoterRequest, Release.LATEST, asked.release)
         if version >= 1:
             request.ack_when_committed = random.random() < RATIOS.answer_when_committed
-        self._ask(asked, request, AddRaftVoterResponse, version=version)
+        self._ask(asked, request, version=version)
 
     def _remove(self, asked: SimulatedNode, target: ReplicaKey, random: Random) -> None:
         del random
@@ -156,24 +152,15 @@ class Operator:
             voter_directory_id=target.directory_id or bytes(16),
         )
         self._quorum.removals.add(target.id)
-        self._ask(asked, request, RemoveRaftVoterResponse, version=0)
+        self._ask(asked, request, version=0)
 
-    def _ask(
-        self, asked: SimulatedNode, request: Message, kind: type[_Answer], *, version: int
-    ) -> None:
-        self._number += 1
-        frame = encode_request_frame(
-            request, version=version, correlation_id=self._number, client_id="operator"
-        )
-
-        def take(reply: Reply) -> None:
-            if isinstance(reply, bytes):
-                answer = decode_response_frame(reply, response_class=kind, version=version)[1]
+    def _ask(self, asked: SimulatedNode, request: Message, *, version: int) -> None:
+        def take(answer: Message | ClientConnectionError) -> None:
+            text = str(answer)
+            if isinstance(answer, AddRaftVoterResponse | RemoveRaftVoterResponse):
                 text = f"error {answer.error_code} {answer.error_message or ''}".rstrip()
-            else:
-                text = str(reply)
             self._around.trace.say(f"operator hears from {asked.node_id}: {text}")
             if isinstance(request, RemoveRaftVoterRequest):
                 self._quorum.removals.discard(request.voter_id)
 
-        self._quorum.carry_request(OPERATOR_ID, asked.host, frame, take)
+        self._quorum.ask(OPERATOR_ID, asked, request, take, version=version)

@@ -1,15 +1,18 @@
 """The nodes of a world and the transport between them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
+from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.raft import VoterSet
 from kvorum.raft.roles import Leader
-from kvorum.simulation.network import OnReply
+from kvorum.simulation.network import OnReply, Reply
 from kvorum.simulation.node import Part, SimulatedNode
 from kvorum.simulation.options import QuorumKind
+from kvorum.simulation.requests import decoded_answer, request_frame
 from kvorum.simulation.surroundings import Surroundings
 from kvorum.simulation.versions import Release
+from kvorum.wire.primitives import Message
 
 
 class SimulatedQuorum:
@@ -82,6 +85,22 @@ class SimulatedQuorum:
         self.around.network.request(
             sender, target.node_id, frame, serve=target.take_request, reply=reply
         )
+
+    def ask(
+        self,
+        sender: int,
+        asked: SimulatedNode,
+        request: Message,
+        take: Callable[[Message | ClientConnectionError], None],
+        *,
+        version: int,
+    ) -> None:
+        """Send a request to a node; `take` gets the response, if one comes."""
+
+        def decode(said: Reply) -> None:
+            take(decoded_answer(request, version, said) if isinstance(said, bytes) else said)
+
+        self.carry_request(sender, asked.host, request_frame(request, version), decode)
 
     def process_ended(self, node_id: int) -> None:
         """Notify every node that is connected to a process that the process has ended."""

@@ -1,9 +1,7 @@
 """The changes of the target voters (KIP-642) that an operator of a simulated quorum makes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
 
 from kvorum.controller.quorum_reassignment.requests import (
     configuration_request,
@@ -15,19 +13,16 @@ from kvorum.metadata.voters import (
     recorded_target_voters,
     target_voters_text,
 )
+from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.simulation.budget import may_reach
 from kvorum.simulation.fault_ratios import RATIOS
 from kvorum.simulation.faults import Fault, FaultKind
-from kvorum.simulation.network import Reply
-from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
 from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 from kvorum.wire.primitives import Message
 
-Response = TypeVar("Response", bound=Message)
 _OPERATOR_ID = -101
 """The id of the operator in the network: no node and no client has it."""
 _TARGETS_MAX = 7
@@ -51,6 +46,13 @@ class _Change:
     def text(self) -> str:
         return "nothing" if self.targets is None else target_voters_text(self.targets)
 
+    def request(self) -> Message:
+        """Return the request that states them."""
+        if self.by_configuration:
+            return configuration_request(self.targets)
+        ids = None if self.targets is None else [target.id for target in self.targets]
+        return reassignment_request(ids)
+
 
 class TargetChanges:
     """States target voters as an operator would: again after NOT_CONTROLLER."""
@@ -58,7 +60,6 @@ class TargetChanges:
     def __init__(self, quorum: SimulatedQuorum) -> None:
         self._quorum = quorum
         self._around = quorum.around
-        self._number = 0
 
     def change(self, fault: Fault, random: Random) -> None:
         """State target voters, or several in a row, or cancel the present ones."""
@@ -110,7 +111,10 @@ class TargetChanges:
         around.faults[FaultKind.CHANGED_TARGET_VOTERS] += 1
         around.properties.reassignments.asked_for(change.targets)
 
-        def take(error: int) -> None:
+        def take(answer: Message | ClientConnectionError) -> None:
+            if isinstance(answer, ClientConnectionError):
+                return
+            error = _error_of(answer)
             around.trace.say(f"operator hears from {asked.node_id}: error {error}")
             if error not in {ErrorCode.NONE, ErrorCode.NOT_CONTROLLER}:
                 around.properties.reassignments.refused(change.targets)
@@ -119,42 +123,16 @@ class TargetChanges:
                     _RETRY_MS, lambda: self._state(change, fault, random, tries=tries + 1)
                 )
 
-        if change.by_configuration:
-            request = configuration_request(change.targets)
-            self._ask(asked, request, IncrementalAlterConfigsResponse, _configuration_error, take)
-        else:
-            ids = None if change.targets is None else [target.id for target in change.targets]
-            kind = AlterPartitionReassignmentsResponse
-            self._ask(asked, reassignment_request(ids), kind, _reassignment_error, take)
-
-    def _ask(
-        self,
-        asked: SimulatedNode,
-        request: Message,
-        kind: type[Response],
-        error_of: Callable[[Response], int],
-        take: Callable[[int], None],
-    ) -> None:
-        """Send a request; `take` gets the error of the response, where there is one."""
-        version = request.MAX_VERSION
-        self._number += 1
-        frame = encode_request_frame(
-            request, version=version, correlation_id=self._number, client_id="operator"
-        )
-
-        def replied(reply: Reply) -> None:
-            if isinstance(reply, bytes):
-                take(
-                    error_of(decode_response_frame(reply, response_class=kind, version=version)[1])
-                )
-
-        self._quorum.carry_request(_OPERATOR_ID, asked.host, frame, replied)
+        request = change.request()
+        quorum.ask(_OPERATOR_ID, asked, request, take, version=request.MAX_VERSION)
 
 
-def _reassignment_error(answer: AlterPartitionReassignmentsResponse) -> int:
-    errors = [one.error_code for topic in answer.responses for one in topic.partitions]
-    return answer.error_code or max(errors, default=0)
-
-
-def _configuration_error(answer: IncrementalAlterConfigsResponse) -> int:
-    return max((one.error_code for one in answer.responses), default=0)
+def _error_of(answer: Message) -> int:
+    match answer:
+        case AlterPartitionReassignmentsResponse():
+            errors = [one.error_code for topic in answer.responses for one in topic.partitions]
+            return answer.error_code or max(errors, default=0)
+        case IncrementalAlterConfigsResponse():
+            return max((one.error_code for one in answer.responses), default=0)
+        case _:
+            raise TypeError(f"{type(answer).__name__} does not answer a change of target voters")

@@ -63,12 +63,12 @@ class World:
         options, liveness = around.options, around.properties.liveness
         around.trace.say(f"seed {around.seed}: {options.describe()}")
         self._begin()
-        self.run_until(options.safety_ms)
+        around.events.run_until(options.safety_ms)
         self._injector.heal()
         end_ms = options.safety_ms + options.liveness_ms
         while around.now_ms < end_ms:
             liveness.look(around.now_ms, self.quorum.running())
-            self.run_until(min(around.now_ms + LOOK_MS, end_ms))
+            around.events.run_until(min(around.now_ms + LOOK_MS, end_ms))
         liveness.end(around.now_ms, self.quorum.running())
         for node in self.quorum.nodes.values():
             if node.process is not None:
@@ -77,12 +77,6 @@ class World:
                     f"node {node.node_id}", application.values, application.next_offset
                 )
         around.trace.say("the end")
-
-    def run_until(self, until_ms: float) -> None:
-        """Run all events up to a time."""
-        take_next = self.around.events.take_next
-        while (callback := take_next(until_ms)) is not None:
-            callback()
 
     def _begin(self) -> None:
         around = self.around

@@ -33,30 +33,25 @@ def _options_of(seed: int, duration_ms: int) -> Options:
     return draw_options(Random(f"{seed}/options"), duration_ms=duration_ms)
 
 
-def run_all(events: Events, until_ms: float) -> None:
-    while (callback := events.take_next(until_ms)) is not None:
-        callback()
-
-
 def test_events_come_in_order_of_time_and_of_planning() -> None:
     events, heard = Events(), list[str]()
     events.after(2, lambda: heard.append("late"))
     events.after(1, lambda: heard.append("first"))
     events.after(1, lambda: heard.append("second"))
     events.after(1, lambda: heard.append("never")).cancel()
-    run_all(events, 1.5)
+    events.run_until(1.5)
     assert heard == ["first", "second"]
     assert events.now_ms == 1.5
-    run_all(events, 10)
+    events.run_until(10)
     assert heard == ["first", "second", "late"]
 
 
 def test_a_clock_that_drifts_knows_when_it_shows_a_time() -> None:
     events = Events()
     clock = NodeClock(events)
-    run_all(events, 1_000)
+    events.run_until(1_000)
     clock.set_drift(0.1)
-    run_all(events, 2_000)
+    events.run_until(2_000)
     assert clock.monotonic_ms() == pytest.approx(2_100)
     assert clock.world_ms(2_100) == pytest.approx(2_000)
 
@@ -85,11 +80,11 @@ def test_a_cut_path_loses_what_is_on_its_way_and_the_way_back_stays_open() -> No
     network.cut(1, 2)
     network.carry(1, 2, lambda: heard.append("too late"))
     network.carry(2, 1, lambda: heard.append("back"))
-    run_all(events, 100)
+    events.run_until(100)
     assert heard == ["back"]
     network.heal(1, 2)
     network.carry(1, 2, lambda: heard.append("healed"))
-    run_all(events, 200)
+    events.run_until(200)
     assert heard == ["back", "healed"]
 
 
@@ -99,10 +94,10 @@ def test_a_clogged_path_gives_everything_at_once() -> None:
     network.clog(1, 2)
     for _ in range(3):
         network.carry(1, 2, lambda: heard.append(events.now_ms))
-    run_all(events, 500)
+    events.run_until(500)
     assert heard == []
     network.unclog(1, 2)
-    run_all(events, 1_000)
+    events.run_until(1_000)
     assert heard == [500.0] * 3
 
 
@@ -113,7 +108,7 @@ def test_loss_and_doubling_are_reported_each_time() -> None:
     network.path(2, 1).conditions = Conditions(duplication=1.0)
     network.carry(1, 2, lambda: heard.append("lost"))
     network.carry(2, 1, lambda: heard.append("doubled"))
-    run_all(events, 100)
+    events.run_until(100)
     assert heard == ["doubled", "doubled"]
     assert faults == {FaultKind.LOST_MESSAGES: 1, FaultKind.DOUBLED_MESSAGES: 1}
 
@@ -124,7 +119,7 @@ def test_late_messages_arrive_after_ones_that_were_sent_later() -> None:
     network.carry(1, 2, lambda: heard.append("late"))
     network.path(1, 2).conditions = Conditions(mean_delay_ms=0.1)
     network.carry(1, 2, lambda: heard.append("in time"))
-    run_all(events, 1_000)
+    events.run_until(1_000)
     assert heard == ["in time", "late"]
 
 
@@ -135,7 +130,7 @@ def test_a_calm_network_loses_nothing_and_is_as_slow_as_usual() -> None:
     network.calm()
     for number in range(3):
         network.carry(number, 2, partial(heard.append, number))
-        run_all(events, 1_000.0 * (number + 1))
+        events.run_until(1_000.0 * (number + 1))
     assert heard == [0, 1, 2]
     assert network.path(1, 2).conditions == Conditions(mean_delay_ms=7.0)
 
@@ -156,7 +151,7 @@ def test_a_request_that_arrives_twice_has_one_answer() -> None:
         _serve_heartbeat(frame, reply)
 
     requests.ask((-1, 2), HeartbeatRequest(), serve, answers.append, timeout_ms=500, version=3)
-    run_all(events, 1_000)
+    events.run_until(1_000)
     assert len(served) == 2
     assert answers == [HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)]
 
@@ -169,9 +164,9 @@ def test_a_request_without_a_response_in_time_is_given_up_once() -> None:
         events.after(500, lambda: _serve_heartbeat(frame, reply))
 
     requests.ask((-1, 2), HeartbeatRequest(), serve, answers.append, timeout_ms=400)
-    run_all(events, 399)
+    events.run_until(399)
     assert answers == []
-    run_all(events, 1_000)
+    events.run_until(1_000)
     assert answers == [None]
 
 

@@ -326,9 +326,9 @@ class PartitionsWorld:
         for task, interval_ms in ((first, 20), *_CONTROLLER_TASKS):
             self._every(interval_ms, partial(self.quorum.run, task))
         self._begin_clients()
-        self._run_until(PEACE_FROM_MS)
+        self.events.run_until(PEACE_FROM_MS)
         self._make_peace()
-        self._run_until(END_MS)
+        self.events.run_until(END_MS)
         self._check_end()
 
     def _begin_clients(self) -> None:
@@ -351,10 +351,6 @@ class PartitionsWorld:
             self._every(MOVE_IN_STORM_MS, self._faults.move_replica)
         for deleter in self._deleters:
             self._every(400, deleter.step)
-
-    def _run_until(self, until_ms: float) -> None:
-        while (callback := self.events.take_next(until_ms)) is not None:
-            callback()
 
     def _every(self, interval_ms: float, action: Callable[[], None]) -> None:
         def again() -> None:
