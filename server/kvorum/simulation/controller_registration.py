@@ -6,7 +6,6 @@ A voter is added by a reassignment only where its controller has registered.
 from collections.abc import Callable
 
 from kvorum.simulation.controller import Controller
-from kvorum.simulation.network import OnReply
 from kvorum.simulation.properties.node_facts import ObservedNode
 from kvorum.wire.headers import encode_request_frame
 from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
@@ -21,14 +20,14 @@ class Registration:
     """Asks the active controller for a registration until its own log has it.
 
     A node registers once for each directory: its address never changes. `carry` takes a request to
-    the leader, and returns False where none is known.
+    the leader that is known, if any is.
     """
 
     def __init__(
         self,
         controller: Controller,
         node: ObservedNode,
-        carry: Callable[[bytes, OnReply], bool],
+        carry: Callable[[bytes], None],
     ) -> None:
         self._controller, self._node = controller, node
         self._carry = carry
@@ -63,5 +62,5 @@ class Registration:
             client_id=f"controller-{node.node_id}",
         )
         # The record in the log counts, not the response.
-        self._carry(frame, lambda _said: None)
+        self._carry(frame)
         self._later(PAUSE_MS)

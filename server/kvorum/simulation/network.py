@@ -139,18 +139,18 @@ class Network:
         path = self.path(sender, receiver)
         if path.is_cut:
             return
-        now, random = path.conditions, self._random
-        if now.loss and random.random() < now.loss:
+        now = path.conditions
+        if now.loss and self._random.random() < now.loss:
             self._faults[FaultKind.LOST_MESSAGES] += 1
             return
         copies = 1
-        if now.duplication and random.random() < now.duplication:
+        if now.duplication and self._random.random() < now.duplication:
             self._faults[FaultKind.DOUBLED_MESSAGES] += 1
             copies = 2
         for _ in range(copies):
-            delay_ms = random.expovariate(1.0) * now.mean_delay_ms
-            if now.late and random.random() < now.late:
-                delay_ms += random.uniform(_LATE_MS_MIN, now.late_ms_max)
+            delay_ms = self._random.expovariate(1.0) * now.mean_delay_ms
+            if now.late and self._random.random() < now.late:
+                delay_ms += self._random.uniform(_LATE_MS_MIN, now.late_ms_max)
             self._events.after(delay_ms, lambda: self._come(path, arrive))
 
     def _come(self, path: Path, arrive: Callable[[], None]) -> None:

@@ -36,7 +36,8 @@ class NetworkFaults:
 
     def _change_paths(self, fault: Fault, random: Random, name: str, value: float) -> None:
         """Give some paths another value of a condition, until the fault's time is over."""
-        network, routes = self._around.network, self._some_routes(random)
+        network = self._around.network
+        routes = self._some_routes(random)
 
         def change(route: Route, changed: float) -> None:
             path = network.path(*route)

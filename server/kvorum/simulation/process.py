@@ -290,15 +290,13 @@ class Process:
 
         self._receive(request, version=request.MAX_VERSION, respond=answered)
 
-    def _carry(self, frame: bytes, reply: OnReply) -> bool:
+    def _carry(self, frame: bytes) -> None:
         """Carry a request to the leader that this process knows, if it knows one."""
         leader = self.client.leader_endpoint()
-        if leader is None:
-            return False
-        self._neighbours.carry_request(
-            self.node.node_id, leader.host, frame, lambda said: self.turn(lambda: reply(said))
-        )
-        return True
+        if leader is not None:
+            self._neighbours.carry_request(
+                self.node.node_id, leader.host, frame, lambda _said: None
+            )
 
     def _receive(self, request: Message, *, version: int, respond: Respond) -> None:
         listener_name = self.node.settings.controller_listener

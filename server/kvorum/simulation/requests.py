@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 from kvorum.node.coroutines import GiveUp, Take, Wait
-from kvorum.node.outbound.client_connection import RequestTimedOutError
 from kvorum.simulation.events import Events
 from kvorum.simulation.network import Network, Reply, Route, Serve
 from kvorum.wire.apis import response_class
@@ -46,7 +45,8 @@ class Requests:
     """Sends requests over a network, each on a connection of its own."""
 
     def __init__(self, network: Network, events: Events) -> None:
-        self._network, self._events = network, events
+        self._network = network
+        self._events = events
 
     def ask(
         self,
@@ -66,7 +66,7 @@ class Requests:
         chosen = request.MAX_VERSION if version is None else version
         is_answered = False
 
-        def tell(said: Reply) -> None:
+        def tell(said: Reply | None) -> None:
             nonlocal is_answered
             if not is_answered:
                 is_answered = True
@@ -75,7 +75,6 @@ class Requests:
                     decoded_answer(request, chosen, said) if isinstance(said, bytes) else None
                 )
 
-        late = RequestTimedOutError(f"no response to {request.NAME} in time")
-        time_out = self._events.after(timeout_ms, lambda: tell(late))
+        time_out = self._events.after(timeout_ms, lambda: tell(None))
         frame = request_frame(request, chosen)
         self._network.request(*link, frame, serve=serve, reply=tell)

@@ -14,8 +14,7 @@ from kvorum.simulation.partitions.places import Places
 from kvorum.simulation.partitions.quorum import ControllerQuorum
 from kvorum.simulation.partitions.settings import WorldSettings
 from kvorum.simulation.properties.catalogue import Checks
-from kvorum.simulation.requests import OnAnswer, Requests
-from kvorum.wire.primitives import Message
+from kvorum.simulation.requests import Requests
 
 
 class Server(Protocol):
@@ -79,19 +78,3 @@ class BrokerSurroundings:
     def wall_ms(self) -> int:
         """Return the time of day."""
         return WALL_START_MS + int(self.events.now_ms)
-
-    def ask(
-        self,
-        source: int,
-        target: int,
-        request: Message,
-        on_answer: OnAnswer,
-        *,
-        timeout_ms: float,
-        version: int | None = None,
-    ) -> None:
-        """Send a request of a version, by default the latest, to a broker."""
-        serve = self.servers[target].receive
-        self.requests.ask(
-            (source, target), request, serve, on_answer, timeout_ms=timeout_ms, version=version
-        )

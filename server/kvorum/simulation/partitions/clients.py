@@ -72,11 +72,25 @@ class PartitionClient:
         """Return the version in which this client sends a request; see `ClientVersions`."""
         return self._versions.of(kind, lowest=lowest, latest=latest)
 
-    def ask(self, broker: int, request: Message, on_answer: OnAnswer, *, lowest: int = 0) -> None:
-        """Send a request to a broker, in a version no lower than `lowest`."""
-        version = self.version_of(type(request), lowest=lowest)
-        self.around.ask(
-            self.id, broker, request, on_answer, timeout_ms=REQUEST_TIMEOUT_MS, version=version
+    def ask(
+        self,
+        broker: int,
+        request: Message,
+        on_answer: OnAnswer,
+        *,
+        lowest: int = 0,
+        version: int | None = None,
+    ) -> None:
+        """Send a request to a broker, in a version or in one no lower than `lowest`."""
+        if version is None:
+            version = self.version_of(type(request), lowest=lowest)
+        self.around.requests.ask(
+            (self.id, broker),
+            request,
+            self.around.servers[broker].receive,
+            on_answer,
+            timeout_ms=REQUEST_TIMEOUT_MS,
+            version=version,
         )
 
     def known_topic(self) -> TopicImage | None:
@@ -304,9 +318,7 @@ class Consumer(PartitionClient):
         def read(answer: Message | None) -> None:
             self._on_answer(answer, f"from {offset} of broker {broker}")
 
-        self.around.ask(
-            self.id, broker, request, read, timeout_ms=REQUEST_TIMEOUT_MS, version=self._version
-        )
+        self.ask(broker, request, read, version=self._version)
 
     def _on_answer(self, answer: Message | None, message: str) -> None:
         self._is_waiting = False

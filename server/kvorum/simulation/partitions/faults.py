@@ -308,7 +308,8 @@ class Faults:
             replicas = None
         requested = AlterPartitionReassignmentsRequest.ReassignablePartition(index, replicas)
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic(topic_name, [requested])
-        self._around.quorum.ask_leader(AlterPartitionReassignmentsRequest(topics=[topic]))
+        request = AlterPartitionReassignmentsRequest(topics=[topic])
+        self._around.quorum.ask_leader(request, lambda _: None)
         self._count("reassignment")
         if self._around.settings.is_stormy:
             self._move_all(TopicPartition(topic_name, index), drawn)

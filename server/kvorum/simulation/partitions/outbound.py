@@ -193,12 +193,18 @@ class SimulatedLeader:
         *,
         version: int | None = None,
     ) -> Wait[Response]:
+        around = self._around
+        link = self._link
+
         def ask(take: OnAnswer) -> None:
             def pass_on(answered: Message | None) -> None:
                 on_answer(answered)
                 take(answered)
 
             guarded = self._machine.guard_reply(pass_on)
-            self._around.ask(*self._link, request, guarded, timeout_ms=TIMEOUT_MS, version=version)
+            serve = around.servers[link[1]].receive
+            around.requests.ask(
+                link, request, serve, guarded, timeout_ms=TIMEOUT_MS, version=version
+            )
 
         return answer(kind, ask, ConnectionLostError("the connection broke"))

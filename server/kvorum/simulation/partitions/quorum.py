@@ -46,10 +46,6 @@ _FAULTS_KEPT: Final = 0.25
 """With all of them there would be no active controller most of the time."""
 
 
-def _ignore(_: Message | None) -> None:
-    pass
-
-
 class ControllerQuorum:
     """The nodes of the quorum, and what they have committed.
 
@@ -69,10 +65,10 @@ class ControllerQuorum:
         conditions: Callable[[int], Conditions],
     ) -> None:
         options = _draw_options(random_for(seed, "options"), broker_count)
-        controllers = range(1, options.voter_count + options.spare_count + 1)
+        self.controller_ids = ids = range(1, options.voter_count + options.spare_count + 1)
 
         def usual(route: Route) -> Conditions:
-            return conditions(sum(one in controllers for one in route))
+            return conditions(sum(one in ids for one in route))
 
         self._around = around = Surroundings.of(
             seed,
@@ -102,11 +98,6 @@ class ControllerQuorum:
     def broker_nodes(self) -> list[SimulatedNode]:
         """The observers, which begin and end with their brokers."""
         return [node for node in self._quorum.nodes.values() if node.part is Part.BROKER]
-
-    @property
-    def controller_ids(self) -> list[int]:
-        """The ids of the nodes that are no brokers."""
-        return [node.node_id for node in self._quorum.without_brokers()]
 
     @property
     def checks(self) -> Mapping[str, int]:
@@ -141,7 +132,7 @@ class ControllerQuorum:
         """Have a request handled that has arrived at a controller."""
         self._quorum.nodes[node_id].take_request(frame, reply)
 
-    def ask_leader(self, request: Message, on_answer: OnAnswer = _ignore) -> None:
+    def ask_leader(self, request: Message, on_answer: OnAnswer) -> None:
         """Send a request of an operator to the leader; the answer is None where none comes."""
         leader = self._quorum.leader()
         if leader is None:
