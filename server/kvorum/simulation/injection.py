@@ -141,8 +141,7 @@ class Injector:
             return
         is_for_all = random.random() < RATIOS.kill_all
         for one in self._quorum.without_brokers() if is_for_all else [node]:
-            one.crash(is_power_cut=False)
-            self._later(fault, one.start)
+            one.crash_and_restart(is_power_cut=False, restart_ms=fault.duration_ms)
 
     def _cut_power(self, fault: Fault, random: Random) -> None:
         """Cut the power of one node, or of all nodes at once as in a data centre."""
@@ -150,8 +149,7 @@ class Injector:
         node = self._target(fault)
         if random.random() < RATIOS.power_cut_of_all:
             for one in quorum.without_brokers():
-                one.crash(is_power_cut=True)
-                self._later(fault, one.start)
+                one.crash_and_restart(is_power_cut=True, restart_ms=fault.duration_ms)
             return
         is_scattering = random.random() < RATIOS.power_cut_scatters and may_damage(quorum, node)
         node.crash(is_power_cut=True, is_scattering=is_scattering)
@@ -273,5 +271,4 @@ class Injector:
         node.crash(is_power_cut=False)
         node.start()
         if leader is not None and leader is not node:
-            leader.crash(is_power_cut=False)
-            self._later(fault, leader.start)
+            leader.crash_and_restart(is_power_cut=False, restart_ms=fault.duration_ms)
