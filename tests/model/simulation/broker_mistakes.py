@@ -114,13 +114,13 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "the high watermark goes by the committed ISR",
         promises.COMMITTED_IN_SYNC,
-        9,
+        11,
         _committed_isr_only,
     ),
     Mistake(
         "who is to leave the ISR has left it",
         promises.COMMITTED_IN_SYNC,
-        2,
+        3,
         edited(
             Edit(
                 within="_PendingIsr.maximal",
@@ -162,7 +162,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a follower truncates to its high watermark",
         promises.LEADER_COMPLETE,
-        3,
+        12,
         in_place_of(replica_fetcher, "initial_fetch_state", truncating_to_the_high_watermark),
     ),
     Mistake(
@@ -177,13 +177,13 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "changes by past leaders are accepted",
         promises.LEADER_COMPLETE,
-        17,
+        1,
         in_place_of(alter_partition, "refusal_code", lenient_refusal_code),
     ),
     Mistake(
         "the start of the leader's epoch is ignored",
         promises.OFFSETS_KEPT,
-        3,
+        8,
         edited(
             Edit(
                 within="PartitionLeader.lead",
@@ -227,7 +227,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "answers of another epoch are taken",
         promises.ALL_IN_SYNC_AGAIN,
-        5,
+        9,
         _take_answers_of_another_epoch,
     ),
 )

@@ -11,7 +11,7 @@ GROUP_MISTAKES: Final = (
     Mistake(
         "the offsets of an aborted transaction count",
         promises.OFFSETS_KNOWN,
-        1,
+        2,
         edited(
             Edit(
                 within="OffsetStore.replay_end_transaction_marker",
@@ -23,7 +23,7 @@ GROUP_MISTAKES: Final = (
     Mistake(
         "a rebalance does not begin a generation",
         promises.ONE_OWNER,
-        1,
+        3,
         edited(
             Edit(
                 within="ClassicGroup.init_next_generation",
@@ -70,7 +70,7 @@ GROUP_MISTAKES: Final = (
     Mistake(
         "a static member is fenced by a rebalance",
         promises.FENCED_BY_ANOTHER,
-        3,
+        1,
         edited(
             Edit(
                 within="ClassicGroup.validated_member",
@@ -119,7 +119,7 @@ GROUP_MISTAKES: Final = (
     Mistake(
         "a coordinator keeps its groups when it resigns",
         promises.ONE_COORDINATOR,
-        1,
+        3,
         edited(
             Edit(
                 within="CoordinatorRuntime._resign",

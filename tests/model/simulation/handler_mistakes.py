@@ -92,7 +92,7 @@ HANDLER_MISTAKES: Final = (
     Mistake(
         "the epoch that a follower has fetched last is left out",
         promises.ONE_RECORD,
-        1,
+        2,
         edited(
             Edit(
                 within="_sorted_out",
@@ -105,7 +105,7 @@ HANDLER_MISTAKES: Final = (
     Mistake(
         "a follower is not told where the logs diverge",
         promises.ONE_RECORD,
-        1,
+        2,
         edited(
             Edit(
                 within="_read_partition", room=_FETCH, old="read.diverging is not None", new="False"
@@ -172,7 +172,7 @@ HANDLER_MISTAKES: Final = (
     Mistake(
         "the end of a log is told as its start",
         promises.STARTS_FOLLOW,
-        1,
+        3,
         edited(
             Edit(
                 within="_place",

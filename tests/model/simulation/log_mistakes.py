@@ -41,7 +41,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "the torn end of a log is taken for damage",
         promises.SOUND_DISK,
-        1,
+        9,
         edited(
             Edit(
                 within="_Loader._scan",
@@ -53,7 +53,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "compaction takes the latest record of a key for an older one",
         promises.LATEST_STAYS,
-        15,
+        24,
         edited(
             Edit(
                 within="Cleaner._map_batch",
@@ -65,7 +65,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "retention marks a log as closed that it has shortened",
         promises.ALL_READABLE,
-        11,
+        20,
         edited(
             Edit(
                 within="UnifiedLog.delete_old_segments",
@@ -93,7 +93,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "a follower far behind leaves out the first batch of a response",
         promises.ALL_THE_SAME,
-        3,
+        1,
         edited(
             Edit(
                 within="UnifiedLog.append_as_follower",
@@ -129,7 +129,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "compaction finds no log",
         promises.COMPACTED,
-        2,
+        15,
         edited(
             Edit(
                 within="CleanerThread._clean_filthiest", old="self._compacted(directory)", new="{}"
@@ -139,7 +139,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "a batch that is sent again is answered as the last one of its producer",
         promises.ACKNOWLEDGED,
-        12,
+        8,
         edited(
             Edit(
                 within="ProducerEntry.duplicate_of",
@@ -171,7 +171,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "a start takes the log of a deleted topic for that of a new one of its name",
         promises.SOUND_DISK,
-        9,
+        11,
         edited(
             Edit(within="LogManager._hosted_id", old="stored_id in (None, topic_id)", new="True")
         ),

@@ -59,7 +59,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a leader does not tell a follower where their logs diverge",
         promises.ONE_RECORD,
-        1,
+        2,
         edited(
             Edit(
                 within="Partition.fetch_records_of_follower",
@@ -100,7 +100,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a leader's high watermark follows the slowest replica down",
         promises.WATERMARK_RISES,
-        1,
+        4,
         edited(
             Edit(
                 within="PartitionLeader._raise_high_watermark",
@@ -213,7 +213,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a follower is in sync by the time of its last record alone",
         promises.IDLE_STAY_IN_SYNC,
-        2,
+        1,
         edited(
             Edit(
                 within="ReplicaProgress.is_caught_up",
