@@ -80,6 +80,8 @@ class SimulatedNode:
         self.is_paused = False
         # Whether its machine can answer that no process listens: not after a power cut.
         self.is_host_up = True
+        self.on_failure: Callable[[Exception], None] | None = None
+        """Called once a process has ended by its disk, in place of another start."""
         # Called with each request to a hidden node, which vanishes without an error.
         self._on_vanished: Callable[[bytes], None] | None = None
         # Whether durable bytes have changed or are lost; whether the node may never run again.
@@ -339,7 +341,9 @@ class SimulatedNode:
         self._around.trace.say(f"{self.node_id} stops itself: {failure}")
         self._around.properties.node_failed(self, failure)
         self._end(is_power_cut=False)
-        if not self.is_damaged:
+        if self.on_failure is not None:
+            self.on_failure(failure)
+        elif not self.is_damaged:
             self._around.events.after(FAILURE_RESTART_MS, self.start)
 
     def set_crash_point(

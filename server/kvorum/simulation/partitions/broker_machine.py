@@ -42,6 +42,7 @@ class BrokerMachine:
         self.stalled_until_ms = 0.0
         self._events, self._random = events, random
         self._on_crash = on_crash
+        node.on_failure = on_crash
         self._calls_until_crash = _NEVER
         self.after_turn: Action = _do_nothing
         """Called after each turn of the present process."""
@@ -67,6 +68,7 @@ class BrokerMachine:
     def end(self, *, is_power_cut: bool) -> None:
         """End the process at once; a power cut also loses what is not flushed, wholly or partly."""
         self.node.crash(is_power_cut=is_power_cut)
+        self.node.disk.forget_faults()
         for disk in self.disks:
             disk.crash(is_power_cut=is_power_cut)
             disk.forget_faults()

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
+from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import FileKind
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
@@ -196,7 +197,21 @@ class Faults:
             return
         self.budget.take(broker, is_power_lost=True)
         self._planned[broker.id] = False
-        disk = self._random.choice(broker.machine.disks)
+        self._spoil(broker, self._random.choice(broker.machine.disks))
+
+    def fail_metadata_directory(self) -> None:
+        """Let the disk of a metadata log refuse writes, or fail to sync, which ends the broker."""
+        broker = self._random.choice(list(self._brokers.values()))
+        if self.is_over or not broker.is_up:
+            return
+        if self.budget.allows(broker, is_power_lost=False):
+            self.budget.take(broker, is_power_lost=False)
+            self._planned[broker.id] = False
+            self._count("metadata directory", broker.id)
+            self._spoil(broker, broker.machine.node.disk)
+
+    def _spoil(self, broker: Broker, disk: SimulatedDisk) -> None:
+        """Let a disk refuse writes, or fail to sync, until its operator has mended it."""
         if self._random.random() < SYNC_FAILS:
             disk.fail_next_sync(ALL_FILES)
             self._count("failed sync", broker.id)

@@ -45,6 +45,7 @@ from kvorum.simulation.partitions.settings import (
     END_MS,
     FAULTS_FROM_MS,
     FIRST_CLIENT_ID,
+    HAS_FAILING_METADATA_DIRECTORIES,
     HAS_FETCH_SESSIONS,
     HAS_OLDER_CLIENTS,
     HAS_PIPELINES,
@@ -148,6 +149,7 @@ def _partition_records(
     return records
 
 
+METADATA_DIRECTORY_FAILS_MS: Final = 900
 PAUSE_MS: Final = 240
 """Longer than ``replica.lag.time.max.ms``, and no reason yet to fence the broker."""
 _CONTROLLER_TASKS = (
@@ -326,10 +328,16 @@ class PartitionsWorld:
         for task, interval_ms in ((first, 20), *_CONTROLLER_TASKS):
             self._every(interval_ms, partial(self.quorum.run, task))
         self._begin_clients()
+        self._begin_failures_of_metadata_directories()
         self.events.run_until(PEACE_FROM_MS)
         self._make_peace()
         self.events.run_until(END_MS)
         self._check_end()
+
+    def _begin_failures_of_metadata_directories(self) -> None:
+        directories = random_for(self._seed, "metadata log directories")
+        if directories.random() < HAS_FAILING_METADATA_DIRECTORIES:
+            self._every(METADATA_DIRECTORY_FAILS_MS, self._faults.fail_metadata_directory)
 
     def _begin_clients(self) -> None:
         """Let clients and operators do what they do again and again."""
