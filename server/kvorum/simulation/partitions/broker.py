@@ -121,7 +121,7 @@ class BrokerSession:
         return BrokerIdentity(
             node_id=self._id,
             cluster_id=CLUSTER_ID,
-            incarnation_id=bytes([self._id]) + self._machine.incarnation.to_bytes(15, "big"),
+            incarnation_id=bytes([self._id]) + self._machine.node.start_count.to_bytes(15, "big"),
             listeners=(Endpoint("PLAIN", f"b{self._id}", 9092, 0),),
             rack=None,
             directory_ids=tuple(directory_id(self._id, number) for number in range(len(ROOTS))),
@@ -366,12 +366,12 @@ class Broker:
     @property
     def is_up(self) -> bool:
         """Whether a process runs."""
-        return self.machine.is_up
+        return self.machine.node.is_up
 
     @property
     def incarnation(self) -> int:
         """The number of processes so far, the present one included."""
-        return self.machine.incarnation
+        return self.machine.node.start_count
 
     @property
     def is_stopping(self) -> bool:

@@ -47,16 +47,6 @@ class BrokerMachine:
         self.after_turn: Action = _do_nothing
         """Called after each turn of the present process."""
 
-    @property
-    def is_up(self) -> bool:
-        """Whether a process runs, stalled or not."""
-        return self.node.is_up
-
-    @property
-    def incarnation(self) -> int:
-        """The number of its present or last process."""
-        return self.node.start_count
-
     def start(self) -> tuple[MountedDisk, ...]:
         """Start a process; return its views of the disks."""
         self.stalled_until_ms = 0.0
@@ -99,10 +89,12 @@ class BrokerMachine:
     def turn(self) -> Callable[[Action], None]:
         """Return what runs a callback as this process does; see `guard`."""
         process = self.node.process
-        return _drop if process is None else partial(self._turn, process)
 
-    def _turn(self, process: Process, action: Action) -> None:
-        process.while_running(partial(self._run, process, action))
+        def run(action: Action) -> None:
+            if process is not None:
+                process.while_running(partial(self._run, process, action))
+
+        return run
 
     def _run(self, process: Process, action: Action) -> None:
         try:
@@ -135,8 +127,4 @@ class BrokerMachine:
 
 
 def _do_nothing() -> None:
-    pass
-
-
-def _drop(_: Action) -> None:
     pass

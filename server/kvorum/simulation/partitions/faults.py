@@ -218,11 +218,11 @@ class Faults:
         else:
             disk.refuse_writes(ALL_FILES, error=self._random.choice((errno.ENOSPC, errno.EIO)))
             self._count("full disk", broker.id)
-        incarnation = broker.machine.incarnation
+        incarnation = broker.incarnation
 
         def repair() -> None:
             disk.forget_faults()
-            if broker.is_up and broker.machine.incarnation == incarnation:
+            if broker.is_up and broker.incarnation == incarnation:
                 self._end(broker, is_power_lost=False)
 
         self._around.events.after(self._random.uniform(20, 400), repair)
@@ -250,13 +250,13 @@ class Faults:
                 self._random.uniform(300, 1_200), lambda: self._restart(broker)
             )
             if self._around.settings.is_stormy:
-                self._start_after(broker, broker.machine.incarnation)
+                self._start_after(broker, broker.incarnation)
 
     def _start_after(self, broker: Broker, incarnation: int) -> None:
         """Start a broker as soon as an incarnation of it has ended."""
         if not broker.is_up:
             broker.start()
-        elif broker.machine.incarnation == incarnation:
+        elif broker.incarnation == incarnation:
             again = partial(self._start_after, broker, incarnation)
             self._around.events.after(ENDED_LOOK_MS, again)
 
