@@ -41,7 +41,7 @@ def read_ahead(log: UnifiedLog, offset: int, max_bytes: int, *, end_offset: int)
         found = error
     except IndexError as error:
         # An index was cut by another thread meanwhile, so that this does not count.
-        if removal_count == log.local_log.removal_count:
+        if removal_count == log.local_log.removal_count and not log.local_log.is_removing:
             raise
         found = StorageError("the log was truncated while it was read")
         found.__cause__ = error

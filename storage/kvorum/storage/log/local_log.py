@@ -102,7 +102,7 @@ class LocalLog:
         self.is_closed = False
         """Whether the log was closed or abandoned."""
         self.removal_count = 0
-        """The number of removals and replacements of records since the log was opened."""
+        """How often removals and replacements of records have begun or ended since the opening."""
         self._truncated_to: int | None = None
         # Held by a running flush and by operations that remove or shorten files.
         self._files_lock = threading.Lock()
@@ -132,6 +132,11 @@ class LocalLog:
     def segments(self) -> tuple[Segment, ...]:
         """The segments, oldest first; the last one is active."""
         return self._segments.all
+
+    @property
+    def is_removing(self) -> bool:
+        """Whether records are being removed or replaced at this moment, in whichever thread."""
+        return self.removal_count % 2 == 1
 
     @property
     def latest_epoch(self) -> int | None:
@@ -337,9 +342,8 @@ class LocalLog:
     def flush(self) -> int:
         """Make everything appended so far durable; return the offset below which that holds.
 
-        May run in another thread while the owner appends and reads. Only what this returns, or
-        `recovery_point`, may count as stored. A closed log is left as it is: its directory may have
-        another name by then.
+        Only what this returns, or `recovery_point`, may count as stored. A closed log is left as it
+        is: its directory may have another name by then.
         """
         self.poison.demand_sound()
         self.writes.finish()
@@ -434,6 +438,7 @@ class LocalLog:
         self.log_start_offset = offset
         segment_count = self._segments.delete_before(offset, now_ms=now_ms)
         self._epochs.truncate_from_start(offset)
+        self.removal_count += 1
         return segment_count
 
     def time_rolls(self, draw_jitter_ms: Callable[[], int], *, now_ms: int) -> None:
@@ -498,13 +503,13 @@ class LocalLog:
 
     @contextmanager
     def _removing(self) -> Generator[None]:
-        """Remove or replace records or segments within the block, and count that.
-
-        Flushes are kept out; the log is poisoned if the block fails.
-        """
+        """Count what the block removes or replaces; no flush runs beside it, a failure poisons."""
         with self._files_lock, self.poison.on_failure():
             self.removal_count += 1
-            yield
+            try:
+                yield
+            finally:
+                self.removal_count += 1
 
     def delete_later(self, paths: list[Path], *, now_ms: int) -> None:
         """Remove files of the directory, marked as deleted, once the delay has passed."""

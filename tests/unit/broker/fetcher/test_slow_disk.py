@@ -1,15 +1,19 @@
 """Replicas on slow disks: what is not stored is not counted, read or answered."""
 
+from collections.abc import Callable
+
 import pytest
 from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, ROOT, Replica, Replicas
 from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, log_in, managed, values_in
 
 from kvorum.broker.partition import IsolationLevel
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
-from kvorum.broker.read_ahead import read_ahead
+from kvorum.broker.read_ahead import ReadAhead, read_ahead
 from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.errors import OffsetOutOfRangeError
 from kvorum.storage.log import recent_batches
+from kvorum.storage.log.local_log import LocalLog
+from kvorum.storage.log.segment_list import SegmentList
 from kvorum.wire.records import read_batches
 
 
@@ -279,6 +283,37 @@ def test_a_read_ahead_that_meets_a_truncation_does_not_count(
 
     monkeypatch.setattr(log, "read_range", truncated_meanwhile)
     assert not read_ahead(log, 0, 1_000, end_offset=0).counts_for(log)
+
+
+@pytest.mark.parametrize(
+    ("step", "remove"),
+    [
+        ("replace", lambda log: log.replace_segments(log.segments[0], log.segments, now_ms=0)),
+        ("delete_before", lambda log: log.increment_log_start_offset(2, now_ms=0)),
+        ("truncate_to", lambda log: log.truncate_to(1, now_ms=0)),
+    ],
+    ids=["compaction", "deletion", "truncation"],
+)
+def test_a_read_ahead_from_within_a_removal_does_not_count(
+    step: str,
+    remove: Callable[[LocalLog], object],
+    world: Replicas,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may have found a file closed whose segment was still in its place."""
+    one = world.all[1]
+    one.write(b"a", b"b", b"c")
+    log = one.partition.log
+    met: list[ReadAhead] = []
+
+    def read_meanwhile(*_: object, **__: object) -> int:
+        met.append(read_ahead(log, 0, 1_000, end_offset=1))
+        return 0
+
+    monkeypatch.setattr(SegmentList, step, read_meanwhile)
+    remove(log.local_log)
+    (ahead,) = met
+    assert not ahead.counts_for(log)
 
 
 def test_a_defect_in_a_read_ahead_is_not_hidden(
