@@ -201,7 +201,9 @@ class PartitionLeader:
         if (partition.leader_epoch, partition.partition_epoch) == known:
             return True
         isr = frozenset(partition.isr)
-        is_new_leader = self.leader_epoch < 0
+        # Where an epoch is left out, another broker may have led in it, and followers have
+        # truncated their logs to its log.
+        is_progress_known = 0 <= self.leader_epoch == partition.leader_epoch - 1
         followers = [one for one in partition.replicas if one != self._broker.id]
         self._followers = {
             follower: self._followers.get(follower, ReplicaProgress()) for follower in followers
@@ -213,11 +215,11 @@ class PartitionLeader:
             for follower, progress in self._followers.items():
                 is_in_sync = follower in isr
                 self._followers[follower] = (
-                    unheard_of(is_in_sync=is_in_sync, now_ms=now_ms)
-                    if is_new_leader
-                    else progress.in_new_term(
+                    progress.in_new_term(
                         leader_end_offset=log_end_offset, is_in_sync=is_in_sync, now_ms=now_ms
                     )
+                    if is_progress_known
+                    else unheard_of(is_in_sync=is_in_sync, now_ms=now_ms)
                 )
             self.leader_epoch = partition.leader_epoch
         self.partition_epoch = partition.partition_epoch

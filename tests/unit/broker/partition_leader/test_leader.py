@@ -261,6 +261,18 @@ def test_a_new_epoch_of_the_same_leader_begins_again(leading: Leading) -> None:
     assert leading.fetch(3, 15) is not None
 
 
+def test_followers_of_another_leader_in_between_have_to_fetch_again(leading: Leading) -> None:
+    """It learns of two elections at once: what 2 had fetched before may be truncated."""
+    leading.lead(leading.partition._replace(isr=(1, 2, 3), partition_epoch=8))
+    leading.append(5)
+    leading.fetch(2, 13)
+    leading.fetch(3, 10)
+    leading.lead(leading.partition._replace(isr=(1, 2), leader_epoch=7, partition_epoch=10))
+    assert leading.leader.high_watermark == 10
+    leading.fetch(2, 11)
+    assert leading.leader.high_watermark == 11
+
+
 def test_a_leader_has_recovered() -> None:
     assert expansion(Leading(PARTITION._replace(leader_recovery_state=1))).recovery_state == 0
 
