@@ -303,6 +303,10 @@ class PartitionLedger:
         committed = self._known[index].committed
         return committed[offset].base_offset if offset < len(committed) else None
 
+    def has_deletions(self, index: int) -> bool:
+        """Return whether records of a partition were deleted; a start forgets their producers."""
+        return self._known[index].deleted > 0
+
     def is_exempt(self, index: int) -> bool:
         """Return whether an unclean election may have lost records of a partition."""
         return self._known[index].unclean_epoch > NONE_YET

@@ -5,8 +5,8 @@ in the log are sent again on another one. Some of them are in the log by then, w
 
 A batch may be overtaken by a later one. A broker that does not know a producer takes any sequence
 from it, also where it has refused the first batch before it led; and one that has started knows of
-each producer the last batch alone, which is what Kafka's files have. As in Kafka, the producer then
-begins another epoch, and what was overtaken may be in the log.
+each producer the last batch alone, which is what Kafka's files have, or nothing where records were
+deleted. As in Kafka, the producer then begins another epoch; what was overtaken may be in the log.
 """
 
 from collections import deque
@@ -108,9 +108,10 @@ class PipelinedProducer(Producer):
 
     @property
     def _is_overtaken(self) -> bool:
-        """Whether a batch is out of order because a later one is in the log."""
+        """Whether a batch is out of order because a later one is in the log, or was."""
         is_refused = self.last_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        return is_refused and any(one.is_appended for one in self._sent)
+        is_later_there = any(one.is_appended for one in self._sent)
+        return is_refused and (is_later_there or self.around.ledger.has_deletions(self.place))
 
     def begin_epoch(self, epoch: int) -> None:
         """Begin with the first sequence of an epoch; what is under way is given up."""
