@@ -144,7 +144,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "lost logs are not noticed",
         promises.LEADER_COMPLETE,
-        1,
+        28,
         edited(
             Edit(
                 within="register_broker",
@@ -168,7 +168,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "producers of truncated records are remembered",
         promises.READS_COMMITTED,
-        29,
+        None,
         edited(
             Edit(within="UnifiedLog._after_truncation", old="self.load_producers(now_ms=now_ms)")
         ),
@@ -183,7 +183,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "the start of the leader's epoch is ignored",
         promises.OFFSETS_KEPT,
-        8,
+        10,
         edited(
             Edit(
                 within="PartitionLeader.lead",
@@ -207,7 +207,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "a flush of a log that has moved takes its directory offline",
         promises.WRITES_END,
-        30,
+        None,
         edited(
             Edit(
                 within="LocalLog._flush_stored",

@@ -179,7 +179,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "a truncation to the start leaves deleted records of a later epoch",
         promises.SOUND_DISK,
-        131,
+        None,
         edited(
             Edit(
                 within="UnifiedLog._leaves_nothing",

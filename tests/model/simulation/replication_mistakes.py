@@ -228,7 +228,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a fetch of an ended process is served",
         promises.ENDED_PROCESS_IS_REFUSED,
-        103,
+        None,
         edited(
             Edit(
                 within="PartitionLeader.on_fetch",
@@ -269,7 +269,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a leader counts what its slow disk has yet to store",
         promises.ACKNOWLEDGED,
-        7,
+        None,
         edited(
             Edit(
                 within="Partition.append_records_to_leader",
