@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvorum.storage.errors import StorageError
+from kvorum.storage.log.read_moment import ReadMoment
 from kvorum.storage.topic_log.unified_log import FetchDataInfo, UnifiedLog
 
 
@@ -16,13 +17,12 @@ class ReadAhead:
     the fetch, whether it may still be served.
     """
 
-    log: UnifiedLog
-    removal_count: int
+    moment: ReadMoment
     found: FetchDataInfo | StorageError
 
     def counts_for(self, log: UnifiedLog) -> bool:
         """Return whether a read of `log` would have this result, or one that has more records."""
-        return self.log is log and self.removal_count == log.local_log.removal_count
+        return self.moment.lasts_in(log.local_log)
 
     def data(self) -> FetchDataInfo:
         """Return the records; raises the StorageError of the read."""
@@ -33,7 +33,7 @@ class ReadAhead:
 
 def read_ahead(log: UnifiedLog, offset: int, max_bytes: int, *, end_offset: int) -> ReadAhead:
     """Read as `UnifiedLog.read_range` does; in any thread."""
-    removal_count = log.local_log.removal_count
+    moment = ReadMoment.of(log.local_log)
     found: FetchDataInfo | StorageError
     try:
         found = log.read_range(offset, max_bytes, end_offset=end_offset)
@@ -41,8 +41,8 @@ def read_ahead(log: UnifiedLog, offset: int, max_bytes: int, *, end_offset: int)
         found = error
     except IndexError as error:
         # An index was cut by another thread meanwhile, so that this does not count.
-        if removal_count == log.local_log.removal_count and not log.local_log.is_removing:
+        if moment.lasts_in(log.local_log) and not log.local_log.is_removing:
             raise
         found = StorageError("the log was truncated while it was read")
         found.__cause__ = error
-    return ReadAhead(log, removal_count, found)
+    return ReadAhead(moment, found)

@@ -27,6 +27,7 @@ from kvorum.metadata.partition import Partitions
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.coordinator.context import CoordinatorState
 from kvorum.node.broker.coordinator.loader import LOAD_BYTES
+from kvorum.storage.errors import DiskError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.wire.error_codes import ErrorCode
@@ -211,6 +212,32 @@ def test_a_load_goes_on_in_the_log_that_takes_the_place_of_a_closed_one(
         return read(log, offset, max_bytes, **options)
 
     monkeypatch.setattr(LocalLog, "read", replaced)
+    node.register(leader_epoch=0)
+    node.run()
+    assert node.context.state is CoordinatorState.ACTIVE
+    assert dict(node.shard.counts.items()) == {"a": 1}
+
+
+def test_a_load_reads_again_where_compaction_has_closed_a_segment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = Counters(partition_count=1)
+    log = node.partitions[0].log
+    log.append_as_leader(
+        batch(counted("a", 1)), leader_epoch=0, now_ms=0, origin=AppendOrigin.COORDINATOR
+    )
+    read = LocalLog.read
+    is_compacted = False
+
+    def compacted(local: LocalLog, offset: int, max_bytes: int, **options: Any) -> memoryview:
+        nonlocal is_compacted
+        if not is_compacted:
+            is_compacted = True
+            local.removal_count += 2
+            raise DiskError("the file was closed meanwhile", errno=None, file=local.directory)
+        return read(local, offset, max_bytes, **options)
+
+    monkeypatch.setattr(LocalLog, "read", compacted)
     node.register(leader_epoch=0)
     node.run()
     assert node.context.state is CoordinatorState.ACTIVE

@@ -49,6 +49,7 @@ from kvorum.node.handlers.merged_topics import last_requested
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.errors import StorageError
+from kvorum.storage.log.read_moment import ReadMoment
 from kvorum.storage.topic_log.timestamp_and_offset import TimestampAndOffset
 from kvorum.storage.topic_log.unified_log import UnifiedLog
 from kvorum.wire.error_codes import ErrorCode
@@ -213,7 +214,7 @@ async def _in_replica(
     end_offset = partition.readable_end(
         IsolationLevel(body.isolation_level) if is_consumer else None
     )
-    found = await _place_after_moves(partition, asked.timestamp, end_offset, broker)
+    found = await _place_in_what_is_left(partition, asked.timestamp, end_offset, broker)
     # Another may have become the leader meanwhile.
     _demand_leader(partition, body)
     if (
@@ -231,16 +232,19 @@ def _demand_leader(partition: Partition, body: ListOffsetsRequest) -> None:
         partition.demand_leader()
 
 
-async def _place_after_moves(
+async def _place_in_what_is_left(
     partition: Partition, timestamp: int, end_offset: int, broker: BrokerServices
 ) -> TimestampAndOffset | None:
-    """Return what `_place` does; search again where the replica has moved to another directory."""
+    """Return what `_place` does; search again where segments were removed beneath the search.
+
+    That is compaction, a deletion, or a move of the replica to another log directory.
+    """
     while True:
-        log = partition.log
+        moment = ReadMoment.of(partition.log.local_log)
         try:
             return await _place(partition, timestamp, end_offset, broker)
         except StorageError:
-            if partition.log is log:
+            if moment.lasts_in(partition.log.local_log):
                 raise
 
 

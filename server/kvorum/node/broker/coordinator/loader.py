@@ -11,6 +11,7 @@ from kvorum.node.broker.stored_appends import stored
 from kvorum.node.coroutines import Task, in_thread, other_work
 from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import StorageError
+from kvorum.storage.log.read_moment import ReadMoment
 from kvorum.wire.errors import WireError
 from kvorum.wire.records import ControlRecordType, RecordBatch, decode_control_record
 from kvorum.wire.records.compacted_batch import converted
@@ -95,12 +96,13 @@ class CoordinatorLoader:
         data = memoryview(b"")
         if self._offset < end_offset:
             read = partial(log.read, self._offset, LOAD_BYTES, end_offset=end_offset)
+            moment = ReadMoment.of(log)
             try:
                 data = await in_thread(self._runtime, read)
             except StorageError:
-                if log is self._partition.log.local_log:
+                if moment.lasts_in(self._partition.log.local_log):
                     raise
-                # The replica has moved meanwhile, and this log is closed.
+                # Compaction, or a move to another directory, has closed the file meanwhile.
                 return False
         if not self._partition.is_leader:
             raise LoadEndedError
