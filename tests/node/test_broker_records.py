@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 from tests.node.embedded_cluster import brokers, set_config
@@ -19,6 +20,7 @@ from tests.support.record_requests import (
     batch,
     fetch,
     fetch_request,
+    list_offset,
     produce,
     values,
 )
@@ -32,6 +34,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.coroutines import other_work
 from kvorum.node.handlers.find_coordinator import NOT_COORDINATED
+from kvorum.storage.errors import DiskError
 from kvorum.storage.log import recent_batches
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.topic_log.unified_log import FetchDataInfo, UnifiedLog
@@ -331,6 +334,26 @@ def test_a_codec_that_damage_has_made_unknown_is_damage(broker: RawClient, topic
     damaged = bytearray(batch(b"value"))
     damaged[22] |= 7
     assert produce(broker, topic, bytes(damaged)).error_code == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_search_by_time_begins_again_where_compaction_has_closed_a_segment(
+    broker: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(broker, topic, batch(b"a"))
+    read = LocalLog.read
+    is_compacted = False
+
+    def compacted(log: LocalLog, offset: int, max_bytes: int, **options: Any) -> memoryview:
+        nonlocal is_compacted
+        if not is_compacted and log.directory.name == f"{topic}-0":
+            is_compacted = True
+            log.removal_count += 2
+            raise DiskError("the file was closed meanwhile", errno=None, file=log.directory)
+        return read(log, offset, max_bytes, **options)
+
+    monkeypatch.setattr(LocalLog, "read", compacted)
+    assert list_offset(broker, topic, 0) == (ErrorCode.NONE, 0)
+    assert is_compacted
 
 
 @pytest.mark.parametrize(
