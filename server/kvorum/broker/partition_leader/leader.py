@@ -201,8 +201,8 @@ class PartitionLeader:
         if (partition.leader_epoch, partition.partition_epoch) == known:
             return True
         isr = frozenset(partition.isr)
-        # Where an epoch is left out, another broker may have led in it, and followers have
-        # truncated their logs to its log.
+        # In an epoch that this leader has missed another one may have led, and followers may have
+        # truncated their logs for it.
         is_progress_known = 0 <= self.leader_epoch == partition.leader_epoch - 1
         followers = [one for one in partition.replicas if one != self._broker.id]
         self._followers = {

@@ -102,7 +102,7 @@ class LocalLog:
         self.is_closed = False
         """Whether the log was closed or abandoned."""
         self.removal_count = 0
-        """How often removals and replacements of records have begun or ended since the opening."""
+        """The number of begins and ends of removals and replacements of records so far."""
         self._truncated_to: int | None = None
         # Held by a running flush and by operations that remove or shorten files.
         self._files_lock = threading.Lock()
