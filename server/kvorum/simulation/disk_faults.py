@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kvorum.simulation.fault_ratios import RATIOS
 
@@ -26,6 +26,10 @@ class FileKind(Enum):
     SNAPSHOT = "snapshot"
     QUORUM_STATE = "quorum-state"
     OTHER = "other"
+
+
+METADATA_LOG_KINDS: Final = (FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE)
+"""The kinds of which a refused write may have written a part; others are written in one sector."""
 
 
 def kind_of(name: str) -> FileKind:

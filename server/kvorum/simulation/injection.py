@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from kvorum.simulation.budget import is_known_by_directory, may_damage, replace_disk
-from kvorum.simulation.disk_faults import FileKind
+from kvorum.simulation.disk_faults import METADATA_LOG_KINDS
 from kvorum.simulation.fault_ratios import RATIOS, strikes_leader
 from kvorum.simulation.faults import Fault, FaultKind
 from kvorum.simulation.hidden_voters import HiddenVoters
@@ -16,7 +16,6 @@ from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.surroundings import StepCrash, StepMoment
 from kvorum.simulation.target_changes import TargetChanges
 
-_DISK_KINDS = (FileKind.LOG, FileKind.SNAPSHOT, FileKind.QUORUM_STATE)
 """The kinds of files that faults of a disk strike."""
 _CALLS_MAX = 60
 """A crash point lies before one of this many calls to the disk."""
@@ -176,12 +175,12 @@ class Injector:
         self._around.trace.say(f"{node.node_id} has another clock")
 
     def _fail_sync(self, fault: Fault, random: Random) -> None:
-        self._target(fault).disk.fail_next_sync([random.choice(_DISK_KINDS)])
+        self._target(fault).disk.fail_next_sync([random.choice(METADATA_LOG_KINDS)])
 
     def _refuse_writes(self, fault: Fault, random: Random) -> None:
         node = self._target(fault)
         is_of_one_kind = random.random() < RATIOS.refusal_of_one_kind
-        kinds = [random.choice(_DISK_KINDS)] if is_of_one_kind else list(_DISK_KINDS)
+        kinds = [random.choice(METADATA_LOG_KINDS)] if is_of_one_kind else list(METADATA_LOG_KINDS)
         if random.random() < RATIOS.refusal_of_one_write:
             node.disk.refuse_writes(kinds, error=errno.EIO, calls=1)
         else:
@@ -192,7 +191,7 @@ class Injector:
         node = self._target(fault)
         if not may_damage(self._quorum, node):
             return
-        if node.disk.flip_bit(random.choice(_DISK_KINDS)) is not None:
+        if node.disk.flip_bit(random.choice(METADATA_LOG_KINDS)) is not None:
             node.is_damaged = True
             self._repair_later(fault, node)
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.disk import SimulatedDisk
-from kvorum.simulation.disk_faults import FileKind
+from kvorum.simulation.disk_faults import METADATA_LOG_KINDS, FileKind
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
@@ -197,7 +197,7 @@ class Faults:
             return
         self.budget.take(broker, is_power_lost=True)
         self._planned[broker.id] = False
-        self._spoil(broker, self._random.choice(broker.machine.disks))
+        self._spoil(broker, self._random.choice(broker.machine.disks), ALL_FILES)
 
     def fail_metadata_directory(self) -> None:
         """Let the disk of a metadata log refuse writes, or fail to sync, which ends the broker."""
@@ -208,15 +208,15 @@ class Faults:
             self.budget.take(broker, is_power_lost=False)
             self._planned[broker.id] = False
             self._count("metadata directory", broker.id)
-            self._spoil(broker, broker.machine.node.disk)
+            self._spoil(broker, broker.machine.node.disk, METADATA_LOG_KINDS)
 
-    def _spoil(self, broker: Broker, disk: SimulatedDisk) -> None:
+    def _spoil(self, broker: Broker, disk: SimulatedDisk, kinds: Sequence[FileKind]) -> None:
         """Let a disk refuse writes, or fail to sync, until its operator has mended it."""
         if self._random.random() < SYNC_FAILS:
-            disk.fail_next_sync(ALL_FILES)
+            disk.fail_next_sync(kinds)
             self._count("failed sync", broker.id)
         else:
-            disk.refuse_writes(ALL_FILES, error=self._random.choice((errno.ENOSPC, errno.EIO)))
+            disk.refuse_writes(kinds, error=self._random.choice((errno.ENOSPC, errno.EIO)))
             self._count("full disk", broker.id)
         incarnation = broker.incarnation
 
