@@ -70,14 +70,16 @@ def result_of(work: Coroutine[Wait[Any], Any, bytes]) -> bytes:
 
 
 def test_the_controller_of_the_same_node_is_asked_without_a_connection() -> None:
-    channel, controller = Channel(), Controller(is_active=True)
+    channel = Channel()
+    controller = Controller(is_active=True)
     assert forwarded(channel, controller) == BY_OWN
     assert controller.asked == [(FRAME, ANONYMOUS, "fe80::1")]
     assert channel.carried == []
 
 
 def test_another_node_is_asked_where_the_own_controller_is_not_active() -> None:
-    channel, controller = Channel(), Controller(is_active=False)
+    channel = Channel()
+    controller = Controller(is_active=False)
     assert forwarded(channel, controller) == BY_CHANNEL
     assert controller.asked == []
     (envelope,) = channel.carried

@@ -49,6 +49,8 @@ HAS_FETCH_SESSIONS: Final = 0.15
 HAS_OLDER_CLIENTS: Final = 0.2
 """The share of worlds whose clients are of older releases."""
 HAS_FAILING_METADATA_DIRECTORIES: Final = 0.2
+"""The share of worlds in which disks of metadata logs fail."""
+METADATA_DIRECTORY_FAILS_MS: Final = 900
 HAS_PIPELINES: Final = 0.2
 """The share of worlds with producers that have several batches in flight."""
 HAS_SHORT_LIVED_TOPIC: Final = 0.2

@@ -50,6 +50,7 @@ from kvorum.simulation.partitions.settings import (
     HAS_OLDER_CLIENTS,
     HAS_PIPELINES,
     HAS_SHORT_LIVED_TOPIC,
+    METADATA_DIRECTORY_FAILS_MS,
     MOVE_IN_STORM_MS,
     OFFSETS_ID,
     OFFSETS_REPLICAS,
@@ -149,7 +150,6 @@ def _partition_records(
     return records
 
 
-METADATA_DIRECTORY_FAILS_MS: Final = 900
 PAUSE_MS: Final = 240
 """Longer than ``replica.lag.time.max.ms``, and no reason yet to fence the broker."""
 _CONTROLLER_TASKS = (
