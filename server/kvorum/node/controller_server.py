@@ -14,7 +14,6 @@ from kvorum.node.controller.policies import NodePolicies, load_policies
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
 from kvorum.node.coroutines import ClosableTasks
-from kvorum.node.handlers.envelope import answer_forwarded
 from kvorum.node.handlers.registry import controller_apis
 from kvorum.node.metadata_events import MetadataEvents
 from kvorum.node.services import ControllerServices
@@ -104,8 +103,11 @@ class ControllerServer:
 
     async def answer_forwarded(self, frame: bytes, principal: Principal, host: str) -> bytes:
         """Answer a request of this node's own broker, as `envelope.answer_forwarded` does."""
-        listener = self._shared.config.listeners.controllers[0].name
-        origin = Origin(listener, host, principal, is_forwarded=True)
+        # Imported here: nothing is forwarded while a node starts.
+        from kvorum.node.handlers.envelope import answer_forwarded  # noqa: PLC0415 - see above
+
+        listeners = self._shared.config.listeners
+        origin = Origin(listeners.controllers[0].name, host, principal, is_forwarded=True)
         return await answer_forwarded(frame, origin, self._services)
 
     async def start(self) -> None:
