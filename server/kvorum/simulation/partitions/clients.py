@@ -8,6 +8,7 @@ from kvorum.broker.fetcher.replica_fetcher import EARLIEST
 from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
+from kvorum.node.handlers.fetch import FIRST_VERSION_WITH_TOPIC_IDS as FIRST_FETCH_WITH_TOPIC_IDS
 from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.client_versions import ClientVersions
@@ -29,7 +30,6 @@ READS_FROM_LEADER: Final = 0.7
 READS_ANYWHERE: Final = 0.5
 FETCH_VERSIONS: Final = (4, 10, 11, 12, 18)
 """The versions that consumers speak; those before 11 know of no reads from followers."""
-FIRST_FETCH_WITH_TOPIC_IDS: Final = 13
 FIRST_WITH_EPOCH_BUMP: Final = 12
 """The first version of Produce whose transactions have an epoch each (KIP-890)."""
 LEADER_ONLY: Final = 1
