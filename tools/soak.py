@@ -99,7 +99,10 @@ def partitions(divisor: int) -> list[Command]:
     seed = secrets.randbelow(2**40)
     words = [*MODULE, "kvorum.cli", "simulate", "--only", "brokers"]
     words += ["--seed", str(seed), "--seeds", str(SEEDS // divisor)]
-    figures = r"^\d+ seeds of brokers, \d+ failed|^(seed \d+ failed: [^:]+)|^check failed: .*"
+    figures = (
+        r"^\d+ seeds of brokers, \d+ failed|^(seed \d+ failed at [^:]+: [^:]+)"
+        r"|^check failed: .*"
+    )
     return [Command(words=words, figures=figures, seed=seed)]
 
 

@@ -88,7 +88,7 @@ seeds 80405353686 to 80405353705
 1 of the seeds run a second time, with other hashes of strings
 """
 BROKEN_WORLD = """\
-seed 1 failed: P38 (a new leader has everything that was committed): partition 0 of broker 3
+seed 1 failed at 4711.250 ms: P38 (a new leader has everything) is broken: partition 0 of broker 3
 1 seeds of brokers, 1 failed
 """
 STORM = """\
@@ -121,7 +121,7 @@ OUTPUTS = [
     ]),
     ("partitions", 0, WORLDS, ["20 seeds of brokers, 0 failed"]),
     ("partitions", 0, BROKEN_WORLD, [
-        "seed 1 failed: P38 (a new leader has everything that was committed)",
+        "seed 1 failed at 4711.250 ms: P38 (a new leader has everything) is broken",
         "1 seeds of brokers, 1 failed",
     ]),
     ("kill-storm-older", 0, STORM, [STORM.strip()]),

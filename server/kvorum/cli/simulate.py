@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
 from functools import partial
@@ -17,20 +16,21 @@ from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
-from typing import Literal, TypeVar
+from types import MappingProxyType
+from typing import Final, Literal
 
 from kvorum.cli.progress import LiveLine, TimedProgress
-from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.world import PartitionsResult, run_partitions_seed
-from kvorum.simulation.properties import catalogue
-from kvorum.simulation.report import Report, checked_lines, failure_lines
-from kvorum.simulation.run import SeedResult, run_seed, shrink_seed
+from kvorum.simulation.makeup import WorldKind
+from kvorum.simulation.report import BrokersReport, QuorumReport, Report, failure_lines
+from kvorum.simulation.run import SeedResult, run_seed
+from kvorum.simulation.shrinking import shrink_seed
 
-Result = TypeVar("Result", SeedResult, PartitionsResult)
 NAME = "simulate"
 HELP = "run quorums and brokers in simulated worlds under faults, seed by seed"
-QUORUM, BROKERS = "quorum", "brokers"
 _LOGGER = logging.getLogger("kvorum")
+_REPORTS: Final[Mapping[WorldKind, type[Report]]] = MappingProxyType(
+    {WorldKind.QUORUM: QuorumReport, WorldKind.BROKERS: BrokersReport}
+)
 _OK, _FAILED = 0, 1
 _SEEDS_PER_REPEAT = 100
 _PROGRESS_SECONDS = 10.0
@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="how many seeds to run")
     parser.add_argument(
         "--only",
-        choices=[QUORUM, BROKERS],
+        choices=[kind.value for kind in WorldKind],
         help="run one of a seed's two worlds: a quorum alone, or brokers and their quorum",
     )
     parser.add_argument(
@@ -74,30 +74,33 @@ def run(arguments: argparse.Namespace) -> int:
     seeds = range(first, first + arguments.seeds)
     heard = _LOGGER.level
     _hear_nothing()
-    works = {QUORUM: _run_quorums, BROKERS: _run_brokers}
-    chosen = [arguments.only] if arguments.only else list(works)
+    chosen = [WorldKind(arguments.only)] if arguments.only else list(WorldKind)
     try:
-        return max(works[kind](seeds, arguments) for kind in chosen)
+        return max(_run_worlds(kind, seeds, arguments) for kind in chosen)
     finally:
         _LOGGER.setLevel(heard)
 
 
-def _run_quorums(seeds: range, arguments: argparse.Namespace) -> int:
-    duration_ms = arguments.duration * 1000
+def _run_worlds(kind: WorldKind, seeds: range, arguments: argparse.Namespace) -> int:
+    """Run the seeds' worlds of one kind, print the report, and return the exit code."""
+    work = partial(run_seed, kind=kind, duration_ms=arguments.duration * 1000)
     if arguments.digest:
         for seed in seeds:
-            print(run_seed(seed, duration_ms=duration_ms).digest)
+            print(work(seed).digest)
         return _OK
     _name(seeds)
-    report = Report()
+    report = _REPORTS[kind]()
+    # The traces of a seed's two worlds go into one file.
+    is_second = arguments.only is None and kind is WorldKind.BROKERS
+    results = _results(work, seeds, arguments, mode="a" if is_second else "w")
     try:
-        digests = _run_all(report, seeds, arguments)
+        digests = _run_all(report, results, seeds, arguments)
     finally:
         # After Ctrl-C, that of the seeds so far.
         for line in report.lines():
             print(line)
     problems = list(report.missing)
-    problems += _repeat(digests, ("--only", QUORUM, "--duration", str(arguments.duration)))
+    problems += _repeat(digests, ("--only", kind.value, "--duration", str(arguments.duration)))
     return _concluded(problems, has_failed=bool(report.failures))
 
 
@@ -118,17 +121,21 @@ def _hear_nothing() -> None:
     _LOGGER.setLevel(logging.CRITICAL + 1)
 
 
-def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dict[int, str]:
-    """Run all seeds, report failures at once, and return the hash of each trace."""
+def _run_all(
+    report: Report,
+    results: Generator[SeedResult],
+    seeds: range,
+    arguments: argparse.Namespace,
+) -> dict[int, str]:
+    """Add all results to the report, print failures at once, and return each trace's hash."""
     digests: dict[int, str] = {}
     reported_at = time.monotonic()
-    work = partial(run_seed, duration_ms=arguments.duration * 1000)
     line = LiveLine()
 
     def come_so_far() -> str:
-        return f"{report.seeds} of {len(seeds)} quorums, {len(report.failures)} failed"
+        return f"{report.seeds} of {len(seeds)} {report.worlds}, {len(report.failures)} failed"
 
-    with TimedProgress(line, come_so_far), closing(_results(work, seeds, arguments)) as results:
+    with TimedProgress(line, come_so_far), closing(results):
         for result in results:
             report.add(result)
             digests[result.seed] = result.digest
@@ -145,12 +152,12 @@ def _run_all(report: Report, seeds: range, arguments: argparse.Namespace) -> dic
 
 
 def _results(
-    work: Callable[..., Result],
+    work: Callable[..., SeedResult],
     seeds: range,
     arguments: argparse.Namespace,
     *,
-    mode: Literal["w", "a"] = "w",
-) -> Generator[Result]:
+    mode: Literal["w", "a"],
+) -> Generator[SeedResult]:
     """Yield the result of each seed, in the order of completion."""
     trace = arguments.trace if _is_alone(seeds, arguments.jobs) else None
     for result in _each(partial(work, is_traced=trace is not None), seeds, arguments.jobs):
@@ -169,7 +176,9 @@ def _is_alone(seeds: range, process_count: int) -> bool:
     return len(seeds) == 1 or process_count == 1
 
 
-def _each(work: Callable[[int], Result], seeds: range, process_count: int) -> Iterator[Result]:
+def _each(
+    work: Callable[[int], SeedResult], seeds: range, process_count: int
+) -> Iterator[SeedResult]:
     if _is_alone(seeds, process_count):
         yield from map(work, seeds)
         return
@@ -208,47 +217,10 @@ def _end_with(parent: BaseProcess) -> None:
     os._exit(_FAILED)
 
 
-def _run_brokers(seeds: range, arguments: argparse.Namespace) -> int:
-    if arguments.digest:
-        for seed in seeds:
-            print(run_partitions_seed(seed).digest)
-        return _OK
-    _name(seeds)
-    counts: Counter[str] = Counter()
-    checked: Counter[str] = Counter()
-    digests: dict[int, str] = {}
-    failed = 0
-    # The quorum's trace may be there already.
-    mode: Literal["w", "a"] = "w" if arguments.only else "a"
-    results = _results(run_partitions_seed, seeds, arguments, mode=mode)
-    line = LiveLine()
-
-    def come_so_far() -> str:
-        return f"{len(digests)} of {len(seeds)} worlds of brokers, {failed} failed"
-
-    try:
-        with TimedProgress(line, come_so_far), closing(results):
-            for result in results:
-                counts += result.counts
-                checked.update(result.checks)
-                digests[result.seed] = result.digest
-                if result.broken is not None:
-                    failed += 1
-                    with line.away():
-                        print(f"seed {result.seed} failed: {result.message}", flush=True)
-    finally:
-        # After Ctrl-C, that of the seeds so far.
-        print(f"{len(digests)} seeds of brokers, {failed} failed")
-        for name, count in sorted(counts.items()):
-            print(f"  {count:>12,} {name}")
-        print("\n".join(checked_lines((*catalogue.ALL, *promises.ALL), checked)))
-    return _concluded(list(_repeat(digests, ("--only", BROKERS))), has_failed=failed > 0)
-
-
 def _tell_failure(result: SeedResult, arguments: argparse.Namespace) -> None:
     for line in failure_lines(result):
         print(line)
-    if arguments.shrink:
+    if arguments.shrink and result.kind is WorldKind.QUORUM:
         print("  shrinking ...", flush=True)
         smaller = shrink_seed(result)
         print(f"  {len(smaller.plan)} of {len(result.plan)} faults are enough:")

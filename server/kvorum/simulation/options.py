@@ -62,6 +62,8 @@ class Options:
     client_count: int
     think_ms: int
     """The mean wait of a client before it writes again."""
+    starts_within_ms: int = 500
+    """The time within which the controllers start one by one; 0 where all start at once."""
     safety_ms: int
     liveness_ms: int
 
@@ -73,9 +75,10 @@ class Options:
     def describe(self) -> str:
         """Return the options as one line of text."""
         releases = " ".join(release.value for release in self.releases)
+        brokers = f"{self.broker_count} brokers, " if self.broker_count else ""
         return (
             f"{self.voter_count} voters ({self.kind.value}), {self.spare_count} spares, "
-            f"{self.observer_count} observers, releases {releases}, "
+            f"{self.observer_count} observers, {brokers}releases {releases}, "
             f"election {self.raft.election_timeout_ms} ms, fetch {self.raft.fetch_timeout_ms} ms, "
             f"snapshot every {self.snapshot_every} records"
         )

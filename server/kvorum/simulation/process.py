@@ -114,7 +114,7 @@ class Process:
             do_work=self._do_work,
         )
         self.application = Application(
-            self._applied, on_leading=self._leading, on_record=around.on_record
+            self._applied, on_leading=self._leading, on_record=around.committed.on_record
         )
         self.client = self._open(self._around.random_for(name))
         self.controller = Controller(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from kvorum.metadata.image import MetadataImage
 from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.raft import VoterSet
 from kvorum.raft.roles import Leader
@@ -53,6 +54,28 @@ class SimulatedQuorum:
     def without_brokers(self) -> list[SimulatedNode]:
         """Return the nodes that are not ended by what ends a broker."""
         return [node for node in self.nodes.values() if node.part is not Part.BROKER]
+
+    def brokers(self) -> list[SimulatedNode]:
+        """Return the observers that begin and end with their brokers."""
+        return [node for node in self.nodes.values() if node.part is Part.BROKER]
+
+    @property
+    def controller_ids(self) -> list[int]:
+        """The ids of all controllers."""
+        return [node.node_id for node in self.nodes.values() if node.can_vote]
+
+    @property
+    def committed_image(self) -> MetadataImage:
+        """The metadata that is committed."""
+        return self.around.committed.image
+
+    @property
+    def pending_image(self) -> MetadataImage:
+        """The metadata with what the leader has proposed; where none leads, what is committed."""
+        leader = self.leader()
+        process = None if leader is None else leader.process
+        pending = None if process is None else process.controller.pending
+        return self.committed_image if pending is None else pending
 
     def release_of(self, host: str) -> Release:
         """Return the release to whose requests the node at an address is limited."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
+from kvorum.simulation.committed_metadata import CommittedMetadata
 from kvorum.simulation.events import Events
 from kvorum.simulation.faults import FaultKind
-from kvorum.simulation.network import Network, Usual, always_healthy
+from kvorum.simulation.network import Network, Usual
 from kvorum.simulation.options import Options
 from kvorum.simulation.properties.watch import Properties
 from kvorum.simulation.trace import Trace
@@ -51,8 +51,7 @@ class Surroundings:
     """The number of times that each kind of fault has struck."""
     step_crashes: list[StepCrash]
     """The crashes that wait for their moments."""
-    on_record: Callable[[int, bytes], None]
-    """Called with the offset and the value of each record that a node applies."""
+    committed: CommittedMetadata
 
     @classmethod
     def of(
@@ -61,12 +60,11 @@ class Surroundings:
         options: Options,
         cluster_id: str,
         *,
-        events: Events,
+        usual: Usual,
         is_trace_kept: bool,
-        usual: Usual = always_healthy,
-        on_record: Callable[[int, bytes], None] = lambda _offset, _value: None,
     ) -> Surroundings:
         """Return the shared parts of a new world, each with a generator named after it."""
+        events = Events()
         faults = Counter[FaultKind]()
         trace = Trace(lambda: events.now_ms, is_kept=is_trace_kept)
         return cls(
@@ -79,7 +77,7 @@ class Surroundings:
             trace=trace,
             network=Network(events, random_for(seed, "network"), faults, trace, usual),
             properties=Properties(random_for(seed, "properties"), now_ms=lambda: events.now_ms),
-            on_record=on_record,
+            committed=CommittedMetadata(),
         )
 
     @property

@@ -1,4 +1,8 @@
-"""The requests between simulated nodes: real frames, encoded and decoded by the node's code."""
+"""The requests between simulated nodes: real frames, encoded and decoded by the node's code.
+
+`simulation.requests` cannot take their place: these agree on a version with the other release, wait
+by their own node's clock, which drifts and pauses, and fail at once where the other process ends.
+"""
 
 from __future__ import annotations
 

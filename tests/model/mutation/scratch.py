@@ -22,10 +22,12 @@ SOME_FAILED = 1
 
 _WORLDS = """
 import logging, sys
-from kvorum.simulation.partitions.world import run_partitions_seed
+from kvorum.simulation.makeup import WorldKind
+from kvorum.simulation.run import run_seed
 logging.disable(logging.CRITICAL)
 seeds = range(1, int(sys.argv[1]) + 1)
-print(next((seed for seed in seeds if run_partitions_seed(seed).broken is not None), 0))
+broken = (seed for seed in seeds if run_seed(seed, kind=WorldKind.BROKERS).broken is not None)
+print(next(broken, 0))
 """
 _QUORUM = """
 import logging, sys

@@ -5,8 +5,9 @@ from random import Random
 import pytest
 
 from kvorum.node.handlers.registry import broker_apis
+from kvorum.simulation.makeup import WorldKind
 from kvorum.simulation.partitions.client_versions import ClientVersions
-from kvorum.simulation.partitions.world import run_partitions_seed
+from kvorum.simulation.run import run_seed
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.join_group import JoinGroupRequest
 
@@ -37,6 +38,6 @@ def test_other_clients_have_the_latest_version_or_their_own() -> None:
 
 @pytest.mark.slow
 def test_a_world_of_older_clients_loses_nothing() -> None:
-    result = run_partitions_seed(WITH_OLDER_CLIENTS)
-    assert result.broken is None, result.message
+    result = run_seed(WITH_OLDER_CLIENTS, kind=WorldKind.BROKERS)
+    assert result.failure is None, result.failure
     assert result.counts["requests of older clients"] > 500

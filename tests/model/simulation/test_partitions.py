@@ -13,10 +13,11 @@ from tests.model.simulation.broker_mistakes import MISTAKES
 from tests.model.simulation.mistake import Mistake
 
 from kvorum.cli import main
+from kvorum.simulation.makeup import WorldKind
 from kvorum.simulation.partitions import promises
-from kvorum.simulation.partitions.world import run_partitions_seed
 from kvorum.simulation.properties import catalogue
 from kvorum.simulation.properties.catalogue import Property
+from kvorum.simulation.run import SeedResult, run_seed
 
 FIXED_SEEDS = range(9, 15)
 FRESH_SEEDS = 12
@@ -26,11 +27,15 @@ WITH_ALL_CHECKS = (13, 15, 28, 34)
 with a topic that is deleted."""
 
 
+def run_brokers(seed: int) -> SeedResult:
+    return run_seed(seed, kind=WorldKind.BROKERS)
+
+
 def test_worlds_known_for_long_have_every_fault_and_lose_nothing() -> None:
     counts: Counter[str] = Counter()
     for seed in FIXED_SEEDS:
-        result = run_partitions_seed(seed)
-        assert result.broken is None, f"seed {seed}: {result.message}"
+        result = run_brokers(seed)
+        assert result.failure is None, f"{result.failure}; again: {result.rerun}"
         assert result.counts["committed records"] > 100
         counts.update(result.counts)
     faults = ("kill", "power", "stop", "cut", "controller", "struck while joining")
@@ -46,8 +51,8 @@ def test_worlds_known_for_long_have_every_fault_and_lose_nothing() -> None:
 )
 def test_a_fresh_world_loses_nothing(number: int) -> None:
     seed = secrets.randbelow(2**40)
-    result = run_partitions_seed(seed)
-    assert result.broken is None, f"seed {seed}: {result.message}"
+    result = run_brokers(seed)
+    assert result.failure is None, f"{result.failure}; again: {result.rerun}"
 
 
 @pytest.mark.process
@@ -67,8 +72,8 @@ def test_a_mistake_is_found(mistake: Mistake, monkeypatch: pytest.MonkeyPatch) -
     """The world known for it comes first; if the worlds have changed, another one shows it."""
     mistake.make(monkeypatch)
     assert mistake.seed is not None
-    broken = (run_partitions_seed(seed).broken for seed in (mistake.seed, *OTHER_SEEDS))
-    assert mistake.breaks.meaning in broken
+    broken = (run_brokers(seed).broken for seed in (mistake.seed, *OTHER_SEEDS))
+    assert mistake.breaks.id in broken
 
 
 def test_each_property_has_a_mistake_that_breaks_it() -> None:
@@ -95,7 +100,7 @@ def test_a_few_worlds_are_enough_to_look_at_every_property() -> None:
     """A property that nothing exercises would hold whatever happens."""
     checks: Counter[str] = Counter()
     for seed in WITH_ALL_CHECKS:
-        checks.update(run_partitions_seed(seed).checks)
+        checks.update(run_brokers(seed).checks)
     assert [one.id for one in promises.ALL if not checks[one.id]] == []
 
 

@@ -111,7 +111,7 @@ def test_a_seed_says_everything_about_its_world() -> None:
     assert first.failure is None
     assert first.digest == run_seed(7, duration_ms=SHORT_MS, is_traced=True).digest
     assert first.digest != run_seed(8, duration_ms=SHORT_MS).digest
-    assert first.acknowledged_writes > 0
+    assert first.counts["acknowledged writes"] > 0
 
 
 def test_the_plan_can_be_replaced() -> None:

@@ -12,12 +12,14 @@ from kvorum.cli import simulate as command
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.fault_plan import draw_hidden_voters, draw_plan
 from kvorum.simulation.faults import FaultKind
+from kvorum.simulation.makeup import WorldKind
 from kvorum.simulation.network import HEALTHY, Conditions, Network, OnReply
 from kvorum.simulation.options import Options, QuorumKind, draw_options
 from kvorum.simulation.properties.catalogue import ALL
-from kvorum.simulation.report import SEEDS_FOR_SHARES, Report, failure_lines
+from kvorum.simulation.report import SEEDS_FOR_SHARES, BrokersReport, QuorumReport, failure_lines
 from kvorum.simulation.requests import Requests
-from kvorum.simulation.run import SeedResult, Shrinker
+from kvorum.simulation.run import SeedResult
+from kvorum.simulation.shrinking import Shrinker
 from kvorum.simulation.trace import Trace
 from kvorum.simulation.world import World
 from kvorum.wire.error_codes import ErrorCode
@@ -281,19 +283,21 @@ def test_a_shrinker_gives_up_after_its_tries() -> None:
 def _result(
     seed: int,
     *,
+    kind: WorldKind = WorldKind.QUORUM,
     failure: str | None = None,
     faults: dict[FaultKind, int] | None = None,
     checks: dict[str, int] | None = None,
 ) -> SeedResult:
     return SeedResult(
         seed=seed,
+        kind=kind,
         duration_ms=120_000,
         digest="d",
         options="options",
         faults=dict.fromkeys(FaultKind, 1) if faults is None else faults,
         checks={one.id: 1 for one in ALL} if checks is None else checks,
         target_voters={},
-        acknowledged_writes=10,
+        counts={"acknowledged writes": 10},
         events=100,
         cpu_seconds=0.5,
         broken=None if failure is None else "P1",
@@ -302,7 +306,7 @@ def _result(
 
 
 def test_a_report_adds_up() -> None:
-    report = Report()
+    report = QuorumReport()
     report.add(_result(1))
     report.add(_result(2, failure="P1 is broken", faults={FaultKind.LOST_MESSAGES: 5}))
     text = "\n".join(report.lines())
@@ -314,7 +318,7 @@ def test_a_report_adds_up() -> None:
 
 
 def test_rare_faults_and_properties_never_checked_are_missed_over_many_seeds() -> None:
-    report = Report()
+    report = QuorumReport()
     checks = {one.id: 1 for one in ALL if one.id != "P14"}
     for seed in range(SEEDS_FOR_SHARES):
         faults = {kind: int(kind is not FaultKind.WIPE or seed < 9) for kind in FaultKind}
@@ -330,14 +334,28 @@ def test_a_failure_says_how_to_see_it_again() -> None:
     lines = list(failure_lines(_result(77, failure="P1 is broken: so")))
     assert lines[0].startswith("seed 77 failed at 0.000 ms: P1 is broken: so")
     assert lines[-1] == "  again: kvorum simulate --only quorum --seed 77 --duration 120"
+    *_, again = failure_lines(_result(77, kind=WorldKind.BROKERS, failure="P38 is broken: so"))
+    assert again == "  again: kvorum simulate --only brokers --seed 77"
+
+
+def test_a_report_of_brokers_adds_up() -> None:
+    report = BrokersReport()
+    for seed in (1, 2):
+        report.add(_result(seed, kind=WorldKind.BROKERS, faults={FaultKind.PAUSE: seed}))
+    lines = list(report.lines())
+    assert lines[0] == "2 seeds of brokers, 0 failed"
+    assert "            20 acknowledged writes" in lines
+    assert f"             3 controllers: {FaultKind.PAUSE.value}" in lines
 
 
 @pytest.mark.process
 def test_the_command_tells_of_failures_and_of_runs_that_differ(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(seed: int, *, duration_ms: int, is_traced: bool = False) -> SeedResult:
-        return _result(seed, failure="P1 is broken: so")
+    def failing(
+        seed: int, *, kind: WorldKind, duration_ms: int, is_traced: bool = False
+    ) -> SeedResult:
+        return _result(seed, kind=kind, failure="P1 is broken: so")
 
     monkeypatch.setattr(command, "run_seed", failing)
     assert main([*SIMULATE, "--seeds", "2", "--jobs", "1"]) == 1

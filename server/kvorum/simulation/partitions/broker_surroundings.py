@@ -3,18 +3,23 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.simulation.events import WALL_START_MS, Events
 from kvorum.simulation.network import OnReply
+from kvorum.simulation.operator import OPERATOR_ID
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.ledger import PartitionLedger
 from kvorum.simulation.partitions.places import Places
-from kvorum.simulation.partitions.quorum import ControllerQuorum
 from kvorum.simulation.partitions.settings import WorldSettings
 from kvorum.simulation.properties.catalogue import Checks
-from kvorum.simulation.requests import Requests
+from kvorum.simulation.quorum import SimulatedQuorum
+from kvorum.simulation.requests import OnAnswer, Requests
+from kvorum.simulation.trace import Trace
+from kvorum.wire.primitives import Message
+
+OPERATOR_WAITS_MS: Final = 260
 
 
 class Server(Protocol):
@@ -42,7 +47,7 @@ class Server(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BrokerSurroundings:
-    """A world's time, chance, controllers and books.
+    """A cluster's settings, chance, controllers and books.
 
     `releases` draws the versions of older clients; without it all are of the latest release.
     `on_expansion` gets the ids of a leader and of the replica that is about to join its ISR, and
@@ -50,20 +55,34 @@ class BrokerSurroundings:
     """
 
     settings: WorldSettings
-    events: Events
     random: Random
     disk_random: Random
     """The chance by which disks are slow, apart so that the rest of a seed is as it was."""
     requests: Requests
     client_ids: Iterator[int]
     """The places of clients in the network that are not taken yet."""
-    quorum: ControllerQuorum
+    quorum: SimulatedQuorum
     ledger: PartitionLedger
     places: Places
     servers: Mapping[int, Server]
     groups: dict[str, GroupLedger]
     releases: Random | None
     on_expansion: Callable[[int, int], float]
+
+    @property
+    def events(self) -> Events:
+        """The world's events to come."""
+        return self.quorum.around.events
+
+    @property
+    def trace(self) -> Trace:
+        """The world's trace."""
+        return self.quorum.around.trace
+
+    @property
+    def committed_image(self) -> MetadataImage:
+        """The metadata that the quorum has committed."""
+        return self.quorum.committed_image
 
     @property
     def checks(self) -> Checks:
@@ -78,3 +97,31 @@ class BrokerSurroundings:
     def wall_ms(self) -> int:
         """Return the time of day."""
         return WALL_START_MS + int(self.events.now_ms)
+
+    def random_for(self, name: str) -> Random:
+        """Return the random generator of one part of the world."""
+        return self.quorum.around.random_for(name)
+
+    def first_ms(self, interval_ms: float) -> float:
+        """Draw the time to the first of actions that have an interval between them."""
+        return interval_ms * self.random.uniform(0.5, 1.5)
+
+    def every(self, interval_ms: float, action: Callable[[], None]) -> None:
+        """Repeat an action for as long as the world lasts."""
+
+        def again() -> None:
+            action()
+            self.events.after(interval_ms, again)
+
+        self.events.after(self.first_ms(interval_ms), again)
+
+    def ask_leader(self, request: Message, on_answer: OnAnswer) -> None:
+        """Send an operator's request to the quorum's leader; None is the answer if none comes."""
+        leader = self.quorum.leader()
+        if leader is None:
+            on_answer(None)
+            return
+        link = OPERATOR_ID, leader.node_id
+        self.requests.ask(
+            link, request, leader.take_request, on_answer, timeout_ms=OPERATOR_WAITS_MS
+        )

@@ -396,7 +396,7 @@ class Deleter(PartitionClient):
 
     def _is_everywhere(self) -> bool:
         """Return whether every replica has what is committed, for good."""
-        partition = self.around.quorum.committed_image.topics.by_id[TOPIC_ID].partitions[self.index]
+        partition = self.around.committed_image.topics.by_id[TOPIC_ID].partitions[self.index]
         is_in_sync = set(partition.isr) == set(partition.replicas)
         return is_in_sync and not self.around.settings.is_unclean_enabled
 

@@ -12,6 +12,7 @@ from kvorum.metadata.partition import PartitionRegistration
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import METADATA_LOG_KINDS, FileKind
+from kvorum.simulation.network_faults import NetworkFaults
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
@@ -103,7 +104,7 @@ class Budget:
         return end is not None and end.is_power_lost and not self._is_back(broker_id, end)
 
     def _registered_epoch(self, broker_id: int) -> int:
-        broker = self._around.quorum.committed_image.cluster.brokers.get(broker_id)
+        broker = self._around.committed_image.cluster.brokers.get(broker_id)
         return -1 if broker is None else broker.epoch
 
     def _is_back(self, broker_id: int, end: _Unclean) -> bool:
@@ -115,7 +116,10 @@ class Budget:
 
 
 class Faults:
-    """Strikes brokers, the network, controllers and disks, until it `is_over`."""
+    """Strikes brokers, the network, controllers and disks while faults may strike the quorum.
+
+    What is planned for a disk still happens after that.
+    """
 
     def __init__(
         self,
@@ -126,13 +130,14 @@ class Faults:
         self._around, self._random = around, around.random
         self._brokers, self._partitions = brokers, partitions
         self.budget = Budget(around, partitions)
+        self._quorum = around.quorum
+        self._network = NetworkFaults(around.quorum)
+        self._failover_random = around.random_for("controllers")
         self._planned: dict[int, bool] = {}
-        self.is_over = False
-        """Whether nothing more strikes; what is planned for a disk still happens."""
 
     def next(self) -> None:
         """Strike once, and plan the next time."""
-        if self.is_over:
+        if not self._quorum.is_safety_phase:
             return
         broker = self._random.choice(list(self._brokers.values()))
         strikes: tuple[Callable[[Broker], None], ...] = (
@@ -158,7 +163,7 @@ class Faults:
     def _count(self, name: str, broker_id: int | None = None) -> None:
         self._around.ledger.counts[name] += 1
         where = "" if broker_id is None else f" of broker {broker_id}"
-        self._around.quorum.trace.say(f"fault: {name}{where}")
+        self._around.trace.say(f"fault: {name}{where}")
 
     # --- ends of processes ----------------------------------------------------------------
 
@@ -202,7 +207,7 @@ class Faults:
     def fail_metadata_directory(self) -> None:
         """Let the disk of a metadata log refuse writes, or fail to sync, which ends the broker."""
         broker = self._random.choice(list(self._brokers.values()))
-        if self.is_over or not broker.is_up:
+        if not self._quorum.is_safety_phase or not broker.is_up:
             return
         if self.budget.allows(broker, is_power_lost=False):
             self.budget.take(broker, is_power_lost=False)
@@ -281,18 +286,40 @@ class Faults:
     # --- the network and the controllers ----------------------------------------------------
 
     def _cut_somewhere(self, broker: Broker) -> None:
-        others = [self._around.quorum.controller_ids, *([one] for one in self._brokers)]
+        others = [self._quorum.controller_ids, *([one] for one in self._brokers)]
         self._cut(broker.id, self._random.choice(others), self._random.uniform(50, 1_200))
 
     def _cut(self, broker_id: int, others: Sequence[int], duration_ms: float) -> None:
         """Cut a broker off from other nodes for a while; nothing lies between it and itself."""
         if others != [broker_id]:
             self._count("cut", broker_id)
-            self._around.quorum.cut_off(broker_id, others, duration_ms)
+            self._cut_off(broker_id, others, duration_ms)
+
+    def _cut_off(self, node_id: int, others: Sequence[int], duration_ms: float) -> None:
+        other_ids = [one for one in others if one != node_id]
+        self._network.separate([node_id], other_ids, duration_ms)
 
     def _fail_over(self, _: Broker) -> None:
-        self._around.quorum.fail_over(self._random.uniform(50, 900))
+        self._strike_leader(self._random.uniform(50, 900))
         self._count("controller")
+
+    def _strike_leader(self, duration_ms: float) -> None:
+        """Strike the active controller, so that another one takes its place."""
+        leader = self._quorum.leader()
+        if leader is None or leader.process is None:
+            return
+        process = leader.process
+        match self._failover_random.choice(("kill", "power", "pause", "resign", "cut")):
+            case "kill" | "power" as how:
+                leader.crash_and_restart(is_power_cut=how == "power", restart_ms=duration_ms)
+            case "pause":
+                # It goes on in the belief that it leads.
+                leader.pause()
+                self._around.events.after(duration_ms, leader.resume)
+            case "resign":
+                process.turn(process.resign)
+            case _:
+                self._cut_off(leader.node_id, self._quorum.controller_ids, duration_ms)
 
     def _reassign(self, _: Broker) -> None:
         self._reassign_one(TOPIC, TOPIC_ID, self._around.settings.replicas)
@@ -309,7 +336,7 @@ class Faults:
         broker that is to have a replica again while it is in the ELR may be elected without the
         records that it has deleted meanwhile.
         """
-        topic_image = self._around.quorum.pending_image.topics.by_id.get(topic_id)
+        topic_image = self._quorum.pending_image.topics.by_id.get(topic_id)
         if topic_image is None:
             return
         index, partition = self._random.choice(list(topic_image.partitions.in_order()))
@@ -324,7 +351,7 @@ class Faults:
         requested = AlterPartitionReassignmentsRequest.ReassignablePartition(index, replicas)
         topic = AlterPartitionReassignmentsRequest.ReassignableTopic(topic_name, [requested])
         request = AlterPartitionReassignmentsRequest(topics=[topic])
-        self._around.quorum.ask_leader(request, lambda _: None)
+        self._around.ask_leader(request, lambda _: None)
         self._count("reassignment")
         if self._around.settings.is_stormy:
             self._move_all(TopicPartition(topic_name, index), drawn)
@@ -338,7 +365,7 @@ class Faults:
     def on_election(self, leader: int) -> None:
         """Strike a new leader now and then: it ends with records that no follower has fetched."""
         random = self._random
-        if self.is_over or random.random() > NEW_LEADER_IS_STRUCK:
+        if not self._quorum.is_safety_phase or random.random() > NEW_LEADER_IS_STRUCK:
             return
         self._count("struck while leading anew", leader)
         for other in self._brokers:
@@ -352,7 +379,7 @@ class Faults:
         Returns the time for which the leader's request is delayed.
         """
         random, events = self._random, self._around.events
-        if self.is_over or random.random() > JOINING_IS_STRUCK:
+        if not self._quorum.is_safety_phase or random.random() > JOINING_IS_STRUCK:
             return 0.0
         self._count("struck while joining", joining)
         for_ms = random.uniform(200, 900)
@@ -365,7 +392,7 @@ class Faults:
             case "lose touch":
                 # The request arrives, but its answer and the metadata records do not.
                 self._cut(leader, [joining], for_ms)
-                controllers = self._around.quorum.controller_ids
+                controllers = self._quorum.controller_ids
                 events.after(9, lambda: self._cut(leader, controllers, for_ms))
                 return 0.0
             case _:

@@ -77,7 +77,7 @@ class SimulatedControllerChannel:
         def serve(frame: bytes, reply: OnReply) -> None:
             def handle() -> None:
                 if not is_over and machine.node.process is process:
-                    around.quorum.serve(controller, frame, reply)
+                    around.quorum.nodes[controller].take_request(frame, reply)
 
             around.events.after(delay_ms, handle)
 
@@ -89,7 +89,7 @@ class SimulatedControllerChannel:
         delay_ms = 0.0
         if not isinstance(request, AlterPartitionRequest):
             return delay_ms
-        by_id = self._around.quorum.committed_image.topics.by_id
+        by_id = self._around.committed_image.topics.by_id
         # Of a topic that is deleted meanwhile nothing is decided.
         for topic in [one for one in request.topics if one.topic_id in by_id]:
             for change in topic.partitions:

@@ -269,7 +269,7 @@ class RequestWatch:
         but assigns what it has loaded, committed or not.
         """
         partition = self._replicas.partition(OFFSETS_ID, 0)
-        topic = self._around.quorum.committed_image.topics.by_id[OFFSETS_ID]
+        topic = self._around.committed_image.topics.by_id[OFFSETS_ID]
         return (
             partition is not None
             and partition.is_leader

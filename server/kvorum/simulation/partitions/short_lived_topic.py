@@ -41,7 +41,7 @@ class ShortLivedTopic:
 
     def step(self) -> None:
         """Create the topic, use it, or delete it once it has lived for a while."""
-        image = self._around.quorum.committed_image.topics.by_name(NAME)
+        image = self._around.committed_image.topics.by_name(NAME)
         if self._topic is not None and (image is None or image.id != self._topic.id):
             self._around.ledger.counts["deleted topics"] += 1
             self._topic = None
@@ -61,7 +61,7 @@ class ShortLivedTopic:
     def check_end(self, brokers: list[Broker]) -> None:
         """Check that the last topic has what was written, and no broker one that is deleted."""
         checks = self._around.checks
-        topics = self._around.quorum.committed_image.topics
+        topics = self._around.committed_image.topics
         if self._topic is not None and self._topic.id in topics.by_id:
             for producer in self._producers:
                 checks.demand(promises.WRITES_END, producer.describe(), holds=producer.is_idle)
@@ -111,7 +111,7 @@ class ShortLivedTopic:
         if self._is_asking:
             return
         self._is_asking = True
-        self._around.quorum.ask_leader(request, self._on_answer)
+        self._around.ask_leader(request, self._on_answer)
 
     def _on_answer(self, _: Message | None) -> None:
         """Let the metadata say what has happened: an answer may be lost."""

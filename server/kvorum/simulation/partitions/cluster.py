@@ -1,0 +1,201 @@
+"""The inhabitants of a world with brokers: those, their clients and operators, and the ledgers."""
+
+from collections.abc import Mapping
+from functools import partial
+from itertools import count
+from random import Random
+from typing import Final
+
+from kvorum.metadata.partition import PartitionRegistration
+from kvorum.simulation.events import WALL_START_MS
+from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.applications import Applications
+from kvorum.simulation.partitions.broker import Broker
+from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.controller_tasks import CONTROLLER_TASKS, run_task
+from kvorum.simulation.partitions.faults import Faults
+from kvorum.simulation.partitions.first_records import first_records
+from kvorum.simulation.partitions.idle_partitions import IdlePartitions
+from kvorum.simulation.partitions.ledger import PartitionLedger, Replica
+from kvorum.simulation.partitions.places import Places
+from kvorum.simulation.partitions.promises import is_unclean, waits_for_an_operator
+from kvorum.simulation.partitions.settings import (
+    FAULTS_FROM_MS,
+    FIRST_CLIENT_ID,
+    HAS_FAILING_METADATA_DIRECTORIES,
+    HAS_OLDER_CLIENTS,
+    METADATA_DIRECTORY_FAILS_MS,
+    MOVE_IN_STORM_MS,
+    OFFSETS_ID,
+    PAUSE_AT_MS,
+    TOPIC_ID,
+    WorldSettings,
+)
+from kvorum.simulation.quorum import SimulatedQuorum
+from kvorum.simulation.requests import Requests
+from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
+from kvorum.wire.messages.partition_record import PartitionRecord
+from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
+from kvorum.wire.primitives import Message
+
+LOOK_MS: Final = 100
+"""The time from one look at all brokers to the next, once nothing fails any more."""
+_NOTHING_FAILED: Final = ""
+"""The failure of a run that has none, in the last line of its trace."""
+
+
+class Cluster:
+    """Brokers whose replicas are the library's, under the real controller."""
+
+    def __init__(self, quorum: SimulatedQuorum, *, settings: WorldSettings, random: Random) -> None:
+        self.settings = settings
+        self.ledger = PartitionLedger(self._in_sync, settings)
+        self.brokers: dict[int, Broker] = {}
+        self._quorum = quorum
+        self._registrations: dict[int, PartitionRegistration] = {}
+        world = quorum.around
+        world.committed.listeners.append(self._on_commit)
+        releases = world.random_for("api versions")
+        has_older_clients = releases.random() < HAS_OLDER_CLIENTS
+        self._around = around = BrokerSurroundings(
+            settings,
+            random,
+            Random(f"{world.seed} disks"),  # noqa: S311 - a simulation repeats itself
+            Requests(world.network, world.events),
+            count(FIRST_CLIENT_ID, -1),
+            quorum,
+            self.ledger,
+            Places(settings.partitions),
+            self.brokers,
+            {},
+            releases if has_older_clients else None,
+            self._on_expansion,
+        )
+        self._faults = Faults(around, self.brokers, self._registrations)
+        self._idle = IdlePartitions(around, self.brokers, self._registrations)
+        for node in quorum.brokers():
+            self.brokers[node.node_id] = Broker(node, around, self._faults.on_crash)
+        self._applications = Applications(around)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The number of times that things happened to brokers and clients."""
+        return self.ledger.counts
+
+    @property
+    def checks(self) -> Mapping[str, int]:
+        """The number of times that each property of brokers was checked, by its number."""
+        return self.ledger.checks.counts
+
+    # --- the run ---
+
+    def begin(self) -> None:
+        """Start the brokers, and all that happens again and again."""
+        around = self._around
+        for broker in self.brokers.values():
+            broker.start()
+        around.events.after(FAULTS_FROM_MS, self._faults.next)
+        first = first_records(self.settings, list(self.brokers), around.random)
+        for task, interval_ms in ((first, 20), *CONTROLLER_TASKS):
+            around.every(interval_ms, partial(run_task, self._quorum, task))
+        self._applications.begin()
+        self._begin_operators()
+        directories = around.random_for("metadata log directories")
+        if directories.random() < HAS_FAILING_METADATA_DIRECTORIES:
+            around.every(METADATA_DIRECTORY_FAILS_MS, self._faults.fail_metadata_directory)
+
+    def _begin_operators(self) -> None:
+        every = self._around.every
+        every(350, self._faults.move_groups)
+        if self.settings.is_stormy:
+            every(MOVE_IN_STORM_MS, self._faults.move_replica)
+        for deleter in self._applications.deleters:
+            every(400, deleter.step)
+
+    def settle(self) -> float:
+        """Start brokers that are down, and pause one later; draw the time to the first look."""
+        around = self._around
+        around.events.at(PAUSE_AT_MS, self._idle.pause_broker)
+        first_look_ms = around.first_ms(LOOK_MS)
+        around.every(LOOK_MS, self._faults.start_all)
+        return first_look_ms
+
+    # --- the committed metadata ---
+
+    def _on_commit(self, message: Message) -> None:
+        if isinstance(message, RemoveTopicRecord):
+            self._forget_topic(message.topic_id)
+        if not isinstance(message, PartitionRecord | PartitionChangeRecord):
+            return
+        around = self._around
+        topic = around.committed_image.topics.by_id[message.topic_id]
+        after = topic.partitions[message.partition_id]
+        index = around.places.number(topic.id, message.partition_id)
+        before = self._registrations.get(index)
+        self._registrations[index] = after
+        around.trace.say(
+            f"partition {index}: leader {after.leader} in epoch {after.leader_epoch}, "
+            f"ISR {list(after.isr)}, ELR {list(after.elr)}"
+        )
+        if before is not None:
+            self.ledger.on_change(before, after)
+            self._idle.on_change(index, before)
+            if after.has_leader and after.leader != before.leader:
+                self._faults.on_election(after.leader)
+            is_allowed = topic.id == TOPIC_ID and self.settings.is_unclean_enabled
+            if is_allowed and is_unclean(before, after):
+                self.ledger.on_unclean_election(index, after.leader_epoch)
+
+    def _forget_topic(self, topic_id: bytes) -> None:
+        for place in list(self._registrations):
+            if self._around.places.partition(place)[0] == topic_id:
+                del self._registrations[place]
+
+    def _on_expansion(self, leader: int, joining: int) -> float:
+        return self._faults.on_expansion(leader, joining)
+
+    def _in_sync(self, index: int) -> list[Replica]:
+        """Return the in-sync replicas that can be looked at, and may not lack anything."""
+        registration = self._registrations.get(index)
+        # A broker that does not know yet of a topic's deletion still appends to its log.
+        members = () if registration is None else registration.isr
+        replicas = [
+            self.brokers[member].replica(index)
+            for member in members
+            if not self._faults.budget.has_lost_records(member)
+        ]
+        return [replica for replica in replicas if replica is not None]
+
+    # --- the end ---
+
+    def check_end(self) -> None:
+        """Check that clients have come to an end, and that all replicas have the same."""
+        self._idle.check_end()
+        waiting = {
+            index for index, one in self._registrations.items() if waits_for_an_operator(one)
+        }
+        counts = self.ledger.counts
+        counts["waits for an operator"] += len(waiting)
+        self._applications.check_end(self.brokers, waiting)
+        for index, partition in self._registrations.items():
+            if index not in waiting:
+                self._check_partition(index, partition)
+        self._around.trace.say(repr((_NOTHING_FAILED, sorted(counts.items()))))
+
+    def _check_partition(self, index: int, partition: PartitionRegistration) -> None:
+        ledger = self.ledger
+        checks = ledger.checks
+        is_in_sync = set(partition.isr) == set(partition.replicas)
+        is_settled = is_in_sync and not partition.is_reassigning
+        checks.demand(promises.ALL_IN_SYNC_AGAIN, f"{partition}", holds=is_settled)
+        replicas = [self.brokers[one].replica(index) for one in partition.replicas]
+        known = [one for one in replicas if one is not None]
+        is_readable = len(known) == len(replicas)
+        checks.demand(promises.ALL_READABLE, f"{partition}", holds=is_readable)
+        has_sequences = self._around.places.partition(index)[0] != OFFSETS_ID
+        wall_ms = WALL_START_MS + self.settings.old_until_ms
+        ledger.check_end(index, known, wall_ms=wall_ms, has_sequences=has_sequences)
+        transactions = self._applications.transactions
+        if index < len(transactions) and not ledger.is_exempt(index):
+            for replica in known:
+                transactions[index].check_end(replica)
