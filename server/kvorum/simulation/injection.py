@@ -45,7 +45,7 @@ class Injector:
         self._operator = Operator(quorum)
         self._target_changes = TargetChanges(quorum)
         self._hidden_voters = HiddenVoters(quorum, self._operator)
-        self.network = network = NetworkFaults(quorum)
+        self._network = network = NetworkFaults(quorum)
         self._strikes: Mapping[FaultKind, Callable[[Fault, Random], None]] = {
             FaultKind.LOST_MESSAGES: network.lose,
             FaultKind.DOUBLED_MESSAGES: network.double,
@@ -221,7 +221,7 @@ class Injector:
         others = [one for one in leader.voters.ids if one != leader.node_id]
         timeout_ms = self._around.options.raft.request_timeout_ms
         next_ms = timeout_ms + random.random() * _NEXT_CHANGE_MS_MAX
-        self.network.isolate(others, next_ms + timeout_ms)
+        self._network.isolate(others, next_ms + timeout_ms)
 
         def ask_again() -> None:
             self._operator.change_voters(fault, random)

@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from random import Random
-from typing import Final
+from typing import Final, TypeAlias
 
 from kvorum.raft.config import RaftConfig
 from kvorum.simulation.fault_plan import draw_hidden_voters, draw_plan, in_order
 from kvorum.simulation.faults import Fault
-from kvorum.simulation.inhabitants import Inhabitants
 from kvorum.simulation.network import Conditions, Route, Usual, always_healthy
 from kvorum.simulation.options import Options, QuorumKind, draw_options
 from kvorum.simulation.partitions.cluster import Cluster
@@ -20,7 +19,7 @@ from kvorum.simulation.partitions.settings import (
     FAULTS_FROM_MS,
     PEACE_FROM_MS,
     SESSION_MS,
-    WorldSettings,
+    ClusterSettings,
 )
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.quorum_clients import QuorumClients
@@ -28,6 +27,8 @@ from kvorum.simulation.surroundings import random_for
 from kvorum.simulation.versions import Release
 from kvorum.wire.uuid_text import uuid_to_text
 
+Inhabitants: TypeAlias = QuorumClients | Cluster
+"""All that uses the quorum of a world: it begins, settles once faults have stopped, and ends."""
 _PLANNED_MS: Final = 60_000
 """The time for which the faults of a quorum with brokers are planned; they strike in a tenth."""
 _FAULTS_KEPT: Final = 0.25
@@ -79,7 +80,7 @@ def _draw_quorum_alone(seed: int, duration_ms: int) -> Makeup:
 
 def _draw_brokers(seed: int) -> Makeup:
     random = Random(seed)  # noqa: S311 - a simulation repeats itself
-    settings = WorldSettings.draw(random, random_for(seed, "storm"))
+    settings = ClusterSettings.draw(random, random_for(seed, "storm"))
     planned = _draw_hasty_options(random_for(seed, "options"), settings.brokers)
     controller_ids = range(1, planned.voter_count + planned.spare_count + 1)
 

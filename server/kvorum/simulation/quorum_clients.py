@@ -1,7 +1,6 @@
 """The inhabitants of a world without brokers: clients that write to the quorum, and a stranger."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 from kvorum.simulation.client import Client
@@ -13,9 +12,6 @@ ACKNOWLEDGED_WRITES: Final = "acknowledged writes"
 
 class QuorumClients:
     """The clients of a quorum, and a stranger whose requests no node should get."""
-
-    checks: Mapping[str, int] = MappingProxyType({})
-    """Their writes are checked by properties of the quorum."""
 
     def __init__(self, quorum: SimulatedQuorum) -> None:
         self._around = quorum.around

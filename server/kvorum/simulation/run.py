@@ -82,7 +82,7 @@ def run_seed(
         digest=around.trace.digest,
         options=around.options.describe(),
         faults=dict(around.faults),
-        checks={**around.properties.checks.counts, **world.inhabitants.checks},
+        checks=dict(around.properties.checks.counts),
         target_voters=dict(around.properties.reassignments.counts),
         counts=dict(world.inhabitants.counts),
         events=around.trace.said_count,

@@ -12,7 +12,7 @@ from kvorum.simulation.operator import OPERATOR_ID
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.ledger import PartitionLedger
 from kvorum.simulation.partitions.places import Places
-from kvorum.simulation.partitions.settings import WorldSettings
+from kvorum.simulation.partitions.settings import ClusterSettings
 from kvorum.simulation.properties.catalogue import Checks
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.requests import OnAnswer, Requests
@@ -54,7 +54,7 @@ class BrokerSurroundings:
     returns for how long the request is delayed.
     """
 
-    settings: WorldSettings
+    settings: ClusterSettings
     random: Random
     disk_random: Random
     """The chance by which disks are slow, apart so that the rest of a seed is as it was."""

@@ -29,7 +29,7 @@ from kvorum.simulation.partitions.settings import (
     OFFSETS_ID,
     PAUSE_AT_MS,
     TOPIC_ID,
-    WorldSettings,
+    ClusterSettings,
 )
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.requests import Requests
@@ -47,13 +47,17 @@ _NOTHING_FAILED: Final = ""
 class Cluster:
     """Brokers whose replicas are the library's, under the real controller."""
 
-    def __init__(self, quorum: SimulatedQuorum, *, settings: WorldSettings, random: Random) -> None:
+    def __init__(
+        self, quorum: SimulatedQuorum, *, settings: ClusterSettings, random: Random
+    ) -> None:
+        world = quorum.around
+        checks = world.properties.checks
+        checks.include(promises.ALL)
         self.settings = settings
-        self.ledger = PartitionLedger(self._in_sync, settings)
+        self.ledger = PartitionLedger(self._in_sync, settings, checks)
         self.brokers: dict[int, Broker] = {}
         self._quorum = quorum
         self._registrations: dict[int, PartitionRegistration] = {}
-        world = quorum.around
         world.committed.listeners.append(self._on_commit)
         releases = world.random_for("api versions")
         has_older_clients = releases.random() < HAS_OLDER_CLIENTS
@@ -81,11 +85,6 @@ class Cluster:
     def counts(self) -> Mapping[str, int]:
         """The number of times that things happened to brokers and clients."""
         return self.ledger.counts
-
-    @property
-    def checks(self) -> Mapping[str, int]:
-        """The number of times that each property of brokers was checked, by its number."""
-        return self.ledger.checks.counts
 
     # --- the run ---
 

@@ -22,7 +22,7 @@ from kvorum.simulation.partitions.settings import (
     ROOTS,
     TOPIC,
     TOPIC_ID,
-    WorldSettings,
+    ClusterSettings,
     directory_id,
 )
 from kvorum.wire.messages.config_record import ConfigRecord
@@ -32,7 +32,7 @@ from kvorum.wire.messages.topic_record import TopicRecord
 
 
 def first_records(
-    settings: WorldSettings, broker_ids: Sequence[int], random: Random
+    settings: ClusterSettings, broker_ids: Sequence[int], random: Random
 ) -> PeriodicTask:
     """Return what an active controller does until the cluster has its features and topics.
 

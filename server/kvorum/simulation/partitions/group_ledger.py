@@ -13,7 +13,7 @@ from kvorum.simulation.partitions.settings import (
     COMMIT_TIMEOUT_MS,
     SESSION_TIMEOUT_MS,
     STATIC_SESSION_TIMEOUT_MS,
-    GroupWorldSettings,
+    ClusterGroupSettings,
 )
 from kvorum.simulation.properties.catalogue import Checks, PropertyViolatedError
 from kvorum.simulation.requests import CLIENT_ID
@@ -94,7 +94,7 @@ class _MemberBook:
 class GroupLedger:
     """The offsets of one group by partition, its members, and the owners by generation."""
 
-    settings: GroupWorldSettings
+    settings: ClusterGroupSettings
     checks: Checks
     clients: dict[str, int] = field(default_factory=dict[str, int])
     """The number of clients that have an instance id and go on."""

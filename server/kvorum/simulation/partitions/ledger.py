@@ -5,7 +5,7 @@ leader lacks may be lost: the ledger forgets these, and nothing else, and lets r
 earlier leader epochs truncate below their high watermarks. Records below an offset that a client
 has asked to delete are compared no more: they may come back with a crash, without the leader epochs
 that a follower needs to find out that it has others. Nothing else is exempt: which brokers may lose
-power at once is decided by `faults.Budget`.
+power at once is decided by `unclean_ends.Budget`.
 """
 
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ from typing import Final
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.promises import check_change
-from kvorum.simulation.partitions.settings import WorldSettings
+from kvorum.simulation.partitions.settings import ClusterSettings
 from kvorum.simulation.partitions.stored_batches import StoredBatch, batches_of, stored
 from kvorum.simulation.properties.catalogue import Checks, Property, PropertyViolatedError
 from kvorum.storage.topic_log.unified_log import UnifiedLog
@@ -77,14 +77,17 @@ class PartitionLedger:
     """
 
     def __init__(
-        self, in_sync: Callable[[int], Sequence[Replica]], settings: WorldSettings
+        self,
+        in_sync: Callable[[int], Sequence[Replica]],
+        settings: ClusterSettings,
+        checks: Checks,
     ) -> None:
         self._known: defaultdict[int, _Known] = defaultdict(_Known)
         self._settings = settings
         self._is_compacted = settings.is_compacted
         self._in_sync = in_sync
         self.counts: Counter[str] = Counter()
-        self.checks = Checks(promises.ALL)
+        self.checks = checks
 
     def _stored(self, log: UnifiedLog, start: int, end: int) -> list[StoredBatch]:
         return stored(batches_of(log, start, end), by_record=self._is_compacted)

@@ -1,4 +1,4 @@
-"""The settings that one world and its groups draw, and the times that all worlds have in common."""
+"""The settings that a cluster and its groups draw, and the times that all clusters share."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def directory_id(broker_id: int, number: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorldSettings:
-    """The options of a world: its members, its topic, its network."""
+class ClusterSettings:
+    """The settings of a cluster: its members, its topic, its network."""
 
     brokers: int
     partitions: int
@@ -102,7 +102,7 @@ class WorldSettings:
     segment_bytes: int
     rests_after_ms: int
     """The time for which the clients write, before they rest for as long."""
-    groups: GroupWorldSettings
+    groups: ClusterGroupSettings
 
     is_compacted: bool = False
     delete_retention_ms: int = -1
@@ -120,8 +120,8 @@ class WorldSettings:
     """The version of Fetch of followers, as an older metadata.version has it."""
 
     @classmethod
-    def draw(cls, random: Random, storm: Random) -> WorldSettings:
-        """Draw the settings of a world; `storm` draws whether it is stormy, and nothing else."""
+    def draw(cls, random: Random, storm: Random) -> ClusterSettings:
+        """Draw the settings of a cluster; `storm` draws whether it is stormy, and nothing else."""
         drawn = cls(
             replicas=random.choice((2, 3, 3)),
             brokers=random.randint(3, 5),
@@ -133,7 +133,7 @@ class WorldSettings:
             duplication=random.choice((0.0, 0.02)),
             segment_bytes=random.choice((1_500, 4_000, 100_000)),
             rests_after_ms=random.choice((300, 1_000, END_MS, END_MS)),
-            groups=GroupWorldSettings.draw(random),
+            groups=ClusterGroupSettings.draw(random),
             is_stormy=storm.random() < IS_STORMY,
         )
         # Only fetches of the later versions name their process (KIP-903).
@@ -229,7 +229,7 @@ class WorldSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupWorldSettings:
+class ClusterGroupSettings:
     """Times in milliseconds; `size_max` is ``group.max.size``.
 
     Members ask for one of `rebalance_timeouts_ms`, those without an instance id for the first.
@@ -243,8 +243,8 @@ class GroupWorldSettings:
     retention_check_ms: int
 
     @classmethod
-    def draw(cls, random: Random) -> GroupWorldSettings:
-        """Draw the settings of a world."""
+    def draw(cls, random: Random) -> ClusterGroupSettings:
+        """Draw the settings of the groups of a cluster."""
         members = random.randint(1, 4)
         size_max = random.choice((members, _UNLIMITED))
         # The workers of Kafka Connect are members without subscriptions.

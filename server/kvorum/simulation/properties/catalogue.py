@@ -77,8 +77,13 @@ class PropertyViolatedError(BaseException):
 class Checks:
     """The number of times each property was checked and held."""
 
-    def __init__(self, properties: Iterable[Property] = ALL) -> None:
-        self.counts = {one.id: 0 for one in properties}
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.include(ALL)
+
+    def include(self, properties: Iterable[Property]) -> None:
+        """Count the checks of further properties too."""
+        self.counts |= {one.id: 0 for one in properties}
 
     def held(self, *properties: Property) -> None:
         """Note that properties were checked and hold."""
