@@ -21,7 +21,8 @@ DURATION_MS = 120_000
 class World:
     """A quorum with its inhabitants and its faults. `plan` takes the place of the drawn faults.
 
-    With brokers, a world has a duration of its own, and faults that no plan holds strike them.
+    A world with brokers has a duration of its own. Its plan has the quorum's faults alone: those of
+    brokers are drawn while it runs.
     """
 
     def __init__(
