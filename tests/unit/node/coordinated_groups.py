@@ -59,6 +59,7 @@ SETTINGS: Final = GroupSettings(
     session_timeout_ms_min=1,
     session_timeout_ms_max=60_000,
     commit_timeout_ms=10_000,
+    append_linger_ms=-1,
     topic=OffsetsTopicSettings(1, 1, 1 << 20, Compression.NONE),
 )
 CONTEXT: Final = RequestContext(8, "client", "/127.0.0.1")

@@ -17,7 +17,6 @@ from kvorum.coordinator.record import (
     record_type,
     value_version,
 )
-from kvorum.coordinator.record_batches import TransactionProducer
 from kvorum.coordinator.result import Append, CoordinatorResult
 from kvorum.coordinator.timeline import Timeline, TimelineMap
 from kvorum.metadata.api import RequestError
@@ -25,7 +24,11 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.coordinator.context import CoordinatorContext
 from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
 from kvorum.node.broker.coordinator.settings import CoordinatorSettings
-from kvorum.node.broker.coordinator.writer import OUTSIDE, TransactionWrite
+from kvorum.node.broker.coordinator.transaction_write import (
+    OUTSIDE,
+    TransactionProducer,
+    TransactionWrite,
+)
 from kvorum.simulation.events import Events, NodeClock
 from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.storage.log.append_origin import AppendOrigin
@@ -46,6 +49,8 @@ LOAD_MS: Final = 10
 TIME_MS: Final = 5
 UNKNOWN: Final = -1
 """The answer to one who waits for a count at the end of leadership."""
+TOO_LONG: Final = "x" * 600
+"""A name whose record is larger than a batch of the topic may be."""
 _VALUE_VERSION: Final = 0
 _TYPE: Final = TransactionLogKey.API_KEY
 
@@ -203,7 +208,7 @@ class CounterShard:
 class Counters(LedPartitions):
     """A broker that coordinates the counts of its partitions, at a time that a test moves."""
 
-    def __init__(self, partition_count: int = 1) -> None:
+    def __init__(self, partition_count: int = 1, *, append_linger_ms: int = 0) -> None:
         super().__init__(COUNTERS, COUNTERS_ID, partition_count)
         self.events = Events()
         clock = NodeClock(self.events)
@@ -213,6 +218,7 @@ class Counters(LedPartitions):
                 partition_count=partition_count,
                 compression=Compression.NONE,
                 commit_timeout_ms=COMMIT_TIMEOUT_MS,
+                append_linger_ms=append_linger_ms,
             ),
             CounterShard,
             self.partition,

@@ -110,6 +110,9 @@ _BROKER = {
     "delegation.token.secret.key": "Secret of delegation tokens; without one they are disabled.",
     "delete.topic.enable": "Allow topics to be deleted.",
     "fetch.max.bytes": "Most bytes of records in the answer to one fetch.",
+    "group.coordinator.append.linger.ms": (
+        "How long a coordinator gathers changes of groups for one batch; -1: while it is busy."
+    ),
     "group.initial.rebalance.delay.ms": (
         "Wait for more members before the first rebalance of an empty group."
     ),

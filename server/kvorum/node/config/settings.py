@@ -165,12 +165,13 @@ class OffsetsTopicSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSettings:
-    """Limits of members' sessions, the time an append may take, and what a shard has to know."""
+    """Limits of members' sessions, the times of an append, and what a shard has to know."""
 
     coordinator: GroupCoordinatorSettings
     session_timeout_ms_min: Annotated[int, "group.min.session.timeout.ms"]
     session_timeout_ms_max: Annotated[int, "group.max.session.timeout.ms"]
     commit_timeout_ms: Annotated[int, "offsets.commit.timeout.ms"]
+    append_linger_ms: Annotated[int, "group.coordinator.append.linger.ms"]
     topic: OffsetsTopicSettings
 
 

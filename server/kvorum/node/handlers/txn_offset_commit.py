@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from kvorum.broker.add_partitions_to_txn import operation_of_txn_offset_commit
-from kvorum.coordinator.record_batches import TransactionProducer
 from kvorum.groups.append_errors import append_error_to_transactional_error
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError
-from kvorum.node.broker.coordinator.writer import TransactionWrite
+from kvorum.node.broker.coordinator.transaction_write import TransactionProducer, TransactionWrite
 from kvorum.node.broker.transaction_verification import TransactionalProducer
 from kvorum.node.handlers.committed_topics import AnsweredTopic, CommittedTopics, refused_topics
 from kvorum.node.handlers.group_requests import asked, context_of, require_on_group

@@ -282,5 +282,6 @@ class ClusterGroupSettings:
             session_timeout_ms_min=100,
             session_timeout_ms_max=10_000,
             commit_timeout_ms=COMMIT_TIMEOUT_MS,
+            append_linger_ms=-1,
             topic=OffsetsTopicSettings(1, 3, 1 << 20, Compression.NONE),
         )

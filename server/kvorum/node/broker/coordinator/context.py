@@ -6,7 +6,7 @@ partition is led elsewhere.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from functools import partial
 from typing import Generic, TypeAlias, TypeVar
@@ -18,21 +18,22 @@ from kvorum.coordinator.record import DamagedRecordError
 from kvorum.coordinator.result import Append, CoordinatorResult
 from kvorum.coordinator.shard import ShardT
 from kvorum.metadata.api import RequestError
+from kvorum.node.broker.coordinator.batch import CoordinatorBatch
+from kvorum.node.broker.coordinator.linger import AppendLinger
 from kvorum.node.broker.coordinator.loader import CoordinatorLoader, LoadEndedError
+from kvorum.node.broker.coordinator.operation_timeouts import OperationTimeouts
+from kvorum.node.broker.coordinator.settings import CoordinatorSettings
 from kvorum.node.broker.coordinator.timers import CoordinatorTimer
+from kvorum.node.broker.coordinator.transaction_write import OUTSIDE, TransactionWrite
 from kvorum.node.broker.coordinator.write_event import CoordinatorWriteEvent, Then
-from kvorum.node.broker.coordinator.writer import (
-    OUTSIDE,
-    CoordinatorPartitionWriter,
-    ForeignRecordsError,
-    TransactionWrite,
-)
+from kvorum.node.broker.coordinator.writer import CoordinatorPartitionWriter, ForeignRecordsError
 from kvorum.node.deferred_event_queue import DeferredEventQueue
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import EncodeError, WireError
+from kvorum.wire.records import RecordData
 
 Response = TypeVar("Response")
 WriteOperation: TypeAlias = Callable[[ShardT, int], CoordinatorResult[Response]]
@@ -60,7 +61,7 @@ class CoordinatorContext(Generic[ShardT]):
         runtime: Runtime,
         *,
         writer: CoordinatorPartitionWriter,
-        commit_timeout_ms: int,
+        settings: CoordinatorSettings,
     ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
@@ -69,7 +70,9 @@ class CoordinatorContext(Generic[ShardT]):
         self._shard = new_shard()
         self._runtime = runtime
         self._writer = writer
-        self._commit_timeout_ms = commit_timeout_ms
+        self._batch: CoordinatorBatch | None = None
+        self._linger = AppendLinger(settings.append_linger_ms, runtime, self._flush_due)
+        self._timeouts = OperationTimeouts(runtime, settings.commit_timeout_ms)
         self._deferred = DeferredEventQueue[RequestError]()
         self._timer = CoordinatorTimer(runtime, self._on_timer)
         self._loader: CoordinatorLoader | None = None
@@ -111,7 +114,8 @@ class CoordinatorContext(Generic[ShardT]):
     ) -> None:
         """Do an operation; call back when everything written so far is committed.
 
-        Raises RequestError, at once, for what the shard refuses and for what cannot be appended.
+        Raises RequestError, at once, for what the shard refuses. The error of the records, or of
+        those that share their batch, is called back.
         """
         self._demand_active()
         shard = self._shard
@@ -120,10 +124,16 @@ class CoordinatorContext(Generic[ShardT]):
         self._apply(result.effects)
         if result.error is not None:
             raise result.error
-        self._append(result, now_ms, transaction)
         if result.append is not None:
-            then = partial(self._end_append, result.append, then)
-        self._defer(shard.timeline.written_offset, CoordinatorWriteEvent(result.response, then))
+            then = partial(self._end_append, shard, result.append, then)
+        event = CoordinatorWriteEvent(result.response, then)
+        if result.records:
+            self._append(result, event, now_ms, transaction)
+        elif self._batch is not None:
+            self._batch.events.append(event)
+            self._timeouts.add(event)
+        else:
+            self._defer(shard.timeline.written_offset, event)
 
     def complete_transaction(self, marker: TransactionMarker, then: Then[None]) -> None:
         """End a transaction by its marker, in the shard too; call back when that is committed.
@@ -135,6 +145,7 @@ class CoordinatorContext(Generic[ShardT]):
         now_ms = self._runtime.wall_ms()
         offset = shard.timeline.written_offset
         try:
+            self._flush()
             self._writer.append(marker.batch(now_ms), now_ms, marker.append, offset=offset)
         except ForeignRecordsError:
             self._reload()
@@ -167,9 +178,8 @@ class CoordinatorContext(Generic[ShardT]):
         if self._shard.timeline.committed_offset >= offset:
             event.complete(None)
             return
-        deadline_ms = self._runtime.monotonic_ms() + self._commit_timeout_ms
-        event.timeout = self._runtime.call_at(deadline_ms, event.expire)
         self._deferred.add(offset, event.complete)
+        self._timeouts.add(event)
 
     def _on_loaded(self, error: Exception | None) -> None:
         if error is None:
@@ -197,7 +207,11 @@ class CoordinatorContext(Generic[ShardT]):
 
     def _release(self) -> None:
         """End timers and all that waits: this broker does not coordinate any more."""
-        self._deferred.fail_all(RequestError.with_default_message(ErrorCode.NOT_COORDINATOR))
+        error = RequestError.with_default_message(ErrorCode.NOT_COORDINATOR)
+        self._deferred.fail_all(error)
+        batch = self._take_batch()
+        if batch is not None:
+            self._fail(batch, error)
         self._apply(self._shard.on_unloaded(self._runtime.wall_ms()))
         self._timer.cancel_all()
 
@@ -214,29 +228,106 @@ class CoordinatorContext(Generic[ShardT]):
             answer.send()
 
     def _append(
-        self, result: CoordinatorResult[Response], now_ms: int, transaction: TransactionWrite
+        self,
+        result: CoordinatorResult[Response],
+        event: CoordinatorWriteEvent[Response],
+        now_ms: int,
+        transaction: TransactionWrite,
     ) -> None:
-        """Append the records of a result; take it back if the log refuses them."""
+        """Put the records of a result into the batch, which is flushed where it must not wait."""
         shard = self._shard
-        producer_id = transaction.producer.producer_id
-        offset = shard.timeline.written_offset
         try:
-            for records in self._writer.append_records(
-                result.records, now_ms, transaction, is_atomic=result.is_atomic, offset=offset
-            ):
-                for index, record in enumerate(records if result.replay_records else ()):
-                    shard.replay(offset + index, producer_id, record, now_ms)
-                offset += len(records)
-                shard.timeline.written_offset = offset
-        except (RequestError, EncodeError) as error:
-            # A client's text may be too long for a record, as one that begins a member's id.
-            code = error.code if isinstance(error, RequestError) else ErrorCode.UNKNOWN_SERVER_ERROR
+            self._put_in_batches(result, now_ms, transaction)
+        except Exception as error:
             shard.timeline.revert(shard.timeline.written_offset)
-            if result.append is not None:
-                self._apply(shard.append_failed(result.append, code, now_ms))
+            code = error.code if isinstance(error, RequestError) else ErrorCode.UNKNOWN_SERVER_ERROR
+            event.complete(RequestError.with_default_message(code))
             if isinstance(error, ForeignRecordsError):
                 self._reload()
+            elif not isinstance(error, RequestError | EncodeError):
+                raise
+            return
+        batch = self._batch
+        assert batch is not None
+        batch.events.append(event)
+        self._timeouts.add(event)
+        if batch.is_transactional or batch.is_full or self._linger.is_over:
+            self._flush_due()
+
+    def _put_in_batches(
+        self, result: CoordinatorResult[Response], now_ms: int, transaction: TransactionWrite
+    ) -> None:
+        """Replay a result's records, and put them into the open batch.
+
+        That is a new one for a transaction, and where the former has no room. Raises RequestError
+        where the log refuses the former, and EncodeError before anything is replayed.
+        """
+        # A client's text may be too long for a record, as one that begins a member's id.
+        encoded = [RecordData(one.value_bytes(), one.key_bytes(), now_ms) for one in result.records]
+        if transaction is not OUTSIDE:
+            self._flush()
+        timeline = self._shard.timeline
+        size = len(encoded) if result.is_atomic else 1
+        for begin in range(0, len(encoded), size):
+            records = encoded[begin : begin + size]
+            batch = self._batch_with_room(records, transaction)
+            if result.replay_records:
+                replayed = result.records[begin : begin + size]
+                for offset, record in enumerate(replayed, timeline.written_offset):
+                    self._shard.replay(offset, transaction.producer.producer_id, record, now_ms)
+            batch.add(records)
+            timeline.written_offset += len(records)
+
+    def _batch_with_room(
+        self, records: Sequence[RecordData], transaction: TransactionWrite
+    ) -> CoordinatorBatch:
+        """Return the open batch if it has room for records, else a new one."""
+        batch = self._batch
+        if batch is not None and batch.has_room_for(records):
+            return batch
+        self._flush()
+        offset = self._shard.timeline.written_offset
+        batch = CoordinatorBatch(offset, transaction, size_max=self._writer.batch_bytes_max)
+        self._batch = batch
+        self._linger.begin()
+        return batch
+
+    def _take_batch(self) -> CoordinatorBatch | None:
+        """Close the open batch, if there is one."""
+        batch = self._batch
+        self._batch = None
+        self._linger.end()
+        return batch
+
+    def _flush(self) -> None:
+        """Append the open batch; if the log refuses it, fail its operations and raise the error."""
+        batch = self._take_batch()
+        if batch is None:
+            return
+        try:
+            self._writer.append_batch(batch, self._runtime.wall_ms())
+        except RequestError as error:
+            self._fail(batch, error)
             raise
+        except Exception:
+            self._fail(batch, RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR))
+            raise
+        self._deferred.add(self._shard.timeline.written_offset, batch.complete)
+        self._on_high_watermark()
+
+    def _fail(self, batch: CoordinatorBatch, error: RequestError) -> None:
+        """Take back what the operations of a batch have changed, and answer them with an error."""
+        self._shard.timeline.revert(batch.base_offset)
+        batch.complete(error)
+
+    def _flush_due(self) -> None:
+        """Append the open batch, whose operations get the error if there is one."""
+        try:
+            self._flush()
+        except ForeignRecordsError:
+            self._reload()
+        except RequestError:
+            return
 
     def _reload(self) -> None:
         where = str(self.partition.topic_partition)
@@ -260,16 +351,21 @@ class CoordinatorContext(Generic[ShardT]):
         if self.state is not CoordinatorState.ACTIVE or not self.partition.is_leader:
             return
         timeline = self._shard.timeline
-        offset = min(self.partition.log.high_watermark, timeline.written_offset)
+        batch = self._batch
+        appended_offset = timeline.written_offset if batch is None else batch.base_offset
+        offset = min(self.partition.log.high_watermark, appended_offset)
         if offset > timeline.committed_offset:
             timeline.commit(offset)
         self._deferred.complete_up_to(offset)
 
     def _end_append(
-        self, append: Append, then: Then[Response | None], result: Response | RequestError | None
+        self,
+        shard: ShardT,
+        append: Append,
+        then: Then[Response | None],
+        result: Response | RequestError | None,
     ) -> None:
         """Report the end of an append to the shard, then call the one who waits."""
-        shard = self._shard
         now_ms = self._runtime.wall_ms()
         if isinstance(result, RequestError):
             self._apply(shard.append_failed(append, result.code, now_ms))

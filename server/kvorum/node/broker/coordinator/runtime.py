@@ -124,7 +124,7 @@ class CoordinatorRuntime(Generic[ShardT]):
             self._new_shard,
             self._runtime,
             writer=CoordinatorPartitionWriter(partition, self._runtime, settings.compression),
-            commit_timeout_ms=settings.commit_timeout_ms,
+            settings=settings,
         )
         self._contexts[change.partition] = context
         context.load()

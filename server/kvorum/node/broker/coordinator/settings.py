@@ -15,3 +15,5 @@ class CoordinatorSettings:
     compression: Compression
     commit_timeout_ms: int
     """The time after which a write that is not committed is answered with an error."""
+    append_linger_ms: int
+    """The time for which a batch waits for more operations; -1 is a turn of the event loop."""

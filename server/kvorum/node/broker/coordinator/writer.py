@@ -1,39 +1,24 @@
 """The way of a coordinator's records into its partition (CoordinatorPartitionWriter)."""
 
 import logging
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
-from kvorum.coordinator.record import CoordinatorRecord
-from kvorum.coordinator.record_batches import NO_TRANSACTION, TransactionProducer, record_batches
 from kvorum.metadata.api import RequestError
+from kvorum.node.broker.coordinator.batch import CoordinatorBatch
 from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.producer_state import ProducerError
-from kvorum.storage.log.verification_state import NO_TRANSACTION as NOTHING_VERIFIED
 from kvorum.storage.log.verification_state import TransactionAppend
 from kvorum.storage.topic_log.log_validator import RecordValidationError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import Compression, RecordBatch
-from kvorum.wire.records.batch import batch_at
 
 LEADER_ONLY: Final = 1
 """The high watermark is waited for, so that an append itself asks for no other replica."""
 _log = logging.getLogger(__name__)
-
-
-class TransactionWrite(NamedTuple):
-    """The transaction of an operation: its producer, and what the append says of it."""
-
-    producer: TransactionProducer = NO_TRANSACTION
-    append: TransactionAppend = NOTHING_VERIFIED
-
-
-OUTSIDE: Final = TransactionWrite()
-"""An operation outside of every transaction."""
 
 
 class ForeignRecordsError(RequestError):
@@ -52,32 +37,16 @@ class CoordinatorPartitionWriter:
         self._compression = compression
         self.is_writing = False
 
-    def append_records(
-        self,
-        records: Sequence[CoordinatorRecord],
-        now_ms: int,
-        transaction: TransactionWrite,
-        *,
-        is_atomic: bool,
-        offset: int,
-    ) -> Iterator[tuple[CoordinatorRecord, ...]]:
-        """Append records batch by batch, the first one at `offset`; yield those of each batch.
+    @property
+    def batch_bytes_max(self) -> int:
+        """The size that a batch of the topic may have."""
+        log = self._partition.log
+        return log.config.max_message_bytes
 
-        See `append` and `record_batches`.
-        """
-        for batch in record_batches(
-            records,
-            is_atomic=is_atomic,
-            now_ms=now_ms,
-            size_max=self._partition.log.config.max_message_bytes,
-            compression=self._compression,
-            producer=transaction.producer,
-        ):
-            data = batch_at(memoryview(batch.data), 0)
-            assert data is not None
-            self.append(data, now_ms, transaction.append, offset=offset)
-            offset += len(batch.records)
-            yield batch.records
+    def append_batch(self, batch: CoordinatorBatch, now_ms: int) -> None:
+        """Append the records of a batch; see `append`."""
+        built = batch.build(self._compression)
+        self.append(built, now_ms, batch.transaction.append, offset=batch.base_offset)
 
     def append(
         self, batch: RecordBatch, now_ms: int, transaction: TransactionAppend, *, offset: int

@@ -29,8 +29,8 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
 from kvorum.node.broker.coordinator.settings import CoordinatorSettings
+from kvorum.node.broker.coordinator.transaction_write import TransactionWrite
 from kvorum.node.broker.coordinator.write_event import Then
-from kvorum.node.broker.coordinator.writer import TransactionWrite
 from kvorum.node.broker.group_coordinator.group_operations import GroupOperation, GroupOperations
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.config import GroupSettings
@@ -72,6 +72,7 @@ class GroupCoordinatorService:
                 partition_count=settings.topic.partition_count,
                 compression=settings.topic.compression,
                 commit_timeout_ms=settings.commit_timeout_ms,
+                append_linger_ms=settings.append_linger_ms,
             ),
             self._new_shard,
             replicas.partition,

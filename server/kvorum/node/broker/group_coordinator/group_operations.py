@@ -9,8 +9,8 @@ from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.api import RequestError
 from kvorum.node.broker.coordinator.context import CoordinatorContext, WriteOperation
 from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
+from kvorum.node.broker.coordinator.transaction_write import OUTSIDE, TransactionWrite
 from kvorum.node.broker.coordinator.write_event import Then
-from kvorum.node.broker.coordinator.writer import OUTSIDE, TransactionWrite
 from kvorum.wire.error_codes import ErrorCode
 
 Response = TypeVar("Response")
