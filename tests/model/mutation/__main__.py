@@ -37,6 +37,10 @@ _NODE_RAFT = tuple(
     for name in ("driver", "lone_voter", "quorum", "requests", "changing_voters")
 )
 _COORDINATED = ("tests/unit/node/test_group_coordinator.py",)
+_COORDINATORS = (
+    "tests/unit/node/test_coordinator.py",
+    "tests/unit/node/test_coordinator_batches.py",
+)
 _CLEANING = ("tests/unit/storage/cleaner", "tests/unit/storage/log/test_compacted_log.py")
 _TARGETS = (
     "tests/model/scenarios/test_scenarios.py",
@@ -46,7 +50,7 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("broker", ("tests/unit/broker",)),
     ("coordinator", ("tests/unit/coordinator", "tests/unit/groups", *_COORDINATED)),
     ("groups", ("tests/unit/groups", *_COORDINATED)),
-    ("node.broker.coordinator", ("tests/unit/node/test_coordinator.py", *_COORDINATED)),
+    ("node.broker.coordinator", (*_COORDINATORS, *_COORDINATED)),
     ("node.broker.group_coordinator", _COORDINATED),
     ("controller.quorum_reassignment", ("tests/unit/controller", *_TARGETS)),
     ("metadata", ("tests/model/simulation/test_target_voters.py", "tests/unit/metadata")),

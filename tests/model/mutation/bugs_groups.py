@@ -242,4 +242,28 @@ MUTANTS = (
         old="self._release()",
         new="self._timer.cancel_all()",
     ),
+    conformity_bug(
+        id="KAFKA-16831",
+        cause="the batch of a coordinator grew beyond what the topic allows",
+        breaks="size of batches",
+        within="CoordinatorBatch.has_room_for",
+        old="not self._records or self._size + sum(map(size_max_of, records)) <= self._size_max",
+        new="True",
+    ),
+    safety_bug(
+        id="shared batch taken back",
+        cause="a batch that the log refused was taken back for its last operation alone",
+        breaks="what is refused is not there",
+        within="CoordinatorContext._fail",
+        old="self._shard.timeline.revert(batch.base_offset)",
+        new="self._shard.timeline.revert(self._shard.timeline.written_offset - 1)",
+    ),
+    safety_bug(
+        id="shared batch answered",
+        cause="an operation was answered before the batch that it shares was appended",
+        breaks="what is answered is committed",
+        within="CoordinatorContext._append",
+        old="batch.events.append(event)",
+        new="event.complete(None)",
+    ),
 )

@@ -146,4 +146,16 @@ GROUP_MISTAKES: Final = (
             )
         ),
     ),
+    Mistake(
+        "an operation is answered before the batch that it shares is appended",
+        promises.OFFSETS_KEPT,
+        1,
+        edited(
+            Edit(
+                within="CoordinatorContext._append",
+                old="batch.events.append(event)",
+                new="event.complete(None)",
+            )
+        ),
+    ),
 )

@@ -9,6 +9,7 @@ from typing import Final
 
 from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE
 from kvorum.groups.settings import GroupCoordinatorSettings
+from kvorum.node.broker.coordinator.linger import ADAPTIVE
 from kvorum.node.config import GroupSettings, OffsetsTopicSettings
 from kvorum.simulation.network import HEALTHY, Conditions
 from kvorum.wire.records import Compression
@@ -75,6 +76,8 @@ SESSION_TIMEOUT_MS: Final = 400
 STATIC_SESSION_TIMEOUT_MS: Final = 1_200
 """Static members have longer sessions, so that they can be started again within one (KIP-345)."""
 COMMIT_TIMEOUT_MS: Final = 200
+_APPEND_LINGERS_MS: Final = (ADAPTIVE, 20)
+"""Of requests that come one by one, batches have several after a while alone."""
 RESTLESS_UNTIL_MS: Final = 8_500
 """The end of what members do unasked: after it they only settle."""
 SHORT_REBALANCE_MS_MAX: Final = 1_000
@@ -120,8 +123,8 @@ class ClusterSettings:
     """The version of Fetch of followers, as an older metadata.version has it."""
 
     @classmethod
-    def draw(cls, random: Random, storm: Random) -> ClusterSettings:
-        """Draw the settings of a cluster; `storm` draws whether it is stormy, and nothing else."""
+    def draw(cls, random: Random, *, storm: Random, linger: Random) -> ClusterSettings:
+        """Draw the settings of a cluster; `storm` and `linger` draw what their names say alone."""
         drawn = cls(
             replicas=random.choice((2, 3, 3)),
             brokers=random.randint(3, 5),
@@ -133,7 +136,7 @@ class ClusterSettings:
             duplication=random.choice((0.0, 0.02)),
             segment_bytes=random.choice((1_500, 4_000, 100_000)),
             rests_after_ms=random.choice((300, 1_000, END_MS, END_MS)),
-            groups=ClusterGroupSettings.draw(random),
+            groups=ClusterGroupSettings.draw(random, linger),
             is_stormy=storm.random() < IS_STORMY,
         )
         # Only fetches of the later versions name their process (KIP-903).
@@ -241,10 +244,11 @@ class ClusterGroupSettings:
     rebalance_timeouts_ms: tuple[int, ...]
     retention_ms: int
     retention_check_ms: int
+    append_linger_ms: int
 
     @classmethod
-    def draw(cls, random: Random) -> ClusterGroupSettings:
-        """Draw the settings of the groups of a cluster."""
+    def draw(cls, random: Random, linger: Random) -> ClusterGroupSettings:
+        """Draw the settings of the groups; `linger` draws how long their batches are open."""
         members = random.randint(1, 4)
         size_max = random.choice((members, _UNLIMITED))
         # The workers of Kafka Connect are members without subscriptions.
@@ -258,6 +262,7 @@ class ClusterGroupSettings:
             rebalance_timeouts_ms=timeouts_ms,
             retention_ms=random.choice((800, 1_600)),
             retention_check_ms=random.choice((150, 400)),
+            append_linger_ms=linger.choice(_APPEND_LINGERS_MS),
         )
 
     @property
@@ -282,6 +287,6 @@ class ClusterGroupSettings:
             session_timeout_ms_min=100,
             session_timeout_ms_max=10_000,
             commit_timeout_ms=COMMIT_TIMEOUT_MS,
-            append_linger_ms=-1,
+            append_linger_ms=self.append_linger_ms,
             topic=OffsetsTopicSettings(1, 3, 1 << 20, Compression.NONE),
         )
