@@ -1,41 +1,67 @@
 """The timers of a coordinator (Kafka's CoordinatorTimerImpl)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from kvorum.coordinator.effects import CancelTimer, SetTimer, Timeout
 from kvorum.node.runtime import Runtime, Timer
 
 
+@dataclass(slots=True)
+class _Timing:
+    """A timeout, its deadline, and the timer that rings at the deadline or before."""
+
+    timeout: Timeout
+    deadline_ms: float
+    rings_ms: float
+    timer: Timer
+
+
 class CoordinatorTimer:
-    """Calls `fire` with a timeout when its time has come; a key has one timer at most."""
+    """Calls `fire` with a timeout when its time has come; a key has one timer at most.
+
+    The session of a member begins again with each of its requests. So a deadline that moves back
+    leaves its timer as it is, and that is set again when it rings too early.
+    """
 
     def __init__(self, runtime: Runtime, fire: Callable[[Timeout], None]) -> None:
         self._runtime = runtime
         self._fire = fire
-        self._timers: dict[str, Timer] = {}
+        self._timings: dict[str, _Timing] = {}
 
     def apply(self, change: SetTimer | CancelTimer) -> None:
         """Set, replace or cancel a timer."""
         if isinstance(change, CancelTimer):
             self._cancel(change.key)
             return
-        self._cancel(change.timeout.key)
-        self._timers[change.timeout.key] = self._runtime.call_at(
-            self._runtime.monotonic_ms() + change.delay_ms, partial(self._fired, change.timeout)
-        )
+        key = change.timeout.key
+        deadline_ms = self._runtime.monotonic_ms() + change.delay_ms
+        known = self._timings.get(key)
+        if known is not None and known.rings_ms <= deadline_ms:
+            known.timeout = change.timeout
+            known.deadline_ms = deadline_ms
+            return
+        self._cancel(key)
+        timer = self._runtime.call_at(deadline_ms, partial(self._ring, key))
+        self._timings[key] = _Timing(change.timeout, deadline_ms, deadline_ms, timer)
 
     def cancel_all(self) -> None:
         """Cancel every timer."""
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        for timing in self._timings.values():
+            timing.timer.cancel()
+        self._timings.clear()
 
     def _cancel(self, key: str) -> None:
-        timer = self._timers.pop(key, None)
-        if timer is not None:
-            timer.cancel()
+        timing = self._timings.pop(key, None)
+        if timing is not None:
+            timing.timer.cancel()
 
-    def _fired(self, timeout: Timeout) -> None:
-        del self._timers[timeout.key]
-        self._fire(timeout)
+    def _ring(self, key: str) -> None:
+        timing = self._timings[key]
+        if timing.rings_ms < timing.deadline_ms:
+            timing.rings_ms = timing.deadline_ms
+            timing.timer = self._runtime.call_at(timing.deadline_ms, partial(self._ring, key))
+            return
+        del self._timings[key]
+        self._fire(timing.timeout)
