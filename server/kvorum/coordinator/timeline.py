@@ -61,7 +61,7 @@ class TimelineMap(Generic[Key, Value]):
         history = self._histories.get(key)
         if history is None:
             return None
-        value = _value_at(history, epoch)
+        value = history[-1][1] if epoch is None else _value_at(history, epoch)
         return None if value is _ABSENT else cast("Value", value)
 
     def set(self, key: Key, value: Value) -> None:

@@ -3,7 +3,8 @@
 Kafka answers with the first error that it finds, and writes records in the order of its tables.
 """
 
-from collections.abc import Callable, Iterable
+import struct
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
 Key = TypeVar("Key")
@@ -11,15 +12,20 @@ Value = TypeVar("Value")
 
 FIRST_CAPACITY: Final = 16
 LOAD_FACTOR: Final = 0.75
+_UNIT: Final = struct.Struct(">H")
 
 
 def string_hash(text: str) -> int:
     """Return ``String.hashCode`` as an unsigned number of 32 bits, over UTF-16 units."""
-    units = text.encode("utf-16-be", "surrogatepass")
     found = 0
-    for index in range(0, len(units), 2):
-        found = (31 * found + int.from_bytes(units[index : index + 2], "big")) & 0xFFFFFFFF
+    for unit in text.encode() if text.isascii() else _utf_16_units(text):
+        found = (31 * found + unit) & 0xFFFFFFFF
     return found
+
+
+def _utf_16_units(text: str) -> Iterator[int]:
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    return (unit for (unit,) in _UNIT.iter_unpack(encoded))
 
 
 def spread_hash(text: str) -> int:

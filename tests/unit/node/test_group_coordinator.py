@@ -22,6 +22,7 @@ from tests.unit.storage.topic_logs import append, batch_of, marker, sent
 from kvorum.broker.add_partitions_to_txn import TransactionSupportedOperation
 from kvorum.coordinator.coordinator_partition import coordinator_partition
 from kvorum.coordinator.record import CoordinatorRecord
+from kvorum.groups.records import EXPIRING_OFFSET_COMMIT_VALUE_VERSION, decode_record
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.storage.log.append_origin import AppendOrigin
@@ -370,6 +371,21 @@ async def shared() -> Coordinated:
     write(node, batch_of(offset_record(4, "other"), offset_record(5, "g")))
     await node.lead()
     return node
+
+
+async def test_a_commit_with_a_time_of_its_own_is_written_with_its_end(node: Coordinated) -> None:
+    wish = OffsetCommitRequestTopic(TOPIC, TOPIC_ID, [OffsetCommitRequestPartition(0, 1)])
+    request = OffsetCommitRequest("g", retention_time_ms=1_000, topics=[wish])
+    assert (
+        await code_of(node.asked(node.service.commit_offsets, CONTEXT, request)) is ErrorCode.NONE
+    )
+    (written,) = node.batches()[-1].records()
+    assert written.key is not None
+    record = decode_record(written.key, written.value)
+    assert record is not None
+    assert isinstance(record.value, OffsetCommitValue)
+    assert record.version == EXPIRING_OFFSET_COMMIT_VALUE_VERSION
+    assert record.value.expire_timestamp == record.value.commit_timestamp + 1_000
 
 
 async def test_a_group_of_another_protocol_leaves_the_classic_groups_served(

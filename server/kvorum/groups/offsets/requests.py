@@ -13,7 +13,12 @@ from kvorum.groups.offsets.store import (
     OffsetStore,
     TopicPartition,
 )
-from kvorum.groups.records import group_metadata_tombstone, offset_commit_tombstone
+from kvorum.groups.records import (
+    EXPIRING_OFFSET_COMMIT_VALUE_VERSION,
+    OFFSET_COMMIT_VALUE_VERSION,
+    group_metadata_tombstone,
+    offset_commit_tombstone,
+)
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.shard_state import ShardState
 from kvorum.metadata.api import RequestError
@@ -26,6 +31,8 @@ from kvorum.wire.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
+from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 from kvorum.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -69,8 +76,11 @@ def commit_offsets(
         member = group.validated_member(request.member_id, None)
         Rebalance(shard, now_ms).reschedule_heartbeat(group, member)
     expire_timestamp = NO_EXPIRE_TIMESTAMP
+    value_version = OFFSET_COMMIT_VALUE_VERSION
     if request.retention_time_ms != _DEFAULT_RETENTION_TIME_MS:
         expire_timestamp = within_64_bits(now_ms + request.retention_time_ms)
+        if expire_timestamp != NO_EXPIRE_TIMESTAMP:
+            value_version = EXPIRING_OFFSET_COMMIT_VALUE_VERSION
     records: list[CoordinatorRecord] = []
     topics: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:
@@ -81,8 +91,10 @@ def commit_offsets(
             error = _metadata_error(shard, partition.committed_metadata)
             answered.append(OffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
-                offset = _offset(topic.topic_id, partition, now_ms, expire_timestamp)
-                records.append(offset.to_record(request.group_id, topic.name, index))
+                key = OffsetCommitKey(request.group_id, topic.name, index)
+                value = _offset_value(topic.topic_id, partition, now_ms)
+                value.expire_timestamp = expire_timestamp
+                records.append(CoordinatorRecord(key, value, value_version))
     return records, OffsetCommitResponse(topics=topics)
 
 
@@ -102,8 +114,9 @@ def commit_transactional_offsets(
             error = _metadata_error(shard, partition.committed_metadata)
             answered.append(TxnOffsetCommitResponsePartition(index, error))
             if error is ErrorCode.NONE:
-                offset = _offset(topic.topic_id, partition, now_ms, NO_EXPIRE_TIMESTAMP)
-                records.append(offset.to_record(request.group_id, topic.name, index))
+                key = OffsetCommitKey(request.group_id, topic.name, index)
+                value = _offset_value(topic.topic_id, partition, now_ms)
+                records.append(CoordinatorRecord(key, value, OFFSET_COMMIT_VALUE_VERSION))
     return records, TxnOffsetCommitResponse(topics=topics)
 
 
@@ -149,15 +162,14 @@ def _metadata_error(shard: ShardState, metadata: str | None) -> ErrorCode:
     return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
 
 
-def _offset(
-    topic_id: bytes, partition: _CommittedPartition, now_ms: int, expire_timestamp: int
-) -> OffsetAndMetadata:
-    return OffsetAndMetadata(
-        committed_offset=partition.committed_offset,
+def _offset_value(
+    topic_id: bytes, partition: _CommittedPartition, now_ms: int
+) -> OffsetCommitValue:
+    return OffsetCommitValue(
+        offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",
         commit_timestamp=now_ms,
-        expire_timestamp=expire_timestamp,
         topic_id=topic_id,
     )
 

@@ -8,11 +8,7 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.coordinator.timeline import Timeline, TimelineMap
-from kvorum.groups.records import (
-    EXPIRING_OFFSET_COMMIT_VALUE_VERSION,
-    OFFSET_COMMIT_VALUE_VERSION,
-    offset_commit_tombstone,
-)
+from kvorum.groups.records import offset_commit_tombstone
 from kvorum.groups.shard_state import ShardState
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
@@ -58,20 +54,6 @@ class OffsetAndMetadata:
             topic_id=value.topic_id,
             record_offset=record_offset,
         )
-
-    def to_record(self, group_id: str, topic: str, partition: int) -> CoordinatorRecord:
-        """Return the record; one that expires by itself keeps neither leader epoch nor topic id."""
-        expires = self.expire_timestamp != NO_EXPIRE_TIMESTAMP
-        value = OffsetCommitValue(
-            offset=self.committed_offset,
-            leader_epoch=self.leader_epoch,
-            metadata=self.metadata,
-            commit_timestamp=self.commit_timestamp,
-            expire_timestamp=self.expire_timestamp,
-            topic_id=self.topic_id,
-        )
-        version = EXPIRING_OFFSET_COMMIT_VALUE_VERSION if expires else OFFSET_COMMIT_VALUE_VERSION
-        return CoordinatorRecord(OffsetCommitKey(group_id, topic, partition), value, version)
 
     def has_other_topic_id(self, topic_id: bytes) -> bool:
         """Return whether the offset is of another topic that had the same name."""

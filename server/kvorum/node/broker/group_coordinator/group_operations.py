@@ -1,6 +1,7 @@
 """Operations on groups, whose errors are those that clients of groups know."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from kvorum.coordinator.append_errors import append_error_to_response_error
@@ -86,14 +87,17 @@ def _write(
     mapping: ErrorMapping,
     transaction: TransactionWrite,
 ) -> None:
-    def written(result: Response | RequestError | None) -> None:
-        assert result is not None
-        then(_mapped(result, mapping) if isinstance(result, RequestError) else result)
-
     try:
-        context.write(decide, written, transaction)
+        context.write(decide, partial(_written, then, mapping), transaction)
     except RequestError as error:
         raise _mapped(error, mapping) from error
+
+
+def _written(
+    then: Then[Response], mapping: ErrorMapping, result: Response | RequestError | None
+) -> None:
+    assert result is not None
+    then(_mapped(result, mapping) if isinstance(result, RequestError) else result)
 
 
 def _mapped(error: RequestError, mapping: ErrorMapping) -> RequestError:
