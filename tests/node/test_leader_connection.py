@@ -229,7 +229,7 @@ async def asking(
     try:
         yield manager
     finally:
-        await manager.close()
+        manager.close()
 
 
 def refused(code: ErrorCode) -> PartitionErrors:

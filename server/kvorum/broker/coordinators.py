@@ -37,11 +37,6 @@ def broker_node(image: MetadataImage, broker_id: int, listener: str) -> Coordina
     return None if endpoint is None else CoordinatorNode(broker_id, endpoint.host, endpoint.port)
 
 
-def is_transaction_state_known(image: MetadataImage) -> bool:
-    """Return whether the cluster keeps transactions: whether ``__transaction_state`` exists."""
-    return image.topics.by_name(TRANSACTION_STATE_TOPIC) is not None
-
-
 def transaction_coordinator(
     image: MetadataImage, transactional_id: str, listener: str
 ) -> CoordinatorNode | None:

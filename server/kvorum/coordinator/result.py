@@ -28,7 +28,8 @@ class CoordinatorResult(Generic[Response_co]):
     """The result of a request or a timeout in a shard; the package's docstring says what to do.
 
     `response` is None where promises carry the answer, and where `error` refuses the request.
-    Records that are not atomic may be spread over several batches.
+    Records that are not atomic may be spread over several batches. `commit_timeout_ms` is the time
+    in which the records have to be committed, None for that of the coordinator.
     """
 
     effects: Effects
@@ -38,3 +39,4 @@ class CoordinatorResult(Generic[Response_co]):
     append: Append | None = None
     replay_records: bool = True
     is_atomic: bool = True
+    commit_timeout_ms: int | None = None

@@ -117,11 +117,10 @@ def _from_zero(levels: tuple[FeatureLevel, ...]) -> tuple[FeatureLevel, ...]:
 
 FEATURES: Final[tuple[Feature, ...]] = (
     _feature(KRAFT_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V3_9_IV0)),
-    _feature_not_served(
+    _feature(
         TRANSACTION_VERSION_FEATURE,
         FeatureLevel(1, MetadataVersion.V4_0_IV2),
         FeatureLevel(2, MetadataVersion.V4_0_IV2),
-        led_max=2,
     ),
     _feature_not_served(GROUP_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V4_0_IV0)),
     _feature(

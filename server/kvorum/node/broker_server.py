@@ -10,13 +10,14 @@ from kvorum.broker.fetch_session.context import FetchManager
 from kvorum.broker.lifecycle import BrokerIdentity
 from kvorum.broker.quota.client_quota_manager import QuotaManagers
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.batch_inspector import THREAD_COUNT, BatchInspector
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager
+from kvorum.node.broker.coordinator.coordinator_on_demand import CoordinatorOnDemand
 from kvorum.node.broker.forwarding_manager import ForwardingManager, OwnController
-from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
         GroupCoordinatorService,
     )
     from kvorum.node.broker.metadata_topic import MetadataTopic
+    from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (
+        TransactionCoordinatorService,
+    )
 
 FORWARDING_TIMEOUT_MS = 60_000
 PRODUCER_IDS_TIMEOUT_MS = 60_000
@@ -92,12 +96,16 @@ class BrokerServer:
         self._transactions = TransactionVerification(
             config, self._add_partitions_to_txn, shared.loader, shared.runtime
         )
-        self._groups = GroupCoordination(self._replication.publisher, self._group_coordinator)
         self._producer_ids = ProducerIdManager(
             shared.channel("producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS),
             shared.runtime,
             broker_id=config.node_id,
             broker_epoch=lambda: self.lifecycle_manager.epoch,
+        )
+        publisher = self._replication.publisher
+        self._groups = CoordinatorOnDemand(GROUP_METADATA_TOPIC, publisher, self._group_coordinator)
+        self._coordinated_transactions = CoordinatorOnDemand(
+            TRANSACTION_STATE_TOPIC, publisher, self._transaction_coordinator
         )
         apis = broker_apis()
         self.services = self._broker_services(apis)
@@ -145,6 +153,7 @@ class BrokerServer:
     async def _close_connections(self) -> None:
         self._topic_creator.close()
         self._groups.close()
+        self._coordinated_transactions.close()
         self._inspector.close()
         self.lifecycle_manager.abort()
         for server in self._servers.values():
@@ -152,7 +161,7 @@ class BrokerServer:
         # Work that is under way ends at its next size check.
         self._batch_threads.when_idle(self._batch_threads.close)
         self._forwarder.channel.close()
-        await self._add_partitions_to_txn.close()
+        self._add_partitions_to_txn.close()
         self._producer_ids.close()
 
     def _group_coordinator(self) -> GroupCoordinatorService:
@@ -167,6 +176,21 @@ class BrokerServer:
             broker_id=self._shared.config.node_id,
             runtime=AsyncioRuntime(self._shared.clock, thread_name="kvorum-groups"),
             random=self._shared.random,
+        )
+
+    def _transaction_coordinator(self) -> TransactionCoordinatorService:
+        from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (  # noqa: PLC0415 - as the group coordinator
+            TransactionCoordinatorService,
+        )
+
+        shared = self._shared
+        return TransactionCoordinatorService(
+            shared.config,
+            self._replication.replicas,
+            self._producer_ids,
+            image=lambda: shared.loader.published,
+            outgoing=shared.outgoing,
+            runtime=AsyncioRuntime(shared.clock, thread_name="kvorum-transactions"),
         )
 
     def _identity(self) -> BrokerIdentity:
@@ -215,7 +239,8 @@ class BrokerServer:
             producer_ids=self._producer_ids,
             fetch_sessions=FetchManager(config.network.fetch_session_slots, shared.random),
             replica_selector=_replica_selector(config),
-            group_coordination=self._groups,
+            coordinated_groups=self._groups,
+            coordinated_transactions=self._coordinated_transactions,
             transactions=self._transactions,
             throttling=_request_handler_helper(shared),
             purgatories=Purgatories(shared.runtime),

@@ -19,8 +19,8 @@ from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
 from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
+from kvorum.node.broker.coordinator.coordinator_on_demand import CoordinatorOnDemand
 from kvorum.node.broker.forwarding_manager import ForwardingManager
-from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.replica_manager import ReplicaManager
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
         GroupCoordinatorService,
     )
     from kvorum.node.broker.metadata_topic import MetadataTopic
+    from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (
+        TransactionCoordinatorService,
+    )
 
 NEW_PARTITION_TIMEOUT_MS: Final = 5_000
 """The wait of requests that have no timeout of their own, or one for something else.
@@ -171,7 +174,8 @@ class BrokerServices:
     producer_ids: ProducerIdManager
     fetch_sessions: FetchManager
     replica_selector: RackAwareReplicaSelector | None
-    group_coordination: GroupCoordination
+    coordinated_groups: CoordinatorOnDemand[GroupCoordinatorService]
+    coordinated_transactions: CoordinatorOnDemand[TransactionCoordinatorService]
     transactions: TransactionVerification
     throttling: RequestHandlerHelper
     purgatories: Purgatories
@@ -182,7 +186,12 @@ class BrokerServices:
     @property
     def groups(self) -> GroupCoordinatorService:
         """The group coordinator."""
-        return self.group_coordination.service
+        return self.coordinated_groups.service
+
+    @property
+    def transaction_coordinator(self) -> TransactionCoordinatorService:
+        """The transaction coordinator."""
+        return self.coordinated_transactions.service
 
     @property
     def topic_stats(self) -> BrokerTopicStats:

@@ -217,6 +217,8 @@ class Counters(LedPartitions):
                 topic=COUNTERS,
                 partition_count=partition_count,
                 compression=Compression.NONE,
+                required_acks=1,
+                base_sequence=0,
                 commit_timeout_ms=COMMIT_TIMEOUT_MS,
                 append_linger_ms=append_linger_ms,
             ),

@@ -1,15 +1,15 @@
 """Kafka's AutoTopicCreationManager: topics created on request (auto.create.topics.enable)."""
 
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
 from kvorum.metadata.api import RequestError
-from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.clock import Clock
-from kvorum.node.config import NodeConfig, OffsetsTopicSettings
+from kvorum.node.config import NodeConfig, OffsetsTopicSettings, TransactionTopicSettings
 from kvorum.node.coroutines import Task, Wait
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.events.log_event import LogEvent, RareEvents
@@ -132,6 +132,8 @@ class AutoTopicCreationManager:
     def _topic(self, name: str) -> CreateTopicsRequest.CreatableTopic:
         if name == GROUP_METADATA_TOPIC:
             return _offsets_topic(self._config.groups.topic)
+        if name == TRANSACTION_STATE_TOPIC:
+            return _transaction_topic(self._config.transactions.topic)
         topics, texts = self._config.topics, self._config.texts
         return CreateTopicsRequest.CreatableTopic(
             name=name,
@@ -147,16 +149,38 @@ class AutoTopicCreationManager:
 
 
 def _offsets_topic(settings: OffsetsTopicSettings) -> CreateTopicsRequest.CreatableTopic:
-    configs = {
-        "cleanup.policy": "compact",
-        "compression.type": "producer",
-        "segment.bytes": str(settings.segment_bytes),
-    }
     return CreateTopicsRequest.CreatableTopic(
         name=GROUP_METADATA_TOPIC,
         num_partitions=settings.partition_count,
         replication_factor=settings.replication_factor,
-        configs=[
-            CreateTopicsRequest.CreatableTopicConfig(name, value) for name, value in configs.items()
-        ],
+        configs=_configs(
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(settings.segment_bytes),
+            }
+        ),
     )
+
+
+def _transaction_topic(settings: TransactionTopicSettings) -> CreateTopicsRequest.CreatableTopic:
+    return CreateTopicsRequest.CreatableTopic(
+        name=TRANSACTION_STATE_TOPIC,
+        num_partitions=settings.partition_count,
+        replication_factor=settings.replication_factor,
+        configs=_configs(
+            {
+                "unclean.leader.election.enable": "false",
+                "compression.type": "uncompressed",
+                "cleanup.policy": "compact",
+                "min.insync.replicas": str(settings.min_insync_replicas),
+                "segment.bytes": str(settings.segment_bytes),
+            }
+        ),
+    )
+
+
+def _configs(configs: Mapping[str, str]) -> list[CreateTopicsRequest.CreatableTopicConfig]:
+    return [
+        CreateTopicsRequest.CreatableTopicConfig(name, value) for name, value in configs.items()
+    ]

@@ -53,12 +53,18 @@ class ProducerIdManager:
 
         Raises RequestError COORDINATOR_LOAD_IN_PROGRESS, which clients retry, if it gives none.
         """
-        is_low = self._used_count >= PREFETCH_AT * len(self._ids) and self._next_ids is None
-        if is_low and not self._is_allocating:
-            self._is_allocating = True
-            self._allocation = Task(self._request_block(), self._end_allocation)
+        await self.wait_for_id()
+        return self.take_producer_id()
+
+    async def wait_for_id(self) -> None:
+        """Wait until an id is at hand, or until the controller has given none."""
+        self._prefetch()
         if not self._has_id() and self._is_allocating:
             await self._allocated.next()
+
+    def take_producer_id(self) -> int:
+        """Return the next id; raises RequestError COORDINATOR_LOAD_IN_PROGRESS without one."""
+        self._prefetch()
         if not self._has_id():
             raise RequestError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -67,6 +73,13 @@ class ProducerIdManager:
         producer_id = self._ids[self._used_count]
         self._used_count += 1
         return producer_id
+
+    def _prefetch(self) -> None:
+        """Ask for the next block if this one runs low."""
+        is_low = self._used_count >= PREFETCH_AT * len(self._ids) and self._next_ids is None
+        if is_low and not self._is_allocating:
+            self._is_allocating = True
+            self._allocation = Task(self._request_block(), self._end_allocation)
 
     def _has_id(self) -> bool:
         """Return whether there is an id; begin with the next block where this one is used up."""

@@ -8,8 +8,7 @@ asked together afterwards.
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kvorum.broker.add_partitions_to_txn import (
     FIRST_VERSION_OF_BROKERS,
@@ -20,23 +19,18 @@ from kvorum.broker.add_partitions_to_txn import (
     TransactionSupportedOperation,
     is_verification_enabled,
 )
-from kvorum.broker.coordinators import is_transaction_state_known, transaction_coordinator
+from kvorum.broker.coordinators import transaction_coordinator
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.views.config_layers import config_layers
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.broker.inter_broker_senders import BrokerConnections, InterBrokerSenders
 from kvorum.node.config import NodeConfig
-from kvorum.node.coroutines import Promise, Task, other_work, sleep
+from kvorum.node.coroutines import Promise, sleep
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outbound.client_connection import (
-    ClientConnection,
-    ClientConnectionError,
-    Outgoing,
-    address_of_broker,
-)
+from kvorum.node.outbound.client_connection import ClientConnection, Outgoing
 from kvorum.node.runtime import Runtime
-from kvorum.node.tasks import awaiting
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.log.verification_state import TransactionAppend, VerificationGuard
 from kvorum.storage.topic_partition import TopicPartition
@@ -48,15 +42,10 @@ from kvorum.wire.messages.add_partitions_to_txn import (
 )
 
 _log = logging.getLogger(__name__)
-TOLD_CLIENTS_MAX: Final = 1000
-"""A bound for the memory of clients that are known to ask for transactions."""
 
 
 class AddPartitionsToTxnManager:
-    """A queue and a connection for each coordinator; everything is opened when it is needed.
-
-    `listener` is the one that brokers use.
-    """
+    """A queue for each coordinator; `listener` is the one that brokers use."""
 
     def __init__(
         self,
@@ -68,81 +57,60 @@ class AddPartitionsToTxnManager:
         outgoing: Outgoing,
         runtime: Runtime,
     ) -> None:
-        self._broker_id = broker_id
         self._listener = listener
         self._request_timeout_ms = request_timeout_ms
         self._image = image
-        self._outgoing = outgoing
         self._runtime = runtime
         self._queues: dict[int, TransactionQueue] = {}
-        self._senders: dict[int, Task[None]] = {}
-        self._connections: dict[int, ClientConnection] = {}
+        self._senders = InterBrokerSenders(
+            BrokerConnections(
+                f"broker-{broker_id}-add-partitions-to-txn",
+                listener,
+                image,
+                outgoing,
+                request_timeout_ms=request_timeout_ms,
+            ),
+            runtime,
+            take=self._take,
+            ask=self._ask,
+        )
 
     async def add_or_verify_transaction(self, data: TransactionData) -> PartitionErrors:
         """Return what the coordinator refuses; without a coordinator to ask, every partition.
 
         The code then is COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR for a coordinator that is a
-        broker without transactions, as this one is, or NETWORK_EXCEPTION.
+        broker without transactions, or NETWORK_EXCEPTION.
         """
         coordinator = transaction_coordinator(self._image(), data.transactional_id, self._listener)
         if coordinator is None:
             return data.errors(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if coordinator.node_id == self._broker_id:
-            return data.errors(ErrorCode.NOT_COORDINATOR)
         node_id = coordinator.node_id
         answered: Promise[PartitionErrors] = Promise(self._runtime)
         self._queues.setdefault(node_id, TransactionQueue()).add(data, answered.settle)
-        if node_id not in self._senders:
-            self._senders[node_id] = Task(self._send(node_id), partial(self._sent, node_id))
+        self._senders.wake(node_id)
         return await answered.result()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Ask no coordinator any more; what waits is answered NETWORK_EXCEPTION."""
-        for sender in self._senders.values():
-            sender.close()
-        self._senders.clear()
-        for queue in self._queues.values():
-            batch = queue.take()
+        self._senders.close()
+        for node_id in self._queues:
+            batch = self._take(node_id)
             if batch is not None:
                 batch.fail(ErrorCode.NETWORK_EXCEPTION)
-        for connection in self._connections.values():
-            await connection.close()
 
-    def _sent(self, node_id: int, _: Exception | None) -> None:
-        """Remove the sender of a coordinator for which nothing waits."""
-        del self._senders[node_id]
+    def _take(self, node_id: int) -> TransactionBatch | None:
+        return self._queues[node_id].take()
 
-    async def _send(self, node_id: int) -> None:
-        """Ask a coordinator until nothing waits for it."""
-        # Transactions that come in the same turn are asked about together.
-        await other_work(self._runtime)
-        while (batch := self._queues[node_id].take()) is not None:
-            try:
-                await self._ask(node_id, batch)
-            except ClientConnectionError as error:
-                _log.warning(
-                    LogEvent(
-                        "A transaction's coordinator did not answer",
-                        coordinator=node_id,
-                        error=str(error),
-                    )
-                )
-            except Exception:  # noqa: BLE001 - logged
-                # Later transactions have to be asked about all the same.
-                _log.exception("An unexpected error while a transaction was verified")
-                batch.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
-            finally:
-                batch.fail(ErrorCode.NETWORK_EXCEPTION)
-
-    async def _ask(self, node_id: int, batch: TransactionBatch) -> None:
-        connection = await awaiting(partial(self._connect, node_id))
+    async def _ask(self, connection: ClientConnection, batch: TransactionBatch) -> None:
         offered = connection.peer_versions.get(ApiKey.ADD_PARTITIONS_TO_TXN)
         if offered is None:
             batch.fail(ErrorCode.NOT_COORDINATOR)
             return
         if offered[1] < FIRST_VERSION_OF_BROKERS:
             _log.warning(
-                LogEvent("A transaction's coordinator cannot verify it", coordinator=node_id)
+                LogEvent(
+                    "A transaction's coordinator cannot verify it", client=connection.client_id
+                )
             )
             batch.skip()
             return
@@ -153,19 +121,6 @@ class AddPartitionsToTxnManager:
             version=connection.version_for(AddPartitionsToTxnRequest),
         )
         batch.on_response(response)
-
-    async def _connect(self, node_id: int) -> ClientConnection:
-        """Return the connection to a coordinator, opened if need be, at its latest address."""
-        known = self._connections.get(node_id)
-        if known is not None and known.is_open:
-            return known
-        opened = await self._outgoing.open(
-            address_of_broker(self._image(), node_id, self._listener),
-            client_id=f"broker-{self._broker_id}-add-partitions-to-txn",
-            timeout_ms=self._request_timeout_ms,
-        )
-        self._connections[node_id] = opened
-        return opened
 
 
 class TransactionalProducer(NamedTuple):
@@ -210,29 +165,6 @@ class TransactionVerification:
         self._manager = manager
         self._loader = loader
         self._runtime = runtime
-        self._refused_clients: set[tuple[str, str]] = set()
-
-    def note_refused_client(self, client_id: str, host: str) -> None:
-        """Log once for each client that the cluster has no transactions.
-
-        Clients show the code of the refusal, and no text.
-        """
-        client = client_id, host
-        if client in self._refused_clients or len(self._refused_clients) >= TOLD_CLIENTS_MAX:
-            return
-        self._refused_clients.add(client)
-        _log.warning(
-            LogEvent(
-                "A client asks for transactions, which no broker of this cluster coordinates",
-                client=client_id,
-                host=host,
-            )
-        )
-
-    @property
-    def is_coordinated(self) -> bool:
-        """Whether there is a coordinator of transactions in the cluster, as far as is known."""
-        return is_transaction_state_known(self._loader.published)
 
     @property
     def _is_enabled(self) -> bool:

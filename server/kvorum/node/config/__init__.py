@@ -8,7 +8,12 @@ from kvorum.node.config.listeners import Listener, SecurityProtocol
 from kvorum.node.config.node_config import NodeConfig, ProcessRole, load_properties, parse_overrides
 from kvorum.node.config.own_settings import LogFormat
 from kvorum.node.config.security import SecuritySettings
-from kvorum.node.config.settings import BrokerSettings, GroupSettings, OffsetsTopicSettings
+from kvorum.node.config.settings import (
+    BrokerSettings,
+    GroupSettings,
+    OffsetsTopicSettings,
+    TransactionTopicSettings,
+)
 
 __all__ = [
     "BrokerSettings",
@@ -21,6 +26,7 @@ __all__ = [
     "ProcessRole",
     "SecurityProtocol",
     "SecuritySettings",
+    "TransactionTopicSettings",
     "load_properties",
     "parse_overrides",
 ]

@@ -20,6 +20,7 @@ from kvorum.node.config.errors import ConfigError, config_errors, require
 from kvorum.node.config.listeners import Listeners, parse_map
 from kvorum.node.config.values import NodeValues
 from kvorum.storage.log.log_config import LogConfig
+from kvorum.transactions.settings import TransactionCoordinatorSettings
 from kvorum.wire.java_text import parse_java_integer
 from kvorum.wire.records import Compression
 
@@ -176,12 +177,27 @@ class GroupSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionSettings:
-    """The pause between tries to add a partition to a transaction, and the time for all tries.
+class TransactionTopicSettings:
+    """The configuration with which ``__transaction_state`` is created."""
 
-    Kafka's AddPartitionsToTxnConfig, of leaders that ask coordinators of transactions.
+    partition_count: Annotated[int, "transaction.state.log.num.partitions"]
+    replication_factor: Annotated[int, "transaction.state.log.replication.factor"]
+    min_insync_replicas: Annotated[int, "transaction.state.log.min.isr"]
+    segment_bytes: Annotated[int, "transaction.state.log.segment.bytes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionSettings:
+    """Limits of producers, what a shard has to know, and the tries of a partition's leader.
+
+    The pause between tries to add a partition to a transaction, and the time for all tries, are
+    Kafka's AddPartitionsToTxnConfig.
     """
 
+    coordinator: TransactionCoordinatorSettings
+    timeout_ms_max: Annotated[int, "transaction.max.timeout.ms"]
+    is_two_phase_commit_enabled: Annotated[bool, "transaction.two.phase.commit.enable"]
+    topic: TransactionTopicSettings
     add_partitions_retry_backoff_ms: Annotated[int, "add.partitions.to.txn.retry.backoff.ms"]
     add_partitions_retry_backoff_ms_max: Annotated[
         int, "add.partitions.to.txn.retry.backoff.max.ms"

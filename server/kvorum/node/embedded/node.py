@@ -380,6 +380,7 @@ def _properties(
         "offsets.topic.num.partitions": "1",
         # As Kafka's own server.properties has it: a test's group does not wait for more members.
         "group.initial.rebalance.delay.ms": "0",
+        "transaction.state.log.num.partitions": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
     }

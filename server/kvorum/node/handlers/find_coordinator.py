@@ -1,20 +1,11 @@
 """FindCoordinator (10): the broker that leads the partition of a group, or of a transactional id.
 
-Such brokers as this one coordinate no transactions and no share groups. Where there is
-``__transaction_state``, other brokers do coordinate transactions: its leaders are named. Else this
-broker names itself, and refuses InitProducerId: the clients of most languages show the error code
-of that, while they hide that of FindCoordinator, or repeat the request.
+Such brokers as this one coordinate no share groups.
 """
 
 from typing import Final
 
-from kvorum.broker.coordinators import (
-    CoordinatorNode,
-    broker_node,
-    coordinator_node,
-    is_transaction_state_known,
-    transaction_coordinator,
-)
+from kvorum.broker.coordinators import CoordinatorNode, coordinator_node
 from kvorum.coordinator.coordinator_type import CoordinatorType
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError
@@ -29,7 +20,7 @@ FIRST_VERSION_WITH_SHARES: Final = 6
 NO_ERROR: Final = "NONE"
 """The text for the absence of an error in the older versions."""
 NOT_COORDINATED: Final = (
-    "This broker coordinates classic groups, and neither transactions nor other groups."
+    "This broker coordinates classic groups and transactions, and no other groups."
 )
 
 
@@ -98,7 +89,7 @@ async def _find(
         case CoordinatorType.GROUP:
             return await _of_group(key, request, broker)
         case CoordinatorType.TRANSACTION:
-            return _of_transactional_id(key, request, broker)
+            return await _of_transactional_id(key, request, broker)
         case CoordinatorType.SHARE:
             raise NotCoordinatedError
 
@@ -136,17 +127,16 @@ async def _of_group(
     return node
 
 
-def _of_transactional_id(
+async def _of_transactional_id(
     key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
 ) -> CoordinatorNode:
-    """Return the coordinator of a transactional id, or this broker where none is known."""
-    image = broker.loader.published
-    if not is_transaction_state_known(image):
-        return _demand(broker_node(image, broker.config.node_id, request.listener))
-    node = transaction_coordinator(image, key, request.listener)
-    if node is not None and node.node_id == broker.config.node_id:
-        raise NotCoordinatedError
-    return _demand(node)
+    """Return the coordinator of a transactional id, in the same way."""
+    transactions = broker.transaction_coordinator.runtime
+    partition = transactions.partition_for(key)
+    node = _leader(CoordinatorType.TRANSACTION, partition, request, broker)
+    if node.node_id == broker.config.node_id:
+        await broker.publisher.wait_until(lambda: transactions.coordinates(partition))
+    return node
 
 
 def _leader(

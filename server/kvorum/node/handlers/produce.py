@@ -73,7 +73,6 @@ ADMIN_CLIENT_ID: Final = "__admin_client"
 """The client id with which records may be written to internal topics."""
 TURN_MS: Final = 10
 """The time for which the batches of a request are worked on before the event loop serves others."""
-NO_TRANSACTIONS: Final = "Transactions are not coordinated by any broker of this cluster."
 NO_RECORDS: Final = "The records of the partition are null."
 SEVERAL_PRODUCERS: Final = "Transactional records contained more than one producer ID"
 _USUAL: Final = frozenset(
@@ -254,11 +253,11 @@ def _topic(
         found = broker.hosting.topic(choice, AclOperation.WRITE, request.access)
     except RequestError as error:
         return _Topic(response, [_refusal(sent.partition_index, error.code) for sent in batches])
-    return _Topic(response, [_checked(sent, found, request, broker) for sent in batches])
+    return _Topic(response, [_checked(sent, found, request) for sent in batches])
 
 
 def _checked(
-    sent: _Sent, topic: TopicImage, request: IncomingRequest[ProduceRequest], broker: BrokerServices
+    sent: _Sent, topic: TopicImage, request: IncomingRequest[ProduceRequest]
 ) -> _Produced | ProduceResponse.PartitionProduceResponse:
     """Return one partition's batch, or its refusal."""
     try:
@@ -267,8 +266,6 @@ def _checked(
         if sent.records is None:
             raise RequestError(ErrorCode.INVALID_RECORD, NO_RECORDS)
         batch = produced_batch(sent.batch, sent.records, request.version)
-        if batch.is_transactional and not broker.transactions.is_coordinated:
-            raise RequestError(ErrorCode.INVALID_TXN_STATE, NO_TRANSACTIONS)
     except RequestError as error:
         return _refusal(sent.partition_index, error.code, _own_text(error))
     return _Produced(topic, sent.partition_index, batch, len(sent.records))

@@ -93,8 +93,6 @@ async def verified_transaction(
 ) -> TransactionWrite:
     """Verify, or add, the group's partition; raises RequestError where it may not be used."""
     partition = broker.groups.partition_of_transaction(wanted.group_id)
-    if not broker.transactions.is_coordinated:
-        raise RequestError.with_default_message(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     producer = TransactionProducer(wanted.producer_id, wanted.producer_epoch)
     verified = await broker.transactions.verify(
         TransactionalProducer(

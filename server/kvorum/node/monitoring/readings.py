@@ -1,10 +1,12 @@
 """The current values of the metrics of a node: of every node, of a controller, of a broker."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kvorum.broker.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStats
 from kvorum.broker.fetch_session.session import FetchSessionCache
@@ -12,7 +14,6 @@ from kvorum.broker.partition import Partition
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange
 from kvorum.metadata.topics_image import TopicsImage
-from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
 from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker_server import BrokerServer
@@ -27,6 +28,11 @@ from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestMe
 from kvorum.node.shared_server import SharedServer
 from kvorum.raft.metrics import RaftMetrics
 from kvorum.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from kvorum.node.broker.group_coordinator.group_coordinator_service import (
+        GroupCoordinatorService,
+    )
 
 NO_CONTROLLER = -1
 ONLY_PROCESSOR: Final = 0
@@ -156,7 +162,7 @@ def record_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     yield from _log_directories(replicas, shared.directories.log_directories)
     yield from _purgatories(services.purgatories)
     yield from _fetch_sessions(services.fetch_sessions.cache)
-    yield from _groups(services.group_coordination)
+    yield from _groups(services.coordinated_groups.service_if_made)
 
 
 def _topics(stats: BrokerTopicStats) -> Iterator[Reading]:
@@ -250,9 +256,9 @@ def _fetch_sessions(cache: FetchSessionCache) -> Iterator[Reading]:
     yield rates.reading("IncrementalFetchSessionEvictionsPerSec", cache.eviction_count)
 
 
-def _groups(coordination: GroupCoordination) -> Iterator[Reading]:
+def _groups(service: GroupCoordinatorService | None) -> Iterator[Reading]:
     offset_count, states = 0, Counter[str]()
-    for shard in coordination.active_shards():
+    for shard in () if service is None else service.runtime.active_shards():
         offset_count += shard.offsets.committed.count
         states.update(group.state.value for group in shard.state.groups.values())
     group = catalogue.GROUP_METADATA

@@ -14,9 +14,10 @@ from kvorum.broker.quota.rate import MetricConfig
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManagers
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.standard_authorizer import UNRESTRICTED
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
-from kvorum.node.broker.group_coordinator.group_coordination import GroupCoordination
+from kvorum.node.broker.coordinator.coordinator_on_demand import CoordinatorOnDemand
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.replica_manager import ReplicaManager
@@ -69,8 +70,6 @@ class _Published:
 
 class _OwnCoordinators:
     """Transactions whose producers are their own coordinators, so that none is verified."""
-
-    is_coordinated = True
 
     async def verify(self, *_: object) -> VerifiedPartitions:
         """Return that nothing is to be verified."""
@@ -129,7 +128,8 @@ def broker_services(
         producer_ids=_ABSENT,
         fetch_sessions=FetchManager(config.network.fetch_session_slots, around.random),
         replica_selector=None,
-        group_coordination=GroupCoordination(publisher, lambda: groups),
+        coordinated_groups=CoordinatorOnDemand(GROUP_METADATA_TOPIC, publisher, lambda: groups),
+        coordinated_transactions=_ABSENT,
         transactions=cast("Any", _OwnCoordinators()),
         throttling=RequestHandlerHelper(QuotaManagers(QUOTA_CONFIG), runtime),
         purgatories=Purgatories(runtime),

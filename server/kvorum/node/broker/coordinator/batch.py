@@ -15,8 +15,6 @@ from kvorum.wire.records.batch import HEADER_BYTES, NO_PRODUCER, batch_at
 
 RECORD_OVERHEAD_BYTES_MAX: Final = 21
 """The most bytes of a record beside its key and value (DefaultRecord.MAX_RECORD_OVERHEAD)."""
-FIRST_SEQUENCE: Final = 0
-"""Kafka's coordinators number their batches although they are no producers."""
 
 
 def size_max_of(record: RecordData) -> int:
@@ -54,14 +52,14 @@ class CoordinatorBatch:
         self._size += sum(map(size_max_of, records))
         self._records += records
 
-    def build(self, compression: Compression) -> RecordBatch:
+    def build(self, compression: Compression, base_sequence: int) -> RecordBatch:
         """Return the batch for the log, which gives it its offset."""
         producer = self.transaction.producer
         options = BatchOptions(
             compression=compression,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
-            base_sequence=FIRST_SEQUENCE,
+            base_sequence=base_sequence,
             is_transactional=self.is_transactional,
         )
         built = batch_at(memoryview(build_batch(self._records, options)), 0)

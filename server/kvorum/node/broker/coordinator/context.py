@@ -60,7 +60,6 @@ class CoordinatorContext(Generic[ShardT]):
         new_shard: Callable[[], ShardT],
         runtime: Runtime,
         *,
-        writer: CoordinatorPartitionWriter,
         settings: CoordinatorSettings,
     ) -> None:
         self.partition = partition
@@ -69,7 +68,7 @@ class CoordinatorContext(Generic[ShardT]):
         self._new_shard = new_shard
         self._shard = new_shard()
         self._runtime = runtime
-        self._writer = writer
+        self._writer = CoordinatorPartitionWriter(partition, runtime, settings)
         self._batch: CoordinatorBatch | None = None
         self._linger = AppendLinger(settings.append_linger_ms, runtime, self._flush_due)
         self._timeouts = OperationTimeouts(runtime, settings.commit_timeout_ms)
@@ -126,7 +125,7 @@ class CoordinatorContext(Generic[ShardT]):
             raise result.error
         if result.append is not None:
             then = partial(self._end_append, shard, result.append, then)
-        event = CoordinatorWriteEvent(result.response, then)
+        event = CoordinatorWriteEvent(result.response, then, result.commit_timeout_ms)
         if result.records:
             self._append(result, event, now_ms, transaction)
         elif self._batch is not None:

@@ -12,7 +12,6 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.coordinator.context import CoordinatorContext, CoordinatorState
 from kvorum.node.broker.coordinator.settings import CoordinatorSettings
-from kvorum.node.broker.coordinator.writer import CoordinatorPartitionWriter
 from kvorum.node.runtime import Runtime
 from kvorum.wire.error_codes import ErrorCode
 
@@ -117,14 +116,12 @@ class CoordinatorRuntime(Generic[ShardT]):
         partition = self._find_partition(change.topic_id, change.partition)
         if partition is None or not partition.is_leader:
             return
-        settings = self._settings
         context = CoordinatorContext(
             partition,
             change.leader_epoch,
             self._new_shard,
             self._runtime,
-            writer=CoordinatorPartitionWriter(partition, self._runtime, settings.compression),
-            settings=settings,
+            settings=self._settings,
         )
         self._contexts[change.partition] = context
         context.load()

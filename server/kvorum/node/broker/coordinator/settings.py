@@ -13,6 +13,10 @@ class CoordinatorSettings:
     partition_count: int
     """The partitions that the topic will have; where it exists it has its own count."""
     compression: Compression
+    required_acks: int
+    """For an append to be begun. Its commit is waited for in any case, by the high watermark."""
+    base_sequence: int
+    """The sequence number of every batch."""
     commit_timeout_ms: int
     """The time after which a write that is not committed is answered with an error."""
     append_linger_ms: int

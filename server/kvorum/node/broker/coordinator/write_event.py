@@ -13,10 +13,11 @@ Then: TypeAlias = Callable[[Response | RequestError], None]
 
 @dataclass(slots=True, eq=False)
 class CoordinatorWriteEvent(Generic[Response]):
-    """An operation from its decision until it is committed."""
+    """An operation from its decision until it is committed; a `timeout_ms` of None is the usual."""
 
     response: Response
     then: Then[Response]
+    timeout_ms: int | None = None
     is_over: bool = False
 
     def complete(self, error: RequestError | None) -> None:

@@ -7,6 +7,7 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.metadata.api import RequestError
 from kvorum.node.broker.coordinator.batch import CoordinatorBatch
+from kvorum.node.broker.coordinator.settings import CoordinatorSettings
 from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import StorageError
 from kvorum.storage.log.append_origin import AppendOrigin
@@ -14,10 +15,8 @@ from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.log.verification_state import TransactionAppend
 from kvorum.storage.topic_log.log_validator import RecordValidationError
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.records import Compression, RecordBatch
+from kvorum.wire.records import RecordBatch
 
-LEADER_ONLY: Final = 1
-"""The high watermark is waited for, so that an append itself asks for no other replica."""
 _log = logging.getLogger(__name__)
 
 
@@ -31,10 +30,12 @@ class ForeignRecordsError(RequestError):
 class CoordinatorPartitionWriter:
     """Appends to one partition; `is_writing` is True meanwhile."""
 
-    def __init__(self, partition: Partition, runtime: Runtime, compression: Compression) -> None:
+    def __init__(
+        self, partition: Partition, runtime: Runtime, settings: CoordinatorSettings
+    ) -> None:
         self._partition = partition
         self._runtime = runtime
-        self._compression = compression
+        self._settings = settings
         self.is_writing = False
 
     @property
@@ -45,7 +46,7 @@ class CoordinatorPartitionWriter:
 
     def append_batch(self, batch: CoordinatorBatch, now_ms: int) -> None:
         """Append the records of a batch; see `append`."""
-        built = batch.build(self._compression)
+        built = batch.build(self._settings.compression, self._settings.base_sequence)
         self.append(built, now_ms, batch.transaction.append, offset=batch.base_offset)
 
     def append(
@@ -60,7 +61,7 @@ class CoordinatorPartitionWriter:
         try:
             info = self._partition.append_records_to_leader(
                 batch,
-                required_acks=LEADER_ONLY,
+                required_acks=self._settings.required_acks,
                 wall_ms=now_ms,
                 now_ms=self._runtime.monotonic_ms(),
                 origin=AppendOrigin.COORDINATOR,

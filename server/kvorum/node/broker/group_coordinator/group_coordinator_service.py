@@ -48,6 +48,9 @@ from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFet
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
+FIRST_SEQUENCE: Final = 0
+"""Kafka numbers the batches of groups although their coordinator is no producer."""
+LEADER_ONLY: Final = 1
 _UUID_BYTES: Final = 16
 _RANDOM_UUID: Final = 4
 
@@ -71,6 +74,8 @@ class GroupCoordinatorService:
                 topic=GROUP_METADATA_TOPIC,
                 partition_count=settings.topic.partition_count,
                 compression=settings.topic.compression,
+                required_acks=LEADER_ONLY,
+                base_sequence=FIRST_SEQUENCE,
                 commit_timeout_ms=settings.commit_timeout_ms,
                 append_linger_ms=settings.append_linger_ms,
             ),
@@ -89,6 +94,10 @@ class GroupCoordinatorService:
         if gone:
             for context in self.runtime.contexts():
                 context.write_unasked(lambda shard, _: shard.on_topics_deleted(gone))
+
+    def close(self) -> None:
+        """Answer all who wait, and coordinate no more."""
+        self.runtime.close()
 
     def join_group(
         self, context: RequestContext, request: JoinGroupRequest, then: Then[JoinGroupResponse]

@@ -1,0 +1,133 @@
+"""Requests from this broker to others, one at a time to each (Kafka's InterBrokerSendThread)."""
+
+import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.coroutines import Task, Wait, other_work
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.outbound.client_connection import (
+    ClientConnection,
+    ClientConnectionError,
+    Outgoing,
+    address_of_broker,
+)
+from kvorum.node.runtime import Runtime
+from kvorum.node.tasks import awaiting
+from kvorum.wire.error_codes import ErrorCode
+
+_log = logging.getLogger(__name__)
+
+
+class Batch(Protocol):
+    """What one request asks of a broker for several who wait."""
+
+    def fail(self, code: ErrorCode, /) -> None:
+        """Answer those with an error that have no answer yet."""
+        ...
+
+
+BatchT = TypeVar("BatchT", bound=Batch)
+
+
+class BrokerConnections:
+    """A connection to each broker, opened when it is needed, at the broker's latest address.
+
+    `listener` is the one that brokers use.
+    """
+
+    def __init__(
+        self,
+        client_id: str,
+        listener: str,
+        image: Callable[[], MetadataImage],
+        outgoing: Outgoing,
+        *,
+        request_timeout_ms: int,
+    ) -> None:
+        self.client_id = client_id
+        self.request_timeout_ms = request_timeout_ms
+        self._listener = listener
+        self._image = image
+        self._outgoing = outgoing
+        self._opened: dict[int, ClientConnection] = {}
+
+    async def to(self, node_id: int) -> ClientConnection:
+        """Return the connection to a broker; raises ClientConnectionError without one."""
+        known = self._opened.get(node_id)
+        if known is not None and known.is_open:
+            return known
+        opened = await self._outgoing.open(
+            address_of_broker(self._image(), node_id, self._listener),
+            client_id=self.client_id,
+            timeout_ms=self.request_timeout_ms,
+        )
+        self._opened[node_id] = opened
+        return opened
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._opened.values():
+            connection.abort()
+
+
+class InterBrokerSenders(Generic[BatchT]):
+    """Sends what waits for each broker; one request is under way to it.
+
+    `take` returns what waits for a broker, None for nothing, and `ask` asks it over a connection.
+    """
+
+    def __init__(
+        self,
+        connections: BrokerConnections,
+        runtime: Runtime,
+        *,
+        take: Callable[[int], BatchT | None],
+        ask: Callable[[ClientConnection, BatchT], Coroutine[Wait[Any], Any, None]],
+    ) -> None:
+        self._connections = connections
+        self._runtime = runtime
+        self._take = take
+        self._ask = ask
+        self._tasks: dict[int, Task[None]] = {}
+
+    def wake(self, node_id: int) -> None:
+        """Send what waits for a broker, as soon as nothing is under way to it."""
+        if node_id not in self._tasks:
+            self._tasks[node_id] = Task(self._send(node_id), partial(self._sent, node_id))
+
+    def close(self) -> None:
+        """End what is under way, and close all connections."""
+        for task in self._tasks.values():
+            task.close()
+        self._tasks.clear()
+        self._connections.close()
+
+    def _sent(self, node_id: int, _: Exception | None) -> None:
+        self._tasks.pop(node_id, None)
+
+    async def _send(self, node_id: int) -> None:
+        """Ask a broker until nothing waits for it."""
+        # What comes in the same turn is asked together.
+        await other_work(self._runtime)
+        while (batch := self._take(node_id)) is not None:
+            try:
+                connection = await awaiting(partial(self._connections.to, node_id))
+                await self._ask(connection, batch)
+            except ClientConnectionError as error:
+                _log.warning(
+                    LogEvent(
+                        "A broker did not answer",
+                        broker=node_id,
+                        client=self._connections.client_id,
+                        error=str(error),
+                    )
+                )
+            except Exception:  # noqa: BLE001 - logged
+                # What comes later has to be asked all the same.
+                _log.exception("An unexpected error in a request to another broker")
+                batch.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+            finally:
+                batch.fail(ErrorCode.NETWORK_EXCEPTION)
