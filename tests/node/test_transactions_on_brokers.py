@@ -1,7 +1,6 @@
-"""Transactional requests to brokers that coordinate no transactions, over the wire.
+"""Transactional requests to the leaders of partitions and to group coordinators, over the wire.
 
-The topic of transactions is led by one of these brokers: no broker answers for a transaction, and a
-test says what a coordinator would.
+No producer of these tests has begun a transaction: a test says itself what a coordinator would.
 """
 
 from collections.abc import Iterator
@@ -21,7 +20,6 @@ from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kvorum.wire.messages.produce import ProduceRequest, ProduceResponse
 from kvorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -90,28 +88,20 @@ def end(
     ]
 
 
-def test_the_leader_of_the_topic_is_named_and_says_itself_that_it_does_not_coordinate(
-    cluster: Cluster, broker: RawClient
-) -> None:
+def test_every_broker_names_the_leader_of_the_topic(cluster: Cluster, broker: RawClient) -> None:
     (leader, address), (_, other) = brokers(cluster)
     with RawClient(other) as client:
-        wait_for(lambda: find(client).error_code == 0, "it is named")
-        named = find(client)
-    assert (named.node_id, f"{named.host}:{named.port}") == (leader, address)
-    itself = find(broker)
-    assert itself.error_code == ErrorCode.INVALID_REQUEST
-    assert "transactions" in (itself.error_message or "")
-    body = InitProducerIdRequest(transactional_id="mine", transaction_timeout_ms=1000)
-    begun = broker.ask(body, InitProducerIdResponse, 4)
-    assert (begun.error_code, begun.producer_id) == (ErrorCode.NOT_COORDINATOR, -1)
+        for one in (client, broker):
+            wait_for(lambda one=one: find(one).error_code == 0, "it is named")
+            named = find(one)
+            assert (named.node_id, f"{named.host}:{named.port}") == (leader, address)
 
 
-def test_a_batch_without_a_coordinator_gets_a_code_to_try_again(broker: RawClient) -> None:
+def test_a_batch_of_an_unknown_transaction_is_refused(broker: RawClient) -> None:
     refused = produce(
         broker, TOPIC, batch(b"value", is_transactional=True), transactional_id="mine"
     )
-    assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
-    assert (refused.error_message or "").endswith("NOT_COORDINATOR")
+    assert refused.error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert refused.base_offset == -1
 
 

@@ -55,7 +55,7 @@ def aborted_by_coordinator(
     fenced = metadata if has_next_epoch else metadata.fence_producer()
     return fenced.prepare_end(
         is_commit=False,
-        client_version=transaction_version,
+        client_version=EPOCH_OF_EACH_TRANSACTION if has_next_epoch else 0,
         next_producer_id=_next_producer_id(metadata, generate_producer_id)
         if has_next_epoch
         else NO_PRODUCER,
