@@ -16,12 +16,15 @@ from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.json_form import Json, to_json
+from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import uuid_to_text
 
 SILENCE_S: Final = 5.0
 """The time after which a real broker counts as silent, as it is to some requests."""
+OF_TRANSACTIONS: Final = 1
+"""The type of the key by which the coordinator of a transactional id is found."""
 SILENT: Final = "nothing came in time"
 _RANDOM_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -31,17 +34,15 @@ class AskedBroker:
 
     def __init__(self, address: str, topic: str) -> None:
         self.address = address
-        # Ours do not make the topic of transactions, and refuse their offsets without it.
-        compacted = {"cleanup.policy": "compact"}
-        wishes = [TopicWish(topic), TopicWish("__transaction_state", configs=compacted)]
-        make_topics(address, *wishes)
+        make_topics(address, TopicWish(topic))
         with RawClient(address) as client:
             wait_until_led(client, topic)
             self.topic_id = uuid_to_text(topic_id(client, topic))
             # The first ids of producers have to be fetched from the controller.
             wait_for(lambda: _gives_producer_ids(client), "producers get ids")
-            # The topic of the groups is created with the first look for a coordinator.
+            # Their topics are created with the first look for a coordinator.
             wait_for(lambda: coordinates(client), "groups are served")
+            wait_for(lambda: _coordinates_transactions(client), "transactions are served")
 
     def said(
         self,
@@ -99,6 +100,11 @@ class AskedBroker:
                 return "<id>" if value == self.topic_id else _RANDOM_UUID.sub("<uuid>", value)
             case _:
                 return value
+
+
+def _coordinates_transactions(client: RawClient) -> bool:
+    request = FindCoordinatorRequest(key="limits-transactions", key_type=OF_TRANSACTIONS)
+    return client.ask(request, FindCoordinatorResponse, 3).error_code == ErrorCode.NONE
 
 
 def _gives_producer_ids(client: RawClient) -> bool:

@@ -26,12 +26,13 @@ from kvorum.node.handlers.registry import broker_apis
 from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.errors import DecodeError, EncodeError
 from kvorum.wire.headers import decode_request_header, encode_request_frame
-from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest
 from kvorum.wire.primitives import Message
 from kvorum.wire.records import RecordData, build_batch
 
 GROUP: Final = "limits-group"
 MEMBER: Final = "nobody"
+TRANSACTIONAL_ID: Final = "limits-transactions"
+_PRODUCER: Final = {"transactionalId": TRANSACTIONAL_ID, "producerId": 5, "producerEpoch": 0}
 _BATCH: Final = base64.b64encode(build_batch([RecordData(b"value", b"key", 1, ())])).decode()
 _PROTOCOL: Final = base64.b64encode(b"\0\0").decode()
 
@@ -162,6 +163,28 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
             "producerId": -1,
             "producerEpoch": -1,
         },
+        "AddPartitionsToTxn": {
+            "transactions": [
+                {
+                    **_PRODUCER,
+                    "verifyOnly": False,
+                    "topics": topics(0, **by_name),
+                }
+            ],
+            "v3AndBelowTransactionalId": TRANSACTIONAL_ID,
+            "v3AndBelowProducerId": 5,
+            "v3AndBelowProducerEpoch": 0,
+            "v3AndBelowTopics": topics(0, **by_name),
+        },
+        "AddOffsetsToTxn": {**_PRODUCER, "groupId": GROUP},
+        "EndTxn": {**_PRODUCER, "committed": True},
+        "DescribeTransactions": {"transactionalIds": [TRANSACTIONAL_ID]},
+        "ListTransactions": {
+            "stateFilters": [],
+            "producerIdFilters": [],
+            "durationFilter": -1,
+            "transactionalIdPattern": None,
+        },
         "DescribeLogDirs": {"topics": topics(0, topic=topic)},
         "AlterReplicaLogDirs": {"dirs": [{"path": "/nowhere", "topics": topics(0, **by_name)}]},
         "WriteTxnMarkers": {
@@ -183,8 +206,6 @@ STEPS: Final = int(os.environ.get("KVORUM_DAMAGED_REQUESTS", "4000"))
 SEED: Final = int(os.environ.get("KVORUM_DAMAGED_REQUESTS_SEED", "1"))
 TOPIC: Final = "limits"
 KEYS: Final = {spec.name: key for key, spec in API_SPECS.items()}
-OF_TRANSACTIONS: Final = 1
-"""The type of the key by which the coordinator of a transactional id is found."""
 NAMES: Final = tuple(bodies(TOPIC, ""))
 SETTINGS: Final = {
     "auto.create.topics.enable": "false",
@@ -202,7 +223,7 @@ SETTINGS: Final = {
 OWN: Final = frozenset(
     {"producerId", "logAppendTimeMs", "sessionId", "errorMessage", "logDir", "totalBytes"}
     | {"usableBytes", "partitionSize", "partitionErrorMessage", "port", "lastTimestamp"}
-    | {"throttleTimeMs"}
+    | {"throttleTimeMs", "transactionStartTimeMs"}
 )
 
 
@@ -223,22 +244,17 @@ class Broker(AskedBroker):
         body = bodies(TOPIC, self.topic_id)[name]
         yield "as it is", message_of(kind, body, version)
         for path, changed in changed_bodies(kind, body, version, has_others=True):
-            if not _is_left_out(name, path, changed):
+            if not _is_left_out(name, path):
                 what = description(path, changed).replace(self.topic_id, "<id>")
                 yield what, message_of(kind, changed, version)
 
 
-def _is_left_out(name: str, path: Path, body: Mapping[str, Any]) -> bool:
+def _is_left_out(name: str, path: Path) -> bool:
     """Return whether two brokers have to differ."""
     match name, path:
         case "DescribeLogDirs", ("topics",):
             # One of them made topics by itself.
             return True
-        case "InitProducerId", ("transactionalId",):
-            # Ours coordinate no transactions (docs/differences.md).
-            return True
-        case "FindCoordinator", ("keyType",):
-            return bool(body["keyType"] == OF_TRANSACTIONS)
         case _:
             return False
 
@@ -325,11 +341,11 @@ def _is_taken_by_kafka_alone(frame: bytes, name: str, version: int) -> bool:
     """Return whether ours differ on purpose (docs/differences.md) about a damaged request."""
     _, start = decode_request_header(frame)
     try:
-        request, _ = request_class(KEYS[name]).decode_from(frame, start, version)
+        request_class(KEYS[name]).decode_from(frame, start, version)
     except DecodeError as error:
         # Tagged fields that are not in order, or twice there.
         return "comes after tag" in str(error)
-    return isinstance(request, FindCoordinatorRequest) and request.key_type == OF_TRANSACTIONS
+    return False
 
 
 @pytest.mark.slow

@@ -181,7 +181,7 @@ STORIES: Final = (
     Story("OffsetCommit", Begin.STABLE, _COMMIT, range(2, 11)),
     Story("OffsetCommit", Begin.EMPTY, {**_COMMIT, **_OF_NOBODY}, range(2, 11)),
     Story("OffsetCommit", Begin.STATIC, {**_COMMIT, **_AS_INSTANCE}, range(7, 11)),
-    # From version 5 on the coordinator of the transaction is asked, which ours never is.
+    # From version 5 on the coordinator of the transaction is asked (test_transaction_coordinator).
     Story("TxnOffsetCommit", Begin.STABLE, _TRANSACTIONAL, range(5)),
     Story("TxnOffsetCommit", Begin.EMPTY, {**_TRANSACTIONAL, **_OF_NOBODY}, range(5)),
     Story("OffsetFetch", Begin.EMPTY, _FETCH, range(1, 11)),

@@ -28,6 +28,8 @@ SETTINGS: Final = {
     "transaction.state.log.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
+    # The records are from 1970: a broker removes them at a time of its own.
+    "log.retention.ms": "-1",
 }
 OF_TRANSACTIONS: Final = 1
 SAFE_DOWNGRADE: Final = 2

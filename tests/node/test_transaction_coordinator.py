@@ -1,6 +1,7 @@
 """Transactions from their first request to their markers, on embedded clusters."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, TypeVar
 
 import pytest
@@ -46,7 +47,7 @@ class Transaction:
         self.topics = topics
         wait_for(lambda: self._add() == {ErrorCode.NONE}, "the partitions are added")
         for topic in topics:
-            wait_for(lambda topic=topic: self._send(topic), "the record is appended")
+            wait_for(partial(self._send, topic), "the record is appended")
 
     def _ask_coordinator(self, request: Message, kind: type[Response], version: int) -> Response:
         with RawClient(coordinator_of(self._cluster, self._name)) as client:

@@ -71,6 +71,13 @@ def find(client: RawClient) -> FindCoordinatorResponse:
     return client.ask(request, FindCoordinatorResponse, 3)
 
 
+def named(client: RawClient) -> tuple[int, str]:
+    """Return id and address of the coordinator, once a broker names one."""
+    wait_for(lambda: find(client).error_code == 0, "it is named")
+    found = find(client)
+    return found.node_id, f"{found.host}:{found.port}"
+
+
 def end(
     client: RawClient, *topics: tuple[str, int], epoch: int = 0, transaction_version: int = 1
 ) -> list[tuple[str, int, int]]:
@@ -92,9 +99,7 @@ def test_every_broker_names_the_leader_of_the_topic(cluster: Cluster, broker: Ra
     (leader, address), (_, other) = brokers(cluster)
     with RawClient(other) as client:
         for one in (client, broker):
-            wait_for(lambda one=one: find(one).error_code == 0, "it is named")
-            named = find(one)
-            assert (named.node_id, f"{named.host}:{named.port}") == (leader, address)
+            assert named(one) == (leader, address)
 
 
 def test_a_batch_of_an_unknown_transaction_is_refused(broker: RawClient) -> None:

@@ -60,14 +60,12 @@ class Feature:
     """A feature other than metadata.version, with all its levels in ascending order.
 
     `levels` are those of the reference release. `served_max` is the highest one whose requests
-    kvorum's brokers serve. `led_max` is the highest one that they know as leaders of partitions,
-    where real brokers serve the requests.
+    kvorum's brokers serve.
     """
 
     name: str
     levels: tuple[FeatureLevel, ...]
     served_max: int
-    led_max: int
 
     @property
     def supported(self) -> VersionRange:
@@ -104,11 +102,11 @@ class Feature:
 
 def _feature(name: str, *levels: FeatureLevel) -> Feature:
     last = levels[-1].level
-    return Feature(name, _from_zero(levels), served_max=last, led_max=last)
+    return Feature(name, _from_zero(levels), served_max=last)
 
 
-def _feature_not_served(name: str, *levels: FeatureLevel, led_max: int = 0) -> Feature:
-    return Feature(name, _from_zero(levels), served_max=0, led_max=led_max)
+def _feature_not_served(name: str, *levels: FeatureLevel) -> Feature:
+    return Feature(name, _from_zero(levels), served_max=0)
 
 
 def _from_zero(levels: tuple[FeatureLevel, ...]) -> tuple[FeatureLevel, ...]:
@@ -168,36 +166,19 @@ def supported_features(*, enable_unstable: bool = False) -> dict[str, VersionRan
 def offered_features(
     finalized: Mapping[str, int], *, enable_unstable: bool = False
 ) -> dict[str, VersionRange]:
-    """Return the levels that a broker names to clients: those that it serves or the cluster has.
+    """Return the levels that a broker names to clients, and registers with.
 
-    A feature without a level above 0 is left out, as by a Kafka that does not know it.
+    They are those that it serves, or that the cluster has: real brokers serve those, and this one
+    leads and replicates partitions beside them. A feature without a level above 0 is left out, as
+    by a Kafka that does not know it.
     """
-    served = {feature.name: feature.served_max for feature in FEATURES}
-    return _limited(served, finalized, enable_unstable=enable_unstable)
-
-
-def registered_features(
-    finalized: Mapping[str, int], *, enable_unstable: bool = False
-) -> dict[str, VersionRange]:
-    """Return the levels that a broker registers with, so that it may be part of the cluster.
-
-    A level that the cluster has already is among them: real brokers serve it, and this one leads
-    and replicates partitions beside them.
-    """
-    led = {feature.name: feature.led_max for feature in FEATURES}
-    return _limited(led, finalized, enable_unstable=enable_unstable)
-
-
-def _limited(
-    level_max: Mapping[str, int], finalized: Mapping[str, int], *, enable_unstable: bool
-) -> dict[str, VersionRange]:
     supported = supported_features(enable_unstable=enable_unstable)
-    for name, own_max in level_max.items():
-        last = max(own_max, finalized.get(name, 0))
+    for feature in FEATURES:
+        last = max(feature.served_max, finalized.get(feature.name, 0))
         if last == 0:
-            del supported[name]
-        elif last < supported[name].max:
-            supported[name] = VersionRange(supported[name].min, last)
+            del supported[feature.name]
+        elif last < feature.supported.max:
+            supported[feature.name] = VersionRange(feature.supported.min, last)
     return supported
 
 

@@ -15,7 +15,7 @@ class TimedOutTransactions:
 
 @dataclass(frozen=True, slots=True)
 class ExpiredTransactionalIds:
-    """The ids have to be looked through for those that nobody has used for long."""
+    """The ids have to be looked through for those that no producer has used for long."""
 
     @property
     def key(self) -> str:

@@ -14,6 +14,7 @@ from kvorum.transactions.settings import TransactionCoordinatorSettings
 from kvorum.transactions.shard import TransactionCoordinatorShard, TransactionSurroundings
 from kvorum.transactions.transaction_log import transaction_record
 from kvorum.transactions.transaction_metadata import TransactionMetadata, TransactionPartition
+from kvorum.transactions.transaction_state import TransactionState
 from kvorum.wire.error_codes import ErrorCode
 
 ID: Final = "payments"
@@ -60,6 +61,9 @@ class Coordinator:
         found = self.shard.ids.committed(ID)
         assert found is not None
         return found
+
+    def state(self) -> TransactionState:
+        return self.metadata.state
 
     # --- requests ---
 
@@ -176,8 +180,11 @@ class Coordinator:
             key, (at, timeout) = min(due, key=lambda one: one[1][0])
             self.now = max(self.now, at)
             del self.timers[key]
-            self.do(lambda timeout=timeout: self.shard.on_timeout(timeout, self.now))  # type: ignore[misc]
+            self._fire(timeout)
         self.now = until
+
+    def _fire(self, timeout: Timeout) -> None:
+        self.do(lambda: self.shard.on_timeout(timeout, self.now))
 
     def _take(self, effects: Effects) -> None:
         for change in effects.timers:

@@ -89,7 +89,7 @@ def test_a_new_producer_aborts_the_open_transaction_with_one_more_epoch(
 ) -> None:
     producer_id, epoch = begun(coordinator)
     assert coordinator.init() == BUSY
-    assert coordinator.metadata.state is TransactionState.PREPARE_ABORT
+    assert coordinator.state() is TransactionState.PREPARE_ABORT
     assert coordinator.metadata.producer_epoch == epoch + 1
     assert coordinator.init() == BUSY, "until the markers are written"
     coordinator.complete()
@@ -287,9 +287,9 @@ def test_markers_that_are_written_twice_end_a_transaction_once(coordinator: Coor
     assert coordinator.end(producer_id, epoch + 1)[0] == OK
     coordinator.ending.insert(0, first)
     coordinator.complete()
-    assert coordinator.metadata.state is TransactionState.PREPARE_COMMIT
+    assert coordinator.state() is TransactionState.PREPARE_COMMIT
     coordinator.complete()
-    assert coordinator.metadata.state is TransactionState.COMPLETE_COMMIT
+    assert coordinator.state() is TransactionState.COMPLETE_COMMIT
 
 
 def test_a_transaction_with_the_last_epoch_gives_its_producer_another_id(
@@ -311,9 +311,9 @@ def test_a_transaction_with_the_last_epoch_gives_its_producer_another_id(
 def test_a_transaction_that_is_open_for_too_long_is_aborted(coordinator: Coordinator) -> None:
     producer_id, epoch = begun(coordinator)
     coordinator.pass_time(TIMEOUT_MS)
-    assert coordinator.metadata.state is TransactionState.ONGOING
+    assert coordinator.state() is TransactionState.ONGOING
     coordinator.pass_time(SWEEP_MS)
-    assert coordinator.metadata.state is TransactionState.PREPARE_ABORT
+    assert coordinator.state() is TransactionState.PREPARE_ABORT
     coordinator.complete()
     assert coordinator.end(producer_id, epoch + 5) == FENCED
     assert coordinator.add(producer_id, epoch) == ErrorCode.PRODUCER_FENCED
@@ -329,7 +329,7 @@ def test_a_time_out_in_the_last_epoch_rotates_the_id(coordinator: Coordinator) -
     assert (metadata.producer_id, metadata.producer_epoch) == (producer_id + 1, 0)
 
 
-def test_an_id_that_nobody_uses_expires_and_an_open_transaction_keeps_its_own(
+def test_an_id_expires_that_no_producer_uses(
     coordinator: Coordinator,
 ) -> None:
     coordinator.init()

@@ -194,9 +194,22 @@ _BROKER = {
     "security.inter.broker.protocol": "Protocol between brokers, where no listener is named.",
     "socket.listen.backlog.size": "Connections that may wait to be accepted.",
     "socket.request.max.bytes": "Largest request that is read from a connection.",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": (
+        "Time between two looks for transactions that are open for too long."
+    ),
+    "transaction.max.timeout.ms": "The longest time-out that a transactional producer may ask for.",
     "transaction.partition.verification.enable": (
         "Ask a transaction's coordinator before its first batch is appended."
     ),
+    "transaction.remove.expired.transaction.cleanup.interval.ms": (
+        "Time between two looks for transactional ids that have expired."
+    ),
+    "transaction.state.log.min.isr": "Replicas in sync that a step of a transaction needs.",
+    "transaction.state.log.num.partitions": "Partitions of the topic of transactions.",
+    "transaction.state.log.replication.factor": "Replicas of the topic of transactions.",
+    "transaction.state.log.segment.bytes": "Size of a segment of the topic of transactions.",
+    "transaction.two.phase.commit.enable": "Allow transactions that no time-out ends.",
+    "transactional.id.expiration.ms": "Time after which a transactional id without use is removed.",
     "unclean.leader.election.enable": "Allow a replica out of sync to lead when no other is left.",
     "unclean.leader.election.interval.ms": "Time between two checks for partitions without leader.",
     "unstable.api.versions.enable": "Offer request versions that may still change.",

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
-from kvorum.metadata.features import registered_features
+from kvorum.metadata.features import offered_features
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import BrokerSettings
 from kvorum.node.coroutines import Pulse, Task, Wait, sleep
@@ -283,7 +283,7 @@ class BrokerLifecycleManager:
         version = features.metadata_version
         has_place = version is not None and version.supports_cordoned_log_dirs
         return LocalView(
-            supported_features=registered_features(
+            supported_features=offered_features(
                 features.levels, enable_unstable=self._enable_unstable_features
             ),
             metadata_offset=self._loader.published_offset,

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Batch(Protocol):
-    """What one request asks of a broker for several who wait."""
+    """The content of one request, for several who wait for its answer."""
 
     def fail(self, code: ErrorCode, /) -> None:
         """Answer those with an error that have no answer yet."""
@@ -94,7 +94,7 @@ class InterBrokerSenders(Generic[BatchT]):
         self._tasks: dict[int, Task[None]] = {}
 
     def wake(self, node_id: int) -> None:
-        """Send what waits for a broker, as soon as nothing is under way to it."""
+        """Send all that waits for a broker, as soon as nothing is under way to it."""
         if node_id not in self._tasks:
             self._tasks[node_id] = Task(self._send(node_id), partial(self._sent, node_id))
 
@@ -110,7 +110,7 @@ class InterBrokerSenders(Generic[BatchT]):
 
     async def _send(self, node_id: int) -> None:
         """Ask a broker until nothing waits for it."""
-        # What comes in the same turn is asked together.
+        # Questions of the same turn are asked together.
         await other_work(self._runtime)
         while (batch := self._take(node_id)) is not None:
             try:
@@ -126,7 +126,7 @@ class InterBrokerSenders(Generic[BatchT]):
                     )
                 )
             except Exception:  # noqa: BLE001 - logged
-                # What comes later has to be asked all the same.
+                # Later questions have to be asked all the same.
                 _log.exception("An unexpected error in a request to another broker")
                 batch.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
             finally:

@@ -4,7 +4,7 @@ Producers send the older versions. Brokers send the others, with several transac
 whether partitions are in one, or add them for producers whose Produce does so (KIP-890).
 """
 
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from kvorum.metadata.acl_codes import AclOperation
@@ -28,6 +28,8 @@ FIRST_VERSION_WITH_FENCED: Final = 2
 """Older clients know PRODUCER_FENCED by the name of INVALID_PRODUCER_EPOCH."""
 _Topics: TypeAlias = Sequence[AddPartitionsToTxnRequest.AddPartitionsToTxnTopic]
 _Codes: TypeAlias = Mapping[TransactionPartition, ErrorCode]
+_TopicResults: TypeAlias = list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]
+_PartitionResult: TypeAlias = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
 
 
 async def answer(
@@ -37,53 +39,58 @@ async def answer(
     body = request.body
     if request.version < FIRST_VERSION_OF_BROKERS:
         return AddPartitionsToTxnResponse(
-            results_by_topic_v3_and_below=_topic_results(await _of_producer(request, broker))
+            results_by_topic_v3_and_below=await _of_producer(request, broker)
         )
     request.access.require_on_cluster(AclOperation.CLUSTER_ACTION, request=body.NAME)
-    asked: list[Coroutine[Wait[Any], Any, _Codes]] = [
-        _of_leader(transaction, broker) for transaction in body.transactions
+    topics_of: dict[str, _Topics] = {}
+    for transaction in body.transactions:
+        # As in Kafka, of two with one id the first one's partitions are answered twice.
+        topics_of.setdefault(transaction.transactional_id, transaction.topics)
+    asked: list[Coroutine[Wait[Any], Any, _TopicResults]] = [
+        _of_leader(transaction, topics_of[transaction.transactional_id], broker)
+        for transaction in body.transactions
     ]
-    codes = await all_of(broker.runtime, asked)
+    results = await all_of(broker.runtime, asked)
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
-            AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
-                transaction.transactional_id, _topic_results(each)
-            )
-            for transaction, each in zip(body.transactions, codes, strict=True)
+            AddPartitionsToTxnResponse.AddPartitionsToTxnResult(transaction.transactional_id, each)
+            for transaction, each in zip(body.transactions, results, strict=True)
         ]
     )
 
 
 async def _of_producer(
     request: IncomingRequest[AddPartitionsToTxnRequest], broker: BrokerServices
-) -> _Codes:
-    """Return the codes for a producer, whose permissions count."""
+) -> _TopicResults:
+    """Return the results for a producer, whose permissions count."""
     body = request.body
+    topics = body.v3_and_below_topics
     require_on_transactional_id(request, AclOperation.WRITE, body.v3_and_below_transactional_id)
-    wanted = _partitions(body.v3_and_below_topics)
     refused: dict[TransactionPartition, ErrorCode] = {}
-    for where in wanted:
+    for where in _partitions(topics):
         is_allowed = request.access.allows_on_topic(AclOperation.WRITE, where.topic)
         if where.topic in INTERNAL_TOPICS or not is_allowed:
             refused[where] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif not _exists(where, broker):
             refused[where] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if refused:
-        return _with_others(wanted, refused)
-    partitions = WantedPartitions(
+        return _refusals(topics, refused)
+    wanted = WantedPartitions(
         body.v3_and_below_transactional_id,
         body.v3_and_below_producer_id,
         body.v3_and_below_producer_epoch,
-        frozenset(wanted),
+        frozenset(_partitions(topics)),
         client_version=0,
     )
-    return dict.fromkeys(wanted, await broker.transaction_coordinator.add_partitions(partitions))
+    return _with_one_code(topics, await broker.transaction_coordinator.add_partitions(wanted))
 
 
 async def _of_leader(
-    transaction: AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction, broker: BrokerServices
-) -> _Codes:
-    """Return the codes for the leader of a transaction's partitions."""
+    transaction: AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction,
+    answered: _Topics,
+    broker: BrokerServices,
+) -> _TopicResults:
+    """Return the results for the leader of a transaction's partitions, or for `answered`."""
     wanted = _partitions(transaction.topics)
     refused = {
         where: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -91,7 +98,7 @@ async def _of_leader(
         if not _exists(where, broker)
     }
     if refused:
-        return _with_others(wanted, refused)
+        return _refusals(transaction.topics, refused)
     partitions = WantedPartitions(
         transaction.transactional_id,
         transaction.producer_id,
@@ -99,13 +106,20 @@ async def _of_leader(
         frozenset(wanted),
         client_version=EPOCH_OF_EACH_TRANSACTION,
     )
-    coordinator = broker.transaction_coordinator
+    if transaction.verify_only:
+        return _topic_results(_verified(partitions, broker))
     try:
-        if transaction.verify_only:
-            return coordinator.verify_partitions(partitions)
-        return dict.fromkeys(wanted, await coordinator.add_partitions(partitions))
+        code = await broker.transaction_coordinator.add_partitions(partitions)
     except RequestError as error:
-        return dict.fromkeys(wanted, error.code)
+        code = error.code
+    return _with_one_code(answered, code)
+
+
+def _verified(wanted: WantedPartitions, broker: BrokerServices) -> _Codes:
+    try:
+        return broker.transaction_coordinator.verify_partitions(wanted)
+    except RequestError as error:
+        return dict.fromkeys(wanted.partitions, error.code)
 
 
 def _partitions(topics: _Topics) -> list[TransactionPartition]:
@@ -119,23 +133,34 @@ def _exists(where: TransactionPartition, broker: BrokerServices) -> bool:
     return topic is not None and where.partition in topic.partitions
 
 
-def _with_others(
-    wanted: Iterable[TransactionPartition], refused: _Codes
-) -> dict[TransactionPartition, ErrorCode]:
+def _refusals(topics: _Topics, refused: _Codes) -> _TopicResults:
     """Return the refusals, and that nothing was tried with the other partitions."""
-    return {where: refused.get(where, ErrorCode.OPERATION_NOT_ATTEMPTED) for where in wanted}
+    return _topic_results(
+        {
+            where: refused.get(where, ErrorCode.OPERATION_NOT_ATTEMPTED)
+            for where in _partitions(topics)
+        }
+    )
 
 
-def _topic_results(
-    codes: _Codes,
-) -> list[AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult]:
-    topics: dict[str, list[AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult]] = {}
+def _topic_results(codes: _Codes) -> _TopicResults:
+    """Return each topic and partition once."""
+    topics: dict[str, list[_PartitionResult]] = {}
     for where, code in codes.items():
-        result = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(where.partition, code)
-        topics.setdefault(where.topic, []).append(result)
+        topics.setdefault(where.topic, []).append(_PartitionResult(where.partition, code))
     return [
         AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(name, results)
         for name, results in topics.items()
+    ]
+
+
+def _with_one_code(topics: _Topics, code: ErrorCode) -> _TopicResults:
+    """Return the topics as the request has them, with a code for every partition."""
+    return [
+        AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
+            topic.name, [_PartitionResult(index, code) for index in topic.partitions]
+        )
+        for topic in topics
     ]
 
 
@@ -145,8 +170,9 @@ def _refuse(
     if version >= FIRST_VERSION_OF_BROKERS:
         return AddPartitionsToTxnResponse(error_code=error.code)
     code = fenced_code(error.code, is_known=version >= FIRST_VERSION_WITH_FENCED)
-    codes = dict.fromkeys(_partitions(request.v3_and_below_topics), code)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_topic_results(codes))
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=_with_one_code(request.v3_and_below_topics, code)
+    )
 
 
 API: Final = BrokerApi(

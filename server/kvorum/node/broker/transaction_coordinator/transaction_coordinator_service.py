@@ -235,7 +235,7 @@ class TransactionCoordinatorService:
                 await self._write(context, lambda shard, now_ms: shard.complete(prepared, now_ms))
             except RequestError as error:
                 if error.code in _ELSEWHERE:
-                    # Who loads the partition writes the markers again, which changes nothing.
+                    # The coordinator that loads the partition has the markers written again.
                     return
                 await sleep(self._runtime, COMPLETION_BACKOFF_MS)
             else:
