@@ -29,6 +29,18 @@ SETTINGS: Final = {
     "group.initial.rebalance.delay.ms": "0",
 }
 
+TOOL_STEPS: Final = (
+    "list",
+    "describe --transactional-id tools",
+    "describe --transactional-id nobody",
+    "describe-producers --topic tools --partition 0",
+    "find-hanging --topic tools",
+    "find-hanging --broker-id 9",
+    "list --duration-filter 0",
+    "list --transactional-id-pattern to.*",
+)
+TIME_OR_DURATION: Final = re.compile(r"\b\d{2,}\b")
+
 
 class Sides(NamedTuple):
     """A real node and one of ours."""
@@ -131,19 +143,6 @@ def test_kafkas_own_clients_copy_records_exactly_once(
         told = "\n".join(java.answers("ExactlyOnceCopy", *arguments))
         assert f"copied {COUNT} in " in told
         assert committed(side.address, target) == expected
-
-
-TOOL_STEPS: Final = (
-    "list",
-    "describe --transactional-id tools",
-    "describe --transactional-id nobody",
-    "describe-producers --topic tools --partition 0",
-    "find-hanging --topic tools",
-    "find-hanging --broker-id 9",
-    "list --duration-filter 0",
-    "list --transactional-id-pattern to.*",
-)
-TIME_OR_DURATION: Final = re.compile(r"\b\d{2,}\b")
 
 
 @pytest.mark.slow

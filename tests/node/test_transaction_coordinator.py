@@ -96,7 +96,7 @@ class Transaction:
 
     @property
     def state(self) -> str | None:
-        """The state at the coordinator; None while there is none."""
+        """The state at the coordinator; None without one."""
         request = DescribeTransactionsRequest(transactional_ids=[self._name])
         try:
             answered = self._ask_coordinator(request, DescribeTransactionsResponse, 0)

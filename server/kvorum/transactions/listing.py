@@ -23,7 +23,7 @@ class Pattern(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TransactionFilter:
-    """The transactions that a client wants to see; an empty set or None stands for all."""
+    """The transactions that a client wants to see; an empty set or None means all."""
 
     states: frozenset[TransactionState]
     producer_ids: frozenset[int]

@@ -159,16 +159,17 @@ class TransactionMetadata:
         From `EPOCH_OF_EACH_TRANSACTION` on the markers have the next epoch, which is the one that
         the producer goes on with.
         """
-        epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
-        if client_version >= EPOCH_OF_EACH_TRANSACTION and epoch < LAST_EPOCH:
-            epoch, last_epoch = epoch + 1, epoch
+        has_next_epoch = client_version >= EPOCH_OF_EACH_TRANSACTION
+        takes_next_epoch = has_next_epoch and self.producer_epoch < LAST_EPOCH
         return replace(
             self,
             state=TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT,
             previous_producer_id=self.producer_id,
             next_producer_id=next_producer_id,
-            producer_epoch=epoch,
-            last_producer_epoch=last_epoch,
+            producer_epoch=self.producer_epoch + takes_next_epoch,
+            last_producer_epoch=self.producer_epoch
+            if takes_next_epoch
+            else self.last_producer_epoch,
             # No partition has begun it, so that its end is its only time.
             start_ms=now_ms if self.state.is_at_rest else self.start_ms,
             last_update_ms=now_ms,

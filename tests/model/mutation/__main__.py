@@ -63,6 +63,8 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("tests/unit/broker/fetcher", "tests/unit/storage/directory/test_log_manager.py"),
     ),
     ("storage", ("tests/unit/storage", "tests/unit/broker/fetcher", *_NODE_RAFT)),
+    ("transactions", ("tests/unit/transactions",)),
+    ("node.broker.transaction_coordinator", ("tests/node/test_transaction_coordinator.py",)),
     (
         "node.controller",
         (

@@ -9,6 +9,7 @@ from tests.model.mutation import (
     bugs_reassignment,
     bugs_replication,
     bugs_storage,
+    bugs_transactions,
     bugs_voters,
 )
 from tests.model.mutation.mutant import Mutant
@@ -20,6 +21,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *bugs_storage.MUTANTS,
     *bugs_controller.MUTANTS,
     *bugs_groups.MUTANTS,
+    *bugs_transactions.MUTANTS,
     *bugs_reassignment.MUTANTS,
     *bugs_partition_replication.MUTANTS,
     *bugs_partition_logs.MUTANTS,

@@ -35,7 +35,7 @@ _PartitionResult: TypeAlias = AddPartitionsToTxnResponse.AddPartitionsToTxnParti
 async def answer(
     request: IncomingRequest[AddPartitionsToTxnRequest], broker: BrokerServices
 ) -> Message:
-    """Add partitions, all or none of each transaction, or tell which are in it."""
+    """Add partitions, all or none of each transaction, or report which are in it."""
     body = request.body
     if request.version < FIRST_VERSION_OF_BROKERS:
         return AddPartitionsToTxnResponse(

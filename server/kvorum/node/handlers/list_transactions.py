@@ -21,7 +21,8 @@ async def answer(
     """List the ids that the client may know of, and the requested states that do not exist."""
     body = request.body
     wanted = TransactionFilter.of(body, _pattern(body.transactional_id_pattern))
-    access, kind = request.access, AclResourceType.TRANSACTIONAL_ID
+    access = request.access
+    kind = AclResourceType.TRANSACTIONAL_ID
     return ListTransactionsResponse(
         unknown_state_filters=[
             name for name in body.state_filters if name not in STATES_BY_WIRE_NAME

@@ -6,7 +6,6 @@ from typing import Final
 EVERY = ""
 _NOT_OF_RECORDS: Final = "not measured yet"
 _NOT_BY_QUOTA: Final = "what single clients use of their quotas is not shown"
-_NO_COORDINATOR: Final = "not measured yet; there is no coordinator but that of classic groups"
 _NOT_BY_CONNECTION: Final = "connections are counted, and not measured one by one"
 _NO_QUEUES: Final = "requests do not go from thread to thread here, so that there are no queues"
 _NOT_BY_CLIENT: Final = "requests to other nodes are not counted"
@@ -97,7 +96,7 @@ ABSENT: Final[tuple[Absent, ...]] = (
         "kafka.server",
         "group-coordinator-metrics share-coordinator-metrics transaction-coordinator-metrics "
         "ShareGroupMetrics ShareSessionCache AddPartitionsToTxnManager",
-        _NO_COORDINATOR,
+        _NOT_OF_RECORDS,
     ),
-    *_absent("kafka.coordinator.transaction", "TransactionMarkerChannelManager", _NO_COORDINATOR),
+    *_absent("kafka.coordinator.transaction", "TransactionMarkerChannelManager", _NOT_OF_RECORDS),
 )

@@ -49,7 +49,7 @@ from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 FIRST_SEQUENCE: Final = 0
-"""Kafka numbers the batches of groups although their coordinator is no producer."""
+"""Kafka numbers the batches of groups although their coordinator is not a producer."""
 LEADER_ONLY: Final = 1
 _UUID_BYTES: Final = 16
 _RANDOM_UUID: Final = 4

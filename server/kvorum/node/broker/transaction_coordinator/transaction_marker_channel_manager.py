@@ -176,7 +176,8 @@ class TransactionMarkerChannelManager:
             if leader is not None:
                 by_leader.setdefault(leader.node_id, []).append(where)
         asked = [self._write_at(node_id, marker, some) for node_id, some in by_leader.items()]
-        for answered in await all_of(self._runtime, asked):
+        answers = await all_of(self._runtime, asked)
+        for answered in answers:
             codes.update(answered)
         return codes
 
