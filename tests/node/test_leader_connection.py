@@ -25,6 +25,7 @@ from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.transaction_verification import AddPartitionsToTxnManager
 from kvorum.node.clock import SystemClock
 from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection
+from kvorum.node.outbound.broker_connections import BrokerConnections
 from kvorum.node.outbound.client_connection import ClientConnectionError, Outgoing
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kvorum.node.tasks import run
@@ -219,11 +220,11 @@ async def asking(
     current: MetadataImage, *, timeout_ms: int = REQUEST_TIMEOUT_MS
 ) -> AsyncGenerator[AddPartitionsToTxnManager]:
     manager = AddPartitionsToTxnManager(
-        ME,
+        BrokerConnections(
+            "asking", LISTENER, lambda: current, Outgoing(), request_timeout_ms=timeout_ms
+        ),
         LISTENER,
-        request_timeout_ms=timeout_ms,
         image=lambda: current,
-        outgoing=Outgoing(),
         runtime=AsyncioRuntime(SystemClock(), thread_name="transactions"),
     )
     try:
@@ -242,7 +243,7 @@ async def test_the_coordinator_is_the_leader_of_the_partition_that_the_id_hashes
             first = await run(manager.add_or_verify_transaction(data(FIRST_PARTITIONS)))
             second = await run(manager.add_or_verify_transaction(data(SECOND_PARTITIONS)))
         assert first == refused(ErrorCode.INVALID_TXN_STATE)
-        assert second == refused(ErrorCode.NOT_COORDINATOR), "this broker coordinates nothing"
+        assert second == refused(ErrorCode.NETWORK_EXCEPTION), "the other leader does not listen"
         assert node.times_asked("AddPartitionsToTxn") == 1
 
 

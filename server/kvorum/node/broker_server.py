@@ -30,6 +30,7 @@ from kvorum.node.directories import common_epoch
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.errors import NodeStartError
 from kvorum.node.handlers.registry import broker_apis, forwardable_keys
+from kvorum.node.outbound.broker_connections import BrokerConnections
 from kvorum.node.replication import Replication
 from kvorum.node.services import BrokerServices, VersionRanges
 from kvorum.node.serving.request_handler import RequestHandler, ServedApis
@@ -188,8 +189,8 @@ class BrokerServer:
             shared.config,
             self._replication.replicas,
             self._producer_ids,
+            connections=_broker_connections(shared, "txn-marker-sender"),
             image=lambda: shared.loader.published,
-            outgoing=shared.outgoing,
             runtime=AsyncioRuntime(shared.clock, thread_name="kvorum-transactions"),
         )
 
@@ -265,14 +266,22 @@ class BrokerServer:
 
 
 def _add_partitions_to_txn_manager(shared: SharedServer) -> AddPartitionsToTxnManager:
-    config = shared.config
     return AddPartitionsToTxnManager(
-        config.node_id,
-        config.listeners.inter_broker_name,
-        request_timeout_ms=config.network.request_timeout_ms,
+        _broker_connections(shared, "add-partitions-to-txn"),
+        shared.config.listeners.inter_broker_name,
         image=lambda: shared.loader.published,
-        outgoing=shared.outgoing,
         runtime=shared.runtime,
+    )
+
+
+def _broker_connections(shared: SharedServer, purpose: str) -> BrokerConnections:
+    config = shared.config
+    return BrokerConnections(
+        f"broker-{config.node_id}-{purpose}",
+        config.listeners.inter_broker_name,
+        lambda: shared.loader.published,
+        shared.outgoing,
+        request_timeout_ms=config.network.request_timeout_ms,
     )
 
 

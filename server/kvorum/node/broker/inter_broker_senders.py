@@ -5,17 +5,10 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from kvorum.metadata.image import MetadataImage
 from kvorum.node.coroutines import Task, Wait, other_work
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.outbound.client_connection import (
-    ClientConnection,
-    ClientConnectionError,
-    Outgoing,
-    address_of_broker,
-)
+from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
 from kvorum.node.runtime import Runtime
-from kvorum.node.tasks import awaiting
 from kvorum.wire.error_codes import ErrorCode
 
 _log = logging.getLogger(__name__)
@@ -32,45 +25,26 @@ class Batch(Protocol):
 BatchT = TypeVar("BatchT", bound=Batch)
 
 
-class BrokerConnections:
-    """A connection to each broker, opened when it is needed, at the broker's latest address.
+class Connections(Protocol):
+    """The connections to brokers, of one kind of requests."""
 
-    `listener` is the one that brokers use.
-    """
+    @property
+    def client_id(self) -> str:
+        """The client id of the requests."""
+        ...
 
-    def __init__(
-        self,
-        client_id: str,
-        listener: str,
-        image: Callable[[], MetadataImage],
-        outgoing: Outgoing,
-        *,
-        request_timeout_ms: int,
-    ) -> None:
-        self.client_id = client_id
-        self.request_timeout_ms = request_timeout_ms
-        self._listener = listener
-        self._image = image
-        self._outgoing = outgoing
-        self._opened: dict[int, ClientConnection] = {}
+    @property
+    def request_timeout_ms(self) -> int:
+        """The time in which a broker has to answer."""
+        ...
 
-    async def to(self, node_id: int) -> ClientConnection:
+    async def to(self, node_id: int, /) -> ClientConnection:
         """Return the connection to a broker; raises ClientConnectionError without one."""
-        known = self._opened.get(node_id)
-        if known is not None and known.is_open:
-            return known
-        opened = await self._outgoing.open(
-            address_of_broker(self._image(), node_id, self._listener),
-            client_id=self.client_id,
-            timeout_ms=self.request_timeout_ms,
-        )
-        self._opened[node_id] = opened
-        return opened
+        ...
 
     def close(self) -> None:
         """Close all connections."""
-        for connection in self._opened.values():
-            connection.abort()
+        ...
 
 
 class InterBrokerSenders(Generic[BatchT]):
@@ -81,7 +55,7 @@ class InterBrokerSenders(Generic[BatchT]):
 
     def __init__(
         self,
-        connections: BrokerConnections,
+        connections: Connections,
         runtime: Runtime,
         *,
         take: Callable[[int], BatchT | None],
@@ -114,7 +88,7 @@ class InterBrokerSenders(Generic[BatchT]):
         await other_work(self._runtime)
         while (batch := self._take(node_id)) is not None:
             try:
-                connection = await awaiting(partial(self._connections.to, node_id))
+                connection = await self._connections.to(node_id)
                 await self._ask(connection, batch)
             except ClientConnectionError as error:
                 _log.warning(

@@ -24,12 +24,12 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.views.config_layers import config_layers
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.broker.inter_broker_senders import BrokerConnections, InterBrokerSenders
+from kvorum.node.broker.inter_broker_senders import Connections, InterBrokerSenders
 from kvorum.node.config import NodeConfig
 from kvorum.node.coroutines import Promise, sleep
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outbound.client_connection import ClientConnection, Outgoing
+from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.node.runtime import Runtime
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.log.verification_state import TransactionAppend, VerificationGuard
@@ -49,31 +49,18 @@ class AddPartitionsToTxnManager:
 
     def __init__(
         self,
-        broker_id: int,
+        connections: Connections,
         listener: str,
         *,
-        request_timeout_ms: int,
         image: Callable[[], MetadataImage],
-        outgoing: Outgoing,
         runtime: Runtime,
     ) -> None:
+        self._connections = connections
         self._listener = listener
-        self._request_timeout_ms = request_timeout_ms
         self._image = image
         self._runtime = runtime
         self._queues: dict[int, TransactionQueue] = {}
-        self._senders = InterBrokerSenders(
-            BrokerConnections(
-                f"broker-{broker_id}-add-partitions-to-txn",
-                listener,
-                image,
-                outgoing,
-                request_timeout_ms=request_timeout_ms,
-            ),
-            runtime,
-            take=self._take,
-            ask=self._ask,
-        )
+        self._senders = InterBrokerSenders(connections, runtime, take=self._take, ask=self._ask)
 
     async def add_or_verify_transaction(self, data: TransactionData) -> PartitionErrors:
         """Return what the coordinator refuses; without a coordinator to ask, every partition.
@@ -117,7 +104,7 @@ class AddPartitionsToTxnManager:
         response = await connection.send(
             batch.request,
             AddPartitionsToTxnResponse,
-            timeout_ms=self._request_timeout_ms,
+            timeout_ms=self._connections.request_timeout_ms,
             version=connection.version_for(AddPartitionsToTxnRequest),
         )
         batch.on_response(response)

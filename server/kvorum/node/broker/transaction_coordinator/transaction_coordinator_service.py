@@ -15,6 +15,7 @@ from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kvorum.node.broker.coordinator.context import CoordinatorContext, WriteOperation
 from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
 from kvorum.node.broker.coordinator.settings import CoordinatorSettings
+from kvorum.node.broker.inter_broker_senders import Connections
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.transaction_coordinator.transaction_marker_channel_manager import (
@@ -22,7 +23,6 @@ from kvorum.node.broker.transaction_coordinator.transaction_marker_channel_manag
 )
 from kvorum.node.config import NodeConfig
 from kvorum.node.coroutines import Promise, sleep
-from kvorum.node.outbound.client_connection import Outgoing
 from kvorum.node.runtime import Runtime
 from kvorum.transactions.add_partitions import WantedPartitions
 from kvorum.transactions.end_transaction import WantedEnd
@@ -59,8 +59,8 @@ class TransactionCoordinatorService:
         replicas: ReplicaManager,
         producer_ids: ProducerIdManager,
         *,
+        connections: Connections,
         image: Callable[[], MetadataImage],
-        outgoing: Outgoing,
         runtime: Runtime,
     ) -> None:
         self._settings = config.transactions
@@ -68,11 +68,9 @@ class TransactionCoordinatorService:
         self._image = image
         self._runtime = runtime
         self._markers = TransactionMarkerChannelManager(
-            config.node_id,
+            connections,
             config.listeners.inter_broker_name,
-            request_timeout_ms=config.network.request_timeout_ms,
             image=image,
-            outgoing=outgoing,
             runtime=runtime,
             complete=self._complete,
         )

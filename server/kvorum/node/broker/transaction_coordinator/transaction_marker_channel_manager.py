@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from kvorum.broker.coordinators import coordinator_node
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.broker.inter_broker_senders import BrokerConnections, InterBrokerSenders
+from kvorum.node.broker.inter_broker_senders import Connections, InterBrokerSenders
 from kvorum.node.broker.transaction_coordinator.marker_batch import (
     MarkerBatch,
     MarkerCodes,
@@ -20,7 +20,7 @@ from kvorum.node.broker.transaction_coordinator.marker_batch import (
 )
 from kvorum.node.coroutines import Promise, Task, Wait, all_of, other_work, sleep
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.outbound.client_connection import ClientConnection, Outgoing
+from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.node.runtime import Runtime
 from kvorum.transactions.transaction_metadata import TransactionMetadata, TransactionPartition
 from kvorum.transactions.transaction_state import TransactionState
@@ -64,34 +64,21 @@ class TransactionMarkerChannelManager:
 
     def __init__(
         self,
-        broker_id: int,
+        connections: Connections,
         listener: str,
         *,
-        request_timeout_ms: int,
         image: Callable[[], MetadataImage],
-        outgoing: Outgoing,
         runtime: Runtime,
         complete: Complete,
     ) -> None:
+        self._connections = connections
         self._listener = listener
-        self._request_timeout_ms = request_timeout_ms
         self._image = image
         self._runtime = runtime
         self._complete = complete
         self._waiting: dict[int, list[WaitingMarker]] = {}
         self._tasks: dict[str, Task[None]] = {}
-        self._senders = InterBrokerSenders(
-            BrokerConnections(
-                f"broker-{broker_id}-txn-marker-sender",
-                listener,
-                image,
-                outgoing,
-                request_timeout_ms=request_timeout_ms,
-            ),
-            runtime,
-            take=self._take,
-            ask=self._ask,
-        )
+        self._senders = InterBrokerSenders(connections, runtime, take=self._take, ask=self._ask)
 
     def add(self, prepared: TransactionMetadata, coordinator_epoch: int) -> None:
         """Write the markers of a transaction, in place of those of an earlier one of the id."""
@@ -198,7 +185,7 @@ class TransactionMarkerChannelManager:
         response = await connection.send(
             batch.request,
             WriteTxnMarkersResponse,
-            timeout_ms=self._request_timeout_ms,
+            timeout_ms=self._connections.request_timeout_ms,
             version=connection.version_for(WriteTxnMarkersRequest),
         )
         batch.on_response(response)
