@@ -1,0 +1,314 @@
+"""Brokers that are killed at random beneath transfers between accounts, in transactions.
+
+`python -m tests.interop.transfer_storm --minutes 10 --ours 11,12,13` does for long, and with some
+real brokers if wanted, what the test does for a short while. A transfer takes from an account in
+one partition and gives to one in another. Each order is copied, in a transaction with the group's
+offset, by an application that is killed too.
+"""
+
+import argparse
+import shutil
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from tempfile import mkdtemp
+from typing import Any, Final, Self
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from tests.interop.broker_cluster import BrokerCluster
+from tests.interop.clients.confluent import read_to_end, transactional_producer
+from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
+from tests.support.kafka.java import Java, ToolRunner
+from tests.support.node import Kind
+from tests.support.waiting import PATIENCE_S, Threads, wait_for
+
+EVERYBODY: Final = frozenset({11, 12, 13})
+ACCOUNTS: Final = "accounts"
+ORDERS: Final = "orders"
+COPIES: Final = "copies"
+PARTITIONS: Final = 3
+TRANSFERRING: Final = 3
+"""The applications that transfer."""
+GROUP: Final = "copying"
+ABORTED: Final = 0.2
+KILLED: Final = 0.1
+"""The shares of transactions that are aborted, and that their application does not live to end."""
+ORDERS_AT_ONCE: Final = 10
+TRY_S: Final = 5.0
+"""The time that a client's call may take before the application is started again."""
+THREE_REPLICAS: Final = {
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "min.insync.replicas": "2",
+}
+_PAUSE_S: Final = (1.0, 6.0)
+_DOWN_S: Final = (0.2, 2.0)
+
+
+class Application:
+    """An application that works in transactions until the context ends; it starts again and again.
+
+    `work` begins and ends transactions with a producer until it raises KafkaException.
+    """
+
+    def __init__(self, servers: str, name: str, work: Callable[[Producer], None]) -> None:
+        self._servers = servers
+        self._name = name
+        self._work = work
+        self._is_over = threading.Event()
+        self._threads = Threads()
+        self.starts = 0
+
+    def __enter__(self) -> Self:
+        self._threads.start(self._run)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._threads.join()
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            try:
+                producer = transactional_producer(
+                    self._servers, self._name, transaction_timeout_ms=10_000, linger_ms=0
+                )
+                self.starts += 1
+                while not self._is_over.is_set():
+                    self._work(producer)
+            except KafkaException:
+                # As after a crash, the next one does not know how the transaction has ended.
+                continue
+
+
+class KilledError(KafkaException):
+    """The application is killed within a transaction."""
+
+
+class Transfers:
+    """Transfers from one account to another; each record has the transfer's number."""
+
+    def __init__(self, name: str, random: Random) -> None:
+        self._name = name
+        self._random = random
+        self._count = 0
+        self.committed: list[str] = []
+        self.aborted: list[str] = []
+
+    def work(self, producer: Producer) -> None:
+        random = self._random
+        self._count += 1
+        number, amount = f"{self._name}-{self._count}", random.randrange(1, 100)
+        giver, taker = random.sample(range(PARTITIONS), 2)
+        producer.begin_transaction()
+        for partition, change in ((giver, -amount), (taker, amount)):
+            producer.produce(ACCOUNTS, f"{change}", number, partition=partition)
+        fate = random.random()
+        if fate < KILLED:
+            producer.flush(random.random() * TRY_S)
+            raise KilledError
+        if fate < KILLED + ABORTED:
+            producer.flush(TRY_S)
+            producer.abort_transaction(TRY_S)
+            self.aborted.append(number)
+        else:
+            producer.commit_transaction(TRY_S)
+            self.committed.append(number)
+
+
+class Copies:
+    """Copies of orders, each exactly once."""
+
+    def __init__(self, servers: str, random: Random) -> None:
+        self._random = random
+        self._settings = {
+            "bootstrap.servers": servers,
+            "group.id": GROUP,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "session.timeout.ms": 6000,
+            "socket.timeout.ms": 5000,
+            "log_level": 0,
+        }
+
+    def work(self, producer: Producer) -> None:
+        """Copy until the application is killed: the next one goes on where the group is."""
+        consumer = Consumer(self._settings)
+        places = [TopicPartition(ORDERS, partition) for partition in range(PARTITIONS)]
+        try:
+            committed = consumer.committed(places, TRY_S)
+            consumer.assign(
+                [TopicPartition(one.topic, one.partition, max(one.offset, 0)) for one in committed]
+            )
+            while self._random.random() > KILLED:
+                self._copy(consumer, producer)
+        finally:
+            consumer.close()
+
+    def _copy(self, consumer: Consumer, producer: Producer) -> None:
+        messages = [one for one in consumer.consume(ORDERS_AT_ONCE, 1.0) if one.error() is None]
+        if not messages:
+            return
+        producer.begin_transaction()
+        for message in messages:
+            producer.produce(COPIES, message.value(), partition=message.partition() or 0)
+        producer.send_offsets_to_transaction(
+            consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), TRY_S
+        )
+        producer.commit_transaction(TRY_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferFigures:
+    """Count what happened in a storm, and what was wrong after it."""
+
+    kills: int
+    starts: int
+    committed: int
+    aborted: int
+    copied: int
+    flaws: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kills} kills of brokers, {self.starts} starts of applications; "
+            f"{self.committed:,} transfers committed, {self.aborted:,} aborted, "
+            f"{self.copied:,} orders copied: {len(self.flaws)} flaws"
+        )
+
+
+@contextmanager
+def transferring_cluster(kind: Kind, folder: Path, **options: Any) -> Generator[BrokerCluster]:
+    """Run three brokers on one controller, with BrokerCluster's options; they have the topics."""
+    made = BrokerCluster(kind, folder, brokers=3, settings=THREE_REPLICAS, **options)
+    with made.running() as cluster:
+        for topic in (ACCOUNTS, ORDERS, COPIES):
+            words = f"--create --topic {topic} --partitions {PARTITIONS} --replication-factor 3"
+            cluster.tool("kafka-topics", *words.split())
+            cluster.wait_for_partitions(topic, leaders=set(EVERYBODY), isr=set(EVERYBODY))
+        yield cluster
+
+
+def storm(
+    cluster: BrokerCluster, random: Random, *, seconds: float, kills_min: int
+) -> TransferFigures:
+    """Kill brokers for so long and so often beneath transfers and copies, then count what is wrong.
+
+    The cluster has the topics, and nothing in them yet.
+    """
+    kills = 0
+    transfers = [Transfers(f"app{one}", Random(random.random())) for one in range(TRANSFERRING)]
+    copies = Copies(cluster.servers, Random(random.random()))
+    works = [one.work for one in transfers]
+    orders = _place_orders(cluster.servers, 200 + int(20 * seconds))
+    with ExitStack() as stack:
+        applications = [
+            stack.enter_context(Application(cluster.servers, f"app{number}", work))
+            for number, work in enumerate([*works, copies.work])
+        ]
+        wait_for(lambda: all(one.committed for one in transfers), "every application has committed")
+        end = time.monotonic() + seconds
+        while time.monotonic() < end or kills < kills_min:
+            time.sleep(random.uniform(*_PAUSE_S))
+            victim = cluster.brokers[random.choice(sorted(EVERYBODY))]
+            victim.kill()
+            time.sleep(random.uniform(*_DOWN_S))
+            victim.start()
+            kills += 1
+        cluster.wait_for_brokers(*EVERYBODY)
+        wait_for(
+            lambda: len(_values(cluster.servers, COPIES)) >= len(orders),
+            "every order is copied",
+            otherwise=lambda: len(_values(cluster.servers, COPIES)),
+        )
+    committed = [number for one in transfers for number in one.committed]
+    aborted = [number for one in transfers for number in one.aborted]
+    copied = _values(cluster.servers, COPIES)
+    flaws = [
+        *_flaws_of_transfers(cluster.servers, committed, aborted),
+        *_flaws_of_copies(orders, copied),
+    ]
+    return TransferFigures(
+        kills=kills,
+        starts=sum(one.starts for one in applications),
+        committed=len(committed),
+        aborted=len(aborted),
+        copied=len(copied),
+        flaws=tuple(flaws),
+    )
+
+
+def _place_orders(servers: str, count: int) -> list[str]:
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
+    orders = [f"order {number}" for number in range(count)]
+    for number, order in enumerate(orders):
+        producer.produce(ORDERS, order, partition=number % PARTITIONS)
+    assert producer.flush(PATIENCE_S) == 0
+    return orders
+
+
+def _values(servers: str, topic: str) -> list[str]:
+    places = [(topic, partition) for partition in range(PARTITIONS)]
+    messages = read_to_end(servers, places, isolation="read_committed")
+    return [(message.value() or b"").decode() for message in messages]
+
+
+def _flaws_of_transfers(
+    servers: str, committed: Collection[str], aborted: Collection[str]
+) -> Generator[str]:
+    """Yield what a reader of committed records sees of transfers that were not whole."""
+    # The last application of each id may have left a transaction open, which its time-out ends.
+    places = [(ACCOUNTS, partition) for partition in range(PARTITIONS)]
+    changes: dict[str, list[int]] = {}
+    for message in read_to_end(servers, places, isolation="read_committed"):
+        number = (message.key() or b"").decode()
+        changes.setdefault(number, []).append(int(message.value() or b"0"))
+    for number, seen in changes.items():
+        if len(seen) != 2 or sum(seen) != 0:
+            yield f"transfer {number} is torn or doubled: {seen}"
+    yield from (f"transfer {one} is lost" for one in committed if one not in changes)
+    yield from (f"transfer {one} was aborted, and is read" for one in aborted if one in changes)
+
+
+def _flaws_of_copies(orders: Collection[str], copied: Collection[str]) -> Generator[str]:
+    counts = Counter(copied)
+    yield from (f"{one} is copied {counts[one]} times" for one in orders if counts[one] != 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--ours", default="11,12,13", help="which of 11, 12, 13 are kvorum's")
+    parser.add_argument("--controllers", choices=("kvorum", "kafka"), default="kvorum")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    ours: Collection[int] = [int(node_id) for node_id in arguments.ours.split(",") if node_id]
+    java = Java(find_java(), JARS_ROOT / REFERENCE_RELEASE)
+    folder = Path(mkdtemp(prefix="transfer-storm-"))
+    sys.stdout.write(f"the brokers' files are in {folder}, and stay there after a failure\n")
+    with (
+        ToolRunner(java) as tools,
+        transferring_cluster(
+            arguments.controllers, folder, java=java, tools=tools, ours=ours
+        ) as cluster,
+    ):
+        figures = storm(
+            cluster, Random(arguments.seed), seconds=arguments.minutes * 60, kills_min=2
+        )
+    sys.stdout.write(f"{figures}\n")
+    if figures.flaws:
+        sys.stdout.write("\n".join(figures.flaws[:20]) + "\n")
+        sys.exit(1)
+    shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
