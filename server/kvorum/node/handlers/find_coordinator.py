@@ -3,12 +3,13 @@
 Such brokers as this one coordinate no share groups.
 """
 
-from typing import Final
+from typing import Any, Final
 
 from kvorum.broker.coordinators import CoordinatorNode, coordinator_node
 from kvorum.coordinator.coordinator_type import CoordinatorType
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError
+from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
@@ -87,9 +88,10 @@ async def _find(
     _require_permission(kind, key, request)
     match kind:
         case CoordinatorType.GROUP:
-            return await _of_group(key, request, broker)
+            return await _coordinator_node(kind, broker.groups.runtime, key, request, broker)
         case CoordinatorType.TRANSACTION:
-            return await _of_transactional_id(key, request, broker)
+            transactions = broker.transaction_coordinator.runtime
+            return await _coordinator_node(kind, transactions, key, request, broker)
         case CoordinatorType.SHARE:
             raise NotCoordinatedError
 
@@ -113,29 +115,20 @@ def _require_permission(
             access.require_on_cluster(AclOperation.CLUSTER_ACTION, request=request.body.NAME)
 
 
-async def _of_group(
-    group_id: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
+async def _coordinator_node(
+    kind: CoordinatorType,
+    runtime: CoordinatorRuntime[Any],
+    key: str,
+    request: IncomingRequest[FindCoordinatorRequest],
+    broker: BrokerServices,
 ) -> CoordinatorNode:
-    """Return the coordinator of a group; this broker, only when it has the partition's log."""
-    groups = broker.groups.runtime
-    partition = groups.partition_for(group_id)
-    node = _leader(CoordinatorType.GROUP, partition, request, broker)
+    """Return the coordinator of a key; this broker, only when it has the partition's log."""
+    partition = runtime.partition_for(key)
+    node = _leader(kind, partition, request, broker)
     if node.node_id == broker.config.node_id:
-        # The logs of a new topic take a moment. Until then a group's requests are refused here
+        # The logs of a new topic take a moment. Until then requests are refused here
         # (NOT_COORDINATOR), after which some clients wait for seconds.
-        await broker.publisher.wait_until(lambda: groups.coordinates(partition))
-    return node
-
-
-async def _of_transactional_id(
-    key: str, request: IncomingRequest[FindCoordinatorRequest], broker: BrokerServices
-) -> CoordinatorNode:
-    """Return the coordinator of a transactional id, in the same way."""
-    transactions = broker.transaction_coordinator.runtime
-    partition = transactions.partition_for(key)
-    node = _leader(CoordinatorType.TRANSACTION, partition, request, broker)
-    if node.node_id == broker.config.node_id:
-        await broker.publisher.wait_until(lambda: transactions.coordinates(partition))
+        await broker.publisher.wait_until(lambda: runtime.coordinates(partition))
     return node
 
 
