@@ -138,6 +138,14 @@ def kill_storm(divisor: int, *brokers: str) -> list[Command]:
     return [Command(words=words, figures=r"^\d+ kills\b.*|^\S+Error: .*", seed=seed)]
 
 
+def transfers(divisor: int, *brokers: str) -> list[Command]:
+    """Kill brokers, given by options of the storm, beneath transfers in transactions."""
+    seed = secrets.randbelow(2**40)
+    words = [*MODULE, "tests.interop.transfer_storm", "--minutes", str(STORM_MINUTES / divisor)]
+    words += ["--seed", str(seed), *brokers]
+    return [Command(words=words, figures=r"^\d+ kills\b.*|^\S+Error: .*", seed=seed)]
+
+
 def mutation(divisor: int) -> list[Command]:
     """Put in every bug of the ledger."""
     words = [*MODULE, "tests.model.mutation", "--leave-ledger"]
@@ -186,6 +194,8 @@ PARTS: Final[Parts] = MappingProxyType(
         "kill-storm-mixed": lambda divisor: kill_storm(divisor, "--ours", "11,12"),
         "kill-storm-older": lambda divisor: kill_storm(divisor, "--ours", "11,12", "--older"),
         "kill-storm-disks": lambda divisor: kill_storm(divisor, "--disks"),
+        "transfers-ours": lambda divisor: transfers(divisor, "--ours", "11,12,13"),
+        "transfers-mixed": lambda divisor: transfers(divisor, "--ours", "11,12"),
         "mutation": mutation,
         "models": models,
         "growth": growth,

@@ -1,7 +1,6 @@
 """The way of a coordinator's records into its partition (CoordinatorPartitionWriter)."""
 
 import logging
-from typing import Final
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
