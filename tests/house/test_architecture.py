@@ -27,7 +27,7 @@ PYTHON_FILE = re.compile(r"[\w./*<>-]+\.py")
 FOLDER = re.compile(r"[\w.-]+(?:/[\w.-]+)*/")
 MODULE = re.compile(
     r"(?:kvorum\.)?((?:codegen|wire|storage|raft|metadata|controller|coordinator|groups|broker|node"
-    r"|testing|simulation|history|internal_topics|log_files|quorum_client|spark|inspection|cli)(?:\.[a-z_]+)+)"
+    r"|testing|simulation|history|client_histories|internal_topics|log_files|quorum_client|spark|inspection|cli)(?:\.[a-z_]+)+)"
 )
 MUST_NOT_BE_THERE = frozenset({"kvorum/__init__.py"})
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")

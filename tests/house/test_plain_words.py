@@ -18,7 +18,8 @@ PLAIN_ROOMS = (
     *(f"server/kvorum/{room}" for room in ("broker", "cli", "controller", "coordinator")),
     *(f"server/kvorum/{room}" for room in ("groups", "history", "inspection", "log_files")),
     *(f"server/kvorum/{room}" for room in ("internal_topics", "metadata", "node", "raft")),
-    *("server/kvorum/quorum_client", "server/kvorum/simulation", "server/kvorum/testing"),
+    *("server/kvorum/client_histories", "server/kvorum/quorum_client"),
+    *("server/kvorum/simulation", "server/kvorum/testing"),
 )
 DIALECT = {
     r"\b(?:is|are) who\b": "name the subject: 'a node that … is …'",

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "dump-log": "kvorum.cli.dump_log",
     "shell": "kvorum.cli.shell",
     "log": "kvorum.cli.log",
+    "check-history": "kvorum.cli.check_history",
     "pipeline": "kvorum.cli.pipeline",
     "report": "kvorum.cli.report",
     "simulate": "kvorum.cli.simulate",

@@ -1,0 +1,135 @@
+"""The anomalies of the order in which each process polled and sent the values of a key."""
+
+from typing import Final, NamedTuple
+
+from kvorum.client_histories.anomalies import Anomaly, Legality
+from kvorum.client_histories.findings import Facts, Findings, Strip
+from kvorum.client_histories.history import FAIL, FORGOTTEN, OK, POLLED, TXN, History
+from kvorum.client_histories.key_log import KeyLog
+
+
+class _Position(NamedTuple):
+    """The latest value of a key that a process polled or sent: its operation and its index."""
+
+    operation: int
+    place: int
+
+
+class _Names(NamedTuple):
+    """The anomalies of a step forward that is too long, and of a step back."""
+
+    skip: Anomaly
+    nonmonotonic: Anomaly
+
+
+_INSIDE: Final = _Names(Anomaly.INT_POLL_SKIP, Anomaly.INT_NONMONOTONIC_POLL)
+_BETWEEN: Final = _Names(Anomaly.POLL_SKIP, Anomaly.NONMONOTONIC_POLL)
+
+
+class OrderAnomalies:
+    """The search for polls and sends out of order, one key at a time."""
+
+    def __init__(self, history: History, findings: Findings) -> None:
+        self._history = history
+        self._findings = findings
+
+    def find(self, log: KeyLog) -> None:
+        """Add what the order of polls and sends of a key shows to the findings."""
+        self._find_in_polls(log)
+        self._find_in_sends(log)
+
+    def _find_in_polls(self, log: KeyLog) -> None:
+        processes = self._history.processes
+        outcomes = self._history.outcomes
+        indexes = log.indexes
+        rebalanced = log.entries.rebalanced
+        latest: dict[int, _Position] = {}
+        """The last value that each process polled, whatever became of the operation."""
+        done: dict[int, _Position] = {}
+        """The last value that each process polled in an operation of the outcome ok."""
+        for operation, mark, offset, value in log.entries:
+            if mark == FORGOTTEN:
+                done.pop(value, None)
+            if mark != POLLED:
+                continue
+            process = processes[operation]
+            here = _Position(operation, indexes[offset])
+            before = latest.get(process)
+            if before is not None and before.operation == operation:
+                if here.place != before.place + 1 and operation not in rebalanced:
+                    self._add_poll(log, _INSIDE, Legality.NEVER, before, here)
+            elif outcomes[operation] == OK:
+                last = done.get(process)
+                if last is not None and here.place != last.place + 1:
+                    self._add_poll(log, _BETWEEN, self._legality(last, here), last, here)
+            latest[process] = here
+            if outcomes[operation] == OK:
+                done[process] = here
+
+    def _legality(self, before: _Position, after: _Position) -> Legality:
+        """Return the legality of a step between two polls."""
+        subscribed = self._history.subscribed
+        is_subscribed = subscribed[before.operation] or subscribed[after.operation]
+        return Legality.SUBSCRIBED if is_subscribed else Legality.NEVER
+
+    def _add_poll(
+        self, log: KeyLog, names: _Names, legality: Legality, before: _Position, after: _Position
+    ) -> None:
+        anomaly = names.skip if after.place > before.place else names.nonmonotonic
+        self._add(log, anomaly, legality, before, after)
+
+    def _find_in_sends(self, log: KeyLog) -> None:
+        history = self._history
+        latest: dict[int, _Position] = {}
+        for operation, mark, offset, value in log.entries:
+            if mark in {POLLED, FORGOTTEN} or history.outcomes[operation] == FAIL:
+                continue
+            index = log.index_of_send(offset, value)
+            if index is None:
+                continue
+            process = history.processes[operation]
+            here = _Position(operation, index)
+            before = latest.get(process)
+            if before is not None:
+                self._check_sends(log, before, here)
+            latest[process] = here
+
+    def _check_sends(self, log: KeyLog, before: _Position, after: _Position) -> None:
+        """Find an anomaly in two sends of a process that follow one another."""
+        is_inside = before.operation == after.operation
+        if after.place <= before.place:
+            names = (Anomaly.NONMONOTONIC_SEND, Anomaly.INT_NONMONOTONIC_SEND)
+            self._add(log, names[is_inside], Legality.NEVER, before, after)
+        elif (
+            is_inside
+            and after.place > before.place + 1
+            and self._history.kinds[after.operation] == TXN
+        ):
+            self._add(log, Anomaly.INT_SEND_SKIP, Legality.NOT_ISOLATED, before, after)
+
+    def _add(
+        self,
+        log: KeyLog,
+        anomaly: Anomaly,
+        legality: Legality,
+        before: _Position,
+        after: _Position,
+    ) -> None:
+        def facts() -> Facts:
+            offsets = (log.offsets[before.place], log.offsets[after.place])
+            process = self._history.processes[after.operation]
+            return Facts(
+                f"process {process} came from offset {offsets[0]} to offset {offsets[1]}, "
+                f"{_distance(after.place - before.place)}",
+                tuple(dict.fromkeys((before.operation, after.operation))),
+                (Strip(log.name, log.strip(*offsets), offsets),),
+            )
+
+        self._findings.add(anomaly, legality, facts)
+
+
+def _distance(steps: int) -> str:
+    """Return in words how far it is from one value to another; 1 is to the next one."""
+    if steps > 1:
+        return f"and left out {steps - 1}"
+    return f"{-steps} back" if steps else "where it was before"

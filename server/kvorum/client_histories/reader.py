@@ -1,0 +1,225 @@
+"""The reader of a history: lines of JSON, two for each operation."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from kvorum.client_histories.history import (
+    FAIL,
+    FORGOTTEN,
+    INFO,
+    NO_OFFSET,
+    OK,
+    POLL,
+    POLLED,
+    SEND,
+    SENT,
+    TXN,
+    History,
+    KeyEntries,
+)
+from kvorum.client_histories.history_error import HistoryError
+from kvorum.client_histories.line_problems import problem_of
+
+OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
+KINDS: Final = {"send": SEND, "poll": POLL, "txn": TXN}
+_MALFORMED: Final = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+"""The errors of code that takes the form of a line for granted, where the line has another one."""
+_UNKNOWN_PROBLEM: Final = "it is not a line of a history"
+
+
+def read_history(lines: Iterable[bytes]) -> History:
+    """Read the lines of a history, each with its end; the last one may be torn.
+
+    Raises HistoryError for a line that does not belong into a history.
+    """
+    reader = _Reader()
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        try:
+            found = json.loads(line)
+        except ValueError as error:
+            if not line.endswith(b"\n"):
+                reader.history.torn_line = number
+                break
+            if not line.strip():
+                continue
+            raise HistoryError(number, f"it is not JSON: {error}") from None
+        try:
+            reader.take(number, found)
+        except _MALFORMED:
+            raise HistoryError(number, problem_of(found) or _UNKNOWN_PROBLEM) from None
+    reader.end()
+    if not len(reader.history) and reader.history.torn_line is None:
+        raise HistoryError(number, "the history has no operation of sends or polls")
+    return reader.history
+
+
+class _Invocation(NamedTuple):
+    """The first line of an operation."""
+
+    line: int
+    time: int
+    function: str
+    found: dict[str, Any]
+
+    def checked_value(self) -> list[Any]:
+        """Return the value of the line, which the reader has not looked at before."""
+        problem = problem_of(self.found)
+        if problem is not None:
+            raise HistoryError(self.line, problem)
+        value: list[Any] = self.found.get("v", [])
+        return value
+
+
+class _Reader:
+    """The history as far as it has been read, and the operations that are under way."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self._open: dict[int, _Invocation] = {}
+        self._keys: dict[str | int, KeyEntries] = {}
+        self._polled: defaultdict[int, set[str]] = defaultdict(set)
+        """The keys in which each process has a position."""
+        self._subscribed: set[int] = set()
+        self._last_index = -1
+
+    def take(self, line: int, found: Any) -> None:
+        """Take the object of one line; its malformations raise any error of `_MALFORMED`."""
+        process = found["p"]
+        index = found.get("i", line)
+        if index <= self._last_index:
+            raise HistoryError(line, f"i is {index}, after {self._last_index}: it has to grow")
+        self._last_index = index
+        if found["type"] == "invoke":
+            before = self._open.get(process)
+            if before is not None:
+                raise HistoryError(
+                    line,
+                    f"process {process} invokes an operation, and its last one, of line "
+                    f"{before.line}, has not completed",
+                )
+            if type(process) is not int or type(found["t"]) is not int:
+                raise TypeError
+            self._open[process] = _Invocation(line, found["t"], found["f"], found)
+        else:
+            self._complete(line, found, process)
+
+    def end(self) -> None:
+        """Count what is still under way as of unknown outcome."""
+        for process, invocation in self._open.items():
+            if invocation.function not in KINDS:
+                continue
+            value = invocation.checked_value()
+            self._add_operation(process, INFO, invocation, 0, invocation.time)
+            self._add_steps(INFO, KINDS[invocation.function], value)
+
+    def _complete(self, line: int, found: Any, process: int) -> None:
+        outcome = OUTCOMES[found["type"]]
+        function = found["f"]
+        invocation = self._open.pop(process, None)
+        if invocation is None:
+            problem = problem_of(found) or f"process {process} completes what it has not invoked"
+            raise HistoryError(line, problem)
+        if invocation.function != function:
+            raise HistoryError(
+                line,
+                f"process {process} completes {function!r}, and invoked "
+                f"{invocation.function!r} in line {invocation.line}",
+            )
+        kind = KINDS.get(function)
+        if kind is None:
+            keys = found["v"] if "v" in found else invocation.checked_value()
+            self._move_consumer(process, function, outcome, keys)
+            return
+        is_known = "v" in found or outcome == OK
+        steps = found["v"] if is_known else invocation.checked_value()
+        self._add_operation(process, outcome, invocation, line, found["t"])
+        self._add_steps(outcome, kind, steps)
+        for key in found.get("rebalanced", ()):
+            self._entries(key).rebalanced.add(len(self.history) - 1)
+
+    def _add_operation(
+        self, process: int, outcome: int, invocation: _Invocation, line: int, time: int
+    ) -> None:
+        history = self.history
+        history.processes.append(process)
+        history.outcomes.append(outcome)
+        history.kinds.append(KINDS[invocation.function])
+        history.subscribed.append(process in self._subscribed)
+        history.invoked_lines.append(invocation.line)
+        history.completed_lines.append(line)
+        history.invoked_times.append(invocation.time)
+        history.completed_times.append(time)
+
+    def _add_steps(self, outcome: int, kind: int, steps: list[Any]) -> None:
+        """Add what the latest operation sent and polled to the entries of the keys."""
+        operation = len(self.history) - 1
+        for step in steps:
+            if step[0] == "send" and kind != POLL:
+                self._add_send(operation, step, is_unknown_txn=kind == TXN and outcome == INFO)
+            elif step[0] == "poll" and kind != SEND:
+                if len(step) > 1:
+                    self._add_poll(operation, step)
+            else:
+                raise ValueError
+
+    def _add_send(self, operation: int, step: list[Any], *, is_unknown_txn: bool) -> None:
+        _, key, what = step
+        offset, value = what if type(what) is list else (None, what)
+        if offset is None:
+            offset = NO_OFFSET
+        elif offset < 0:
+            raise ValueError
+        entries = self._entries(key)
+        entries.append(operation, SENT, offset, value)
+        if is_unknown_txn:
+            entries.unknown_sends[value] = operation
+
+    def _add_poll(self, operation: int, step: list[Any]) -> None:
+        _, polled = step
+        positions = self._polled[self.history.processes[operation]]
+        for key, records in polled.items():
+            entries = self._entries(key)
+            positions.add(entries.name)
+            for offset, value in records:
+                if offset < 0:
+                    raise ValueError
+                entries.append(operation, POLLED, offset, value)
+
+    def _entries(self, key: str | int) -> KeyEntries:
+        """Return the entries of a key; a number and its text are the same key."""
+        entries = self._keys.get(key)
+        if entries is None:
+            if type(key) not in {int, str}:
+                raise TypeError
+            name = str(key)
+            entries = self._keys.get(name)
+            if entries is None:
+                entries = self._keys[name] = KeyEntries(name)
+                self.history.keys.append(entries)
+            self._keys[key] = entries
+        return entries
+
+    def _move_consumer(self, process: int, function: str, outcome: int, keys: list[Any]) -> None:
+        """Forget positions that an assignment, a subscription or a crash takes from a process."""
+        if function not in {"assign", "subscribe", "crash"}:
+            raise ValueError
+        if function == "crash":
+            keys = []
+        elif outcome == FAIL:
+            return
+        kept: set[str] = set()
+        # After an attempt of unknown outcome the position in any key may be another one; so it may
+        # after a subscription, which let the group choose.
+        if outcome == OK and not (function == "assign" and process in self._subscribed):
+            kept = {self._entries(key).name for key in keys}
+        if function == "subscribe":
+            self._subscribed.add(process)
+        elif function == "crash" or outcome == OK:
+            self._subscribed.discard(process)
+        positions = self._polled[process]
+        for name in positions - kept:
+            self._keys[name].append(len(self.history), FORGOTTEN, NO_OFFSET, process)
+        positions &= kept
