@@ -8,6 +8,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Final
 
 OK: Final = 1
@@ -64,6 +65,18 @@ class KeyEntries:
         self.marks.append(mark)
         self.offsets.append(offset)
         self.values.append(value)
+
+    def append_polled(self, operation: int, records: list[tuple[int, int]]) -> None:
+        """Add the pairs of offset and value that the latest operation polled."""
+        offsets = self.offsets
+        values = self.values
+        for offset, value in records:
+            if offset < 0:
+                raise ValueError(offset)
+            offsets.append(offset)
+            values.append(value)
+        self.operations.extend(repeat(operation, len(records)))
+        self.marks.extend(repeat(POLLED, len(records)))
 
     def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
         return zip(self.operations, self.marks, self.offsets, self.values, strict=True)

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from kvorum.client_histories.anomalies import Anomaly, Legality
 from kvorum.client_histories.findings import Facts, Findings, Strip
-from kvorum.client_histories.history import FAIL, FORGOTTEN, OK, POLLED, TXN, History
+from kvorum.client_histories.history import FAIL, FORGOTTEN, OK, SENT, TXN, History
 from kvorum.client_histories.key_log import KeyLog
 
 
@@ -24,6 +24,7 @@ class _Names(NamedTuple):
 
 _INSIDE: Final = _Names(Anomaly.INT_POLL_SKIP, Anomaly.INT_NONMONOTONIC_POLL)
 _BETWEEN: Final = _Names(Anomaly.POLL_SKIP, Anomaly.NONMONOTONIC_POLL)
+NO_OPERATION: Final = -1
 
 
 class OrderAnomalies:
@@ -39,32 +40,44 @@ class OrderAnomalies:
         self._find_in_sends(log)
 
     def _find_in_polls(self, log: KeyLog) -> None:
-        processes = self._history.processes
-        outcomes = self._history.outcomes
+        """Find skips and steps back; the polls of one operation are next to one another."""
         indexes = log.indexes
         rebalanced = log.entries.rebalanced
-        latest: dict[int, _Position] = {}
-        """The last value that each process polled, whatever became of the operation."""
         done: dict[int, _Position] = {}
         """The last value that each process polled in an operation of the outcome ok."""
+        current = NO_OPERATION
+        place = 0
         for operation, mark, offset, value in log.entries:
-            if mark == FORGOTTEN:
-                done.pop(value, None)
-            if mark != POLLED:
+            if mark == SENT:
                 continue
-            process = processes[operation]
-            here = _Position(operation, indexes[offset])
-            before = latest.get(process)
-            if before is not None and before.operation == operation:
-                if here.place != before.place + 1 and operation not in rebalanced:
-                    self._add_poll(log, _INSIDE, Legality.NEVER, before, here)
-            elif outcomes[operation] == OK:
-                last = done.get(process)
-                if last is not None and here.place != last.place + 1:
-                    self._add_poll(log, _BETWEEN, self._legality(last, here), last, here)
-            latest[process] = here
-            if outcomes[operation] == OK:
-                done[process] = here
+            if mark == FORGOTTEN:
+                self._end(done, current, place)
+                current = NO_OPERATION
+                done.pop(value, None)
+                continue
+            here = indexes[offset]
+            if operation != current:
+                self._end(done, current, place)
+                current = operation
+                self._begin(log, done, operation, here)
+            elif here != place + 1 and operation not in rebalanced:
+                before = _Position(operation, place)
+                self._add_poll(log, _INSIDE, Legality.NEVER, before, _Position(operation, here))
+            place = here
+        self._end(done, current, place)
+
+    def _begin(self, log: KeyLog, done: dict[int, _Position], operation: int, place: int) -> None:
+        """Compare the first value that an operation polled with the last one of its process."""
+        last = done.get(self._history.processes[operation])
+        is_ok = self._history.outcomes[operation] == OK
+        if is_ok and last is not None and place != last.place + 1:
+            here = _Position(operation, place)
+            self._add_poll(log, _BETWEEN, self._legality(last, here), last, here)
+
+    def _end(self, done: dict[int, _Position], operation: int, place: int) -> None:
+        """Take in the last value that an operation polled, if its outcome is ok."""
+        if operation != NO_OPERATION and self._history.outcomes[operation] == OK:
+            done[self._history.processes[operation]] = _Position(operation, place)
 
     def _legality(self, before: _Position, after: _Position) -> Legality:
         """Return the legality of a step between two polls."""
@@ -82,7 +95,7 @@ class OrderAnomalies:
         history = self._history
         latest: dict[int, _Position] = {}
         for operation, mark, offset, value in log.entries:
-            if mark in {POLLED, FORGOTTEN} or history.outcomes[operation] == FAIL:
+            if mark != SENT or history.outcomes[operation] == FAIL:
                 continue
             index = log.index_of_send(offset, value)
             if index is None:

@@ -12,7 +12,6 @@ from kvorum.client_histories.history import (
     NO_OFFSET,
     OK,
     POLL,
-    POLLED,
     SEND,
     SENT,
     TXN,
@@ -38,7 +37,7 @@ def read_history(lines: Iterable[bytes]) -> History:
     number = 0
     for number, line in enumerate(lines, start=1):
         try:
-            found = json.loads(line)
+            found = json.loads(line.decode())
         except ValueError as error:
             if not line.endswith(b"\n"):
                 reader.history.torn_line = number
@@ -183,10 +182,7 @@ class _Reader:
         for key, records in polled.items():
             entries = self._entries(key)
             positions.add(entries.name)
-            for offset, value in records:
-                if offset < 0:
-                    raise ValueError
-                entries.append(operation, POLLED, offset, value)
+            entries.append_polled(operation, records)
 
     def _entries(self, key: str | int) -> KeyEntries:
         """Return the entries of a key; a number and its text are the same key."""

@@ -3,6 +3,8 @@
 import io
 import json
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from tests.support.page_blocks import page_block, shown_commands
 from tests.unit.client_histories.history_lines import Lines, poll, send
 
 from kvorum.cli import FAILED, OK, WRONG_USAGE, main
+from kvorum.cli.progress import LiveLine, Reading
 
 
 @pytest.fixture
@@ -103,6 +106,43 @@ def test_the_settings_of_clients(option: str, name: str, tmp_path: Path) -> None
     file = written(tmp_path / "history.jsonl", lines)
     assert run(file) == FAILED
     assert run(option, file) == OK
+
+
+def test_what_is_never_legal_comes_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = Lines()
+    lines.add(1, send(1, 10, 0), send(1, 12, 2), send(1, 13, 1))
+    lines.add(2, poll(k1=[(0, 10), (1, 13), (2, 12)]), function="poll")
+    assert run(written(tmp_path / "history.jsonl", lines)) == FAILED
+    heads = [line for line in capsys.readouterr().out.splitlines() if line[0] != " "]
+    assert [head.split(",")[0] for head in heads[:2]] == ["int-nonmonotonic-send", "int-send-skip"]
+
+
+def test_an_operation_is_shown_by_what_it_did_to_the_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = Lines()
+    lines.add(1, *[send(1, value, value) for value in range(14)], send(2, 99, 0))
+    lines.add(2, poll(k2=[(0, 99)]), function="poll")
+    assert run(written(tmp_path / "history.jsonl", lines)) == FAILED
+    (sent, *_) = [line for line in capsys.readouterr().out.splitlines() if "process 1" in line]
+    shown = " ".join(f"{value}:{value}" for value in range(12))
+    assert sent == f"    lines 1 and 2: process 1, ok txn: sent key 1 {shown} and 2 more"
+
+
+def test_how_much_was_read_is_reported(sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[tuple[Path, int]] = []
+
+    @contextmanager
+    def recorded(name: str) -> Generator[Reading]:
+        reading = Reading(name, LiveLine(io.StringIO()))
+        reading.tell = lambda file, position: reports.append((file, position))
+        yield reading
+
+    monkeypatch.setattr("kvorum.cli.check_history.read_progress", recorded)
+    assert run(sound) == OK
+    assert reports == [(sound, len(sound.read_bytes().splitlines(keepends=True)[0]))]
 
 
 def test_json(unseen: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,6 +92,16 @@ def test_a_value_that_only_a_failed_operation_polled_is_lost() -> None:
     assert names_in(lines.report()) == {"lost-write", "unseen"}
 
 
+def test_an_aborted_value_that_only_a_failed_operation_polled_is_not_lost() -> None:
+    lines = written(10)
+    lines.add(2, send(1, 20, 1), outcome="fail")
+    lines.add(3, poll(k1=[(1, 20)]), outcome="fail")
+    lines.add(1, send(1, 11, 2), function="send")
+    lines.add(4, poll(k1=[(0, 10)]), function="poll")
+    lines.add(5, poll(k1=[(2, 11)]), function="poll")
+    assert names_in(lines.report()) == set()
+
+
 def test_unseen() -> None:
     lines = written(10, 11)
     lines.add(2, poll(k1=[(0, 10)]), function="poll")
@@ -217,6 +227,15 @@ def test_polls_of_an_assigned_process(
     assert names_in(lines.report()) == broken_by(lines.report()) == ({name} if is_found else set())
 
 
+@pytest.mark.parametrize("outcome", ["ok", "fail", "info"])
+def test_the_polls_of_a_failed_operation_may_begin_anywhere(outcome: str) -> None:
+    lines = written(10, 11, 12)
+    lines.add(9, poll(k1=[(0, 10), (1, 11), (2, 12)]), function="poll")
+    lines.add(2, poll(k1=[(0, 10)]), function="poll")
+    lines.add(2, poll(k1=[(2, 12)]), function="poll", outcome=outcome)
+    assert names_in(lines.report()) == ({"poll-skip"} if outcome == "ok" else set())
+
+
 @pytest.mark.parametrize("subscribes_at", [0, 1])
 def test_polls_of_a_subscribed_process_may_skip(subscribes_at: int) -> None:
     lines = written(10, 11, 12)
@@ -240,6 +259,14 @@ def test_an_assign_after_a_subscribe_begins_again() -> None:
     lines.add(2, 1, function="assign")
     lines.add(2, poll(k1=[(2, 12)]), function="poll")
     assert names_in(lines.report()) == set()
+
+
+def test_a_failed_send_has_no_place_in_the_order() -> None:
+    lines = Lines()
+    lines.add(1, send(1, 10, 1), function="send")
+    lines.add(1, send(1, 11), function="send", outcome="fail")
+    lines.add(2, poll(k1=[(0, 11), (1, 10)]), function="poll")
+    assert names_in(lines.report()) == {"G1a"}
 
 
 @pytest.mark.parametrize("outcome", ["ok", "info"])
@@ -382,7 +409,18 @@ def test_realtime_lag() -> None:
         line["t"] = number * 1_000_000_000
     # Process 2 began to poll at 6 s, when value 11 had been there since 3 s; 3 at 8 s, 12 at 5 s.
     (case,) = cases_of(lines.report(), Anomaly.REALTIME_LAG, Legality.REPORTED)
+    assert list(case.operations) == [3]
     assert "process 2 polled to offset 0 and no further, 3.000 s after" in case.problem
+
+
+def test_a_value_is_stale_once_any_later_one_is_acknowledged() -> None:
+    lines = written(10)
+    lines.add(8, send(1, 11, 1), function="send", outcome="info")
+    lines.add(1, send(1, 12, 2), function="send")
+    lines.add(2, poll(k1=[(0, 10)]), function="poll")
+    lines.add(3, poll(k1=[(1, 11), (2, 12)]), function="poll")
+    (case,) = cases_of(lines.report(), Anomaly.REALTIME_LAG, Legality.REPORTED)
+    assert "process 2 polled to offset 0 and no further, 0.001 s after" in case.problem
 
 
 def test_all_cases_are_counted_and_some_are_kept() -> None:
