@@ -19,7 +19,7 @@ from kvorum.client_histories.history import (
     KeyEntries,
 )
 from kvorum.client_histories.history_error import HistoryError
-from kvorum.client_histories.line_problems import problem_of
+from kvorum.client_histories.line_problems import INTEGER_MAX, INTEGER_MIN, problem_of
 
 OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
 KINDS: Final = {"send": SEND, "poll": POLL, "txn": TXN}
@@ -50,7 +50,7 @@ def read_history(lines: Iterable[bytes]) -> History:
         except _MALFORMED:
             raise HistoryError(number, problem_of(found) or _UNKNOWN_PROBLEM) from None
     reader.end()
-    if not len(reader.history) and reader.history.torn_line is None:
+    if not len(reader.history):
         raise HistoryError(number, "the history has no operation of sends or polls")
     return reader.history
 
@@ -99,20 +99,23 @@ class _Reader:
                     f"process {process} invokes an operation, and its last one, of line "
                     f"{before.line}, has not completed",
                 )
-            if type(process) is not int or type(found["t"]) is not int:
+            time = found["t"]
+            if type(process) is not int or type(time) is not int:
                 raise TypeError
-            self._open[process] = _Invocation(line, found["t"], found["f"], found)
+            if not INTEGER_MIN <= min(process, time) <= max(process, time) <= INTEGER_MAX:
+                raise OverflowError
+            self._open[process] = _Invocation(line, time, found["f"], found)
         else:
             self._complete(line, found, process)
 
     def end(self) -> None:
         """Count what is still under way as of unknown outcome."""
         for process, invocation in self._open.items():
-            if invocation.function not in KINDS:
-                continue
             value = invocation.checked_value()
-            self._add_operation(process, INFO, invocation, 0, invocation.time)
-            self._add_steps(INFO, KINDS[invocation.function], value)
+            kind = KINDS.get(invocation.function)
+            if kind is not None:
+                self._add_operation(process, INFO, invocation, 0, invocation.time)
+                self._add_steps(INFO, kind, value)
 
     def _complete(self, line: int, found: Any, process: int) -> None:
         outcome = OUTCOMES[found["type"]]

@@ -88,6 +88,11 @@ def test_a_torn_line_in_the_middle_is_refused() -> None:
         read_history([texts[0][:-9] + b"\n", texts[1]])
 
 
+def test_a_torn_line_alone_is_not_a_history() -> None:
+    with pytest.raises(HistoryError, match="line 1: the history has no operation"):
+        read_history([b"\x1f\x8b\x08"])
+
+
 def test_empty_lines_do_not_count() -> None:
     texts = texts_of([INVOKED, DONE | {"v": []}])
     assert len(read_history([texts[0], b"\n", texts[1]])) == 1
@@ -149,6 +154,9 @@ def test_a_send_does_not_poll_nor_the_other_way_round(f: str) -> None:
         ([INVOKED | {"i": 4}, DONE | {"i": 4, "v": []}], 2, "i is 4, after 4: it has to grow"),
         ([INVOKED | {"v": [["send"]]}, DONE | {"type": "fail"}], 1, "v has ['send'], and a send "),
         ([INVOKED | {"v": [["send"]]}], 1, "v has ['send'], and a send is "),
+        ([INVOKED | {"f": []}], 1, "f is [], and not one of send, poll, "),
+        ([INVOKED | {"t": 1 << 63}, DONE | {"v": []}], 1, "t, the time, is 9223372036854775808, "),
+        ([INVOKED | {"p": 1 << 63}], 1, "p, the process, is 9223372036854775808, and not an "),
         ([INVOKED | {"f": "assign", "v": [1]}], 1, "the history has no operation of sends or "),
     ],
 )
