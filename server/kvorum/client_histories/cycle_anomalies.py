@@ -3,14 +3,14 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from typing import Final, NamedTuple, TypeAlias
 
 from kvorum.client_histories.anomalies import Anomaly, Legality, Settings
 from kvorum.client_histories.dependencies import WR, WW, Dependencies, Span
 from kvorum.client_histories.findings import Facts, Findings, Strip
 from kvorum.client_histories.graph import Graph
-from kvorum.client_histories.history import INFO, POLLED, SENT, History, KeyEntries
+from kvorum.client_histories.history import INFO, NO_OFFSET, POLLED, SENT, History, KeyEntries
 from kvorum.client_histories.key_log import KeyLog
 
 PROCESS: Final = 4
@@ -168,13 +168,14 @@ class CycleAnomalies:
         """Return the key and the values by which an operation depends on another one."""
         if kind not in {WW, WR}:
             return None
+        mark = POLLED if kind == WR else SENT
         for key in self._history.keys:
             sent = [one[1:] for one in key.of_operation(source) if one[0] == SENT]
-            mark = POLLED if kind == WR else SENT
-            for found, offset, value in key.of_operation(target):
-                for one in sent:
-                    if found == mark and (kind == WW or one[1] == value):
-                        return _Use(key, one, (offset, value))
+            used = [one[1:] for one in key.of_operation(target) if one[0] == mark]
+            for one, other in product(sent, used):
+                is_before = NO_OFFSET in {one[0], other[0]} or one[0] < other[0]
+                if is_before if kind == WW else one[1] == other[1]:
+                    return _Use(key, one, other)
         return None
 
 

@@ -343,6 +343,11 @@ def test_a_circle_of_writes_is_legal(order: str) -> None:
     report = lines.report()
     assert report.is_sound
     assert names_in(report) == {WRITES[order]}
+    if order == "concurrent":
+        (case,) = cases_of(report, Anomaly.G0, Legality.NOT_ISOLATED)
+        assert case.problem == (
+            "line 3 sent to key 2 before line 4; line 4 sent to key 1 before line 3"
+        )
 
 
 def test_a_circle_of_reads_and_writes_is_legal() -> None:
