@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Final
 
 OK: Final = 1
@@ -52,8 +52,8 @@ class KeyEntries:
         self.name = name
         self.operations = array("I")
         self.marks = array("B")
-        self.offsets = array("q")
-        self.values = array("q")
+        self.offsets = array("i")
+        self.values = array("i")
         self.rebalanced: set[int] = set()
         """The operations in which a rebalance gave or took the key."""
         self.unknown_sends: dict[int, int] = {}
@@ -63,18 +63,16 @@ class KeyEntries:
         """Add an entry of the latest operation."""
         self.operations.append(operation)
         self.marks.append(mark)
-        self.offsets.append(offset)
-        self.values.append(value)
+        self.offsets = _appended(self.offsets, offset)
+        self.values = _appended(self.values, value)
 
     def append_polled(self, operation: int, records: list[tuple[int, int]]) -> None:
         """Add the pairs of offset and value that the latest operation polled."""
-        offsets = self.offsets
-        values = self.values
-        for offset, value in records:
-            if offset < 0:
-                raise ValueError(offset)
-            offsets.append(offset)
-            values.append(value)
+        offsets = [offset for offset, _ in records]
+        if min(offsets, default=0) < 0:
+            raise ValueError(offsets)
+        self.offsets = _extended(self.offsets, offsets)
+        self.values = _extended(self.values, [value for _, value in records])
         self.operations.extend(repeat(operation, len(records)))
         self.marks.extend(repeat(POLLED, len(records)))
 
@@ -88,6 +86,24 @@ class KeyEntries:
             if self.marks[place] != FORGOTTEN:
                 yield self.marks[place], self.offsets[place], self.values[place]
             place += 1
+
+
+def _appended(column: "array[int]", number: int) -> "array[int]":
+    """Return a column with a number added, as `_extended` does with several."""
+    try:
+        column.append(number)
+    except OverflowError:
+        return _extended(column, [number])
+    return column
+
+
+def _extended(column: "array[int]", numbers: list[int]) -> "array[int]":
+    """Return a column with numbers added; it is a wider one as soon as a number needs that."""
+    try:
+        column.extend(array(column.typecode, numbers))
+    except OverflowError:
+        return array("q", chain(column, numbers))
+    return column
 
 
 @dataclass(frozen=True, slots=True)

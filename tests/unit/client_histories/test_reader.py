@@ -59,6 +59,19 @@ def test_a_number_and_its_text_are_one_key() -> None:
     assert [key.name for key in history.keys] == ["1"]
 
 
+def test_offsets_and_values_may_have_64_bits() -> None:
+    large = (1 << 63) - 1
+    lines = Lines()
+    lines.add(1, send(1, 7, 0), send(1, -large, large - 1))
+    lines.add(2, poll(k1=[(0, 7), (large - 1, -large), (large, large)]))
+    history = read_history(lines.texts())
+    assert history.operation(0).sent == (Record("1", 0, 7), Record("1", large - 1, -large))
+    assert history.operation(1).polled[1:] == (
+        Record("1", large - 1, -large),
+        Record("1", large, large),
+    )
+
+
 def test_operations_come_in_the_order_of_their_completions() -> None:
     lines = Lines()
     lines.invoke(1, [send(1, 7)])
@@ -103,6 +116,7 @@ def test_empty_lines_do_not_count() -> None:
     [
         ({"p": None}, "p, the process, is None, and not an integer of 64 bits"),
         ({"t": 1.5}, "t, the time, is 1.5, and not an integer of 64 bits"),
+        ({"v": [["send", 1, 1 << 63]]}, f"v has ['send', 1, {1 << 63}], {SEND_FORM}"),
         ({"t": 1 << 63}, f"t, the time, is {1 << 63}, and not an integer of 64 bits"),
         ({"i": "a"}, "i, the place of the line, is 'a', and not an integer of 64 bits"),
         ({"type": "done"}, "type is 'done', and not one of invoke, ok, fail, info"),
