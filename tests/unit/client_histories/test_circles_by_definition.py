@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from tests.unit.client_histories.history_lines import Lines, broken_by, names_in, poll, send
 
-KEYS = (1, 2)
+PARTITIONS = (1, 2)
 CIRCLES = ("G0", "G1c", "G0-process", "G1c-process", "G0-realtime", "G1c-realtime")
 
 
@@ -32,10 +32,10 @@ def random_history(random: Random) -> tuple[Lines, list[Transaction]]:
         for _ in range(random.randint(2, 6))
     ]
     density = random.choice([0.3, 0.6])
-    for value, (key, one) in enumerate(product(KEYS, transactions)):
+    for value, (key, one) in enumerate(product(PARTITIONS, transactions)):
         if random.random() < density:
             one.sent[key, value] = -1
-    for key in KEYS:
+    for key in PARTITIONS:
         sent = [(one, record) for one in transactions for record in one.sent if record[0] == key]
         random.shuffle(sent)
         for offset, (one, record) in enumerate(sent):
@@ -57,7 +57,7 @@ def lines_of(random: Random, transactions: list[Transaction]) -> Lines:
         one = random.choice([*idle, *under_way])
         found = {
             f"k{key}": [(offsets[record], record[1]) for record in one.polled if record[0] == key]
-            for key in KEYS
+            for key in PARTITIONS
         }
         steps = [*(send(*record, offset) for record, offset in one.sent.items()), poll(**found)]
         if one in under_way:
