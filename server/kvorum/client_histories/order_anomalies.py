@@ -7,6 +7,8 @@ from kvorum.client_histories.findings import Facts, Findings, Strip
 from kvorum.client_histories.history import FAIL, FORGOTTEN, OK, SENT, TXN, History
 from kvorum.client_histories.key_log import KeyLog
 
+NO_OPERATION: Final = -1
+
 
 class _Position(NamedTuple):
     """The latest value of a key that a process polled or sent: its operation and its index."""
@@ -24,7 +26,6 @@ class _Names(NamedTuple):
 
 _INSIDE: Final = _Names(Anomaly.INT_POLL_SKIP, Anomaly.INT_NONMONOTONIC_POLL)
 _BETWEEN: Final = _Names(Anomaly.POLL_SKIP, Anomaly.NONMONOTONIC_POLL)
-NO_OPERATION: Final = -1
 
 
 class OrderAnomalies:
