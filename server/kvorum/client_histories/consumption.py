@@ -36,8 +36,7 @@ class Consumption:
         history = self._history
         seen: dict[tuple[int, int], int] = {}
         for operation, mark, offset, value in log.entries:
-            is_counted = history.subscribed[operation : operation + 1] == b"\1"
-            if mark != POLLED or not is_counted:
+            if mark != POLLED or not history.subscribed[operation]:
                 continue
             if history.outcomes[operation] != OK or history.kinds[operation] != TXN:
                 continue

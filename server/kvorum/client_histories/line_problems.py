@@ -18,7 +18,7 @@ def problem_of(line: Any) -> str | None:
 
 
 def _problems(line: Any) -> Iterator[str]:
-    if not isinstance(line, dict):
+    if not _is_object(line):
         yield f"it is {_shown(line)}, and not an object"
         return
     for name, meaning in NUMBERS.items():
@@ -29,7 +29,7 @@ def _problems(line: Any) -> Iterator[str]:
             yield f"{name} is {_field(line, name)}, and not one of {', '.join(known)}"
     yield from _problems_of_value(line)
     rebalanced = line.get("rebalanced", [])
-    if isinstance(rebalanced, list):
+    if _is_list(rebalanced):
         yield from _problems_of_keys("rebalanced", rebalanced)
     else:
         yield f"rebalanced is {_shown(rebalanced)}, and not a list of keys"
@@ -37,7 +37,7 @@ def _problems(line: Any) -> Iterator[str]:
 
 def _problems_of_value(line: dict[str, Any]) -> Iterator[str]:
     value = line.get("v", [])
-    if not isinstance(value, list):
+    if not _is_list(value):
         yield f"v is {_shown(value)}, and not a list"
     elif line["f"] in {"assign", "subscribe"}:
         yield from _problems_of_keys("v", value)
@@ -58,7 +58,7 @@ def _problems_of_keys(name: str, keys: list[Any]) -> Iterator[str]:
 
 def _problems_of_step(step: Any, function: str) -> Iterator[str]:
     allowed = {"send": ("send",), "poll": ("poll",)}.get(function, ("send", "poll"))
-    if not isinstance(step, list) or not step or step[0] not in allowed:
+    if not _is_list(step) or not step or step[0] not in allowed:
         yield f"v has {_shown(step)}, and not only steps of {' and '.join(allowed)}"
     elif step[0] == "send":
         yield from _problems_of_send(step)
@@ -77,16 +77,26 @@ def _problems_of_send(step: list[Any]) -> Iterator[str]:
 
 
 def _problems_of_poll(step: list[Any]) -> Iterator[str]:
-    polled = step[1] if len(step) == len(("poll", "records")) else None
-    if len(step) != 1 and not isinstance(polled, dict):
+    if len(step) == len(("poll",)):
+        return
+    polled = step[1]
+    if len(step) > len(("poll", "records")) or not _is_object(polled):
         yield (
             f'v has {_shown(step)}, and a poll is ["poll"], '
             'or ["poll", {"key": [[offset, value], …], …}]'
         )
         return
-    for key, records in (polled or {}).items():
-        if not isinstance(records, list) or not all(map(_is_record, records)):
+    for key, records in polled.items():
+        if not _is_list(records) or not all(map(_is_record, records)):
             yield f"a poll has {_shown(records)} for key {key}, and not pairs of offset and value"
+
+
+def _is_object(found: Any) -> bool:
+    return isinstance(found, dict)
+
+
+def _is_list(found: Any) -> bool:
+    return isinstance(found, list)
 
 
 def _is_key(found: Any) -> bool:
@@ -100,7 +110,7 @@ def _is_integer(found: Any) -> bool:
 
 def _is_record(found: Any, *, is_sent: bool = False) -> bool:
     """Return whether a piece of a line is a pair of an offset and a value."""
-    if not isinstance(found, list) or len(found) != len(("offset", "value")):
+    if not _is_list(found) or len(found) != len(("offset", "value")):
         return False
     offset, value = found
     is_offset = (_is_integer(offset) and offset >= 0) or (is_sent and offset is None)

@@ -169,7 +169,7 @@ class _Reader:
 
     def _add_send(self, operation: int, step: list[Any], *, is_unknown_txn: bool) -> None:
         _, key, what = step
-        offset, value = what if type(what) is list else (None, what)
+        offset, value = (None, what) if type(what) is int else what
         if offset is None:
             offset = NO_OFFSET
         elif offset < 0:

@@ -24,7 +24,7 @@ END = object()
 class Transaction:
     """A transaction of one producer, and the partitions that it has sent to."""
 
-    partitions: list["Partition"] = field(default_factory=list)
+    partitions: list["Partition"] = field(default_factory=list["Partition"])
     is_committed: bool = False
 
     def markers(self) -> Task:
@@ -40,8 +40,10 @@ class Partition:
     """A log: pairs of a value, or None for a marker, and a transaction, or None."""
 
     key: int
-    records: list[tuple[int | None, Transaction | None]] = field(default_factory=list)
-    ends: dict[Transaction, bool] = field(default_factory=dict)
+    records: list[tuple[int | None, Transaction | None]] = field(
+        default_factory=list[tuple[int | None, Transaction | None]]
+    )
+    ends: dict[Transaction, bool] = field(default_factory=dict[Transaction, bool])
     """Whether each transaction whose marker is in the log was committed."""
     committed_offset: int = 0
     """The offset that the group has committed."""

@@ -20,9 +20,9 @@ class Transaction:
     outcome: str
     begin: int = 0
     end: int = 0
-    sent: dict[tuple[int, int], int] = field(default_factory=dict)
+    sent: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
     """The offset of each key and value."""
-    polled: list[tuple[int, int]] = field(default_factory=list)
+    polled: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
 
 
 def random_history(random: Random) -> tuple[Lines, list[Transaction]]:

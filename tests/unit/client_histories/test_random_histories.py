@@ -172,14 +172,9 @@ LEGAL: dict[str, Plant] = {
 
 def end_of(lines: Sequence[Line]) -> int:
     """Return an offset after all that a history has."""
-    offsets = [
-        record[0]
-        for line in lines
-        for step in line["v"]
-        if isinstance(step, list) and len(step) > 1 and step[0] == "poll"
-        for records in step[1].values()
-        for record in records
-    ]
+    steps = [step for line in lines if line["f"] in {"poll", "txn"} for step in line["v"]]
+    polls = [step[1] for step in steps if step[0] == "poll" and len(step) > 1]
+    offsets = [offset for found in polls for records in found.values() for offset, _ in records]
     return max(offsets, default=0) + 1000
 
 

@@ -16,6 +16,22 @@ DONE = {"t": 5, "p": 1, "type": "ok", "f": "txn"}
 SEND_FORM = 'and a send is ["send", key, value], or ["send", key, [offset or null, value]]'
 POLL_FORM = 'and a poll is ["poll"], or ["poll", {"key": [[offset, value], …], …}]'
 
+MISFITS: list[tuple[list[Any], int, str]] = [
+    ([[]], 1, "it is [], and not an object"),
+    ([INVOKED | {"f": "read"}, DONE | {"f": "read", "v": []}], 2, "f is 'read', and not one "),
+    ([DONE | {"v": []}], 1, "process 1 completes what it has not invoked"),
+    ([INVOKED, DONE | {"f": "poll", "v": []}], 2, "process 1 completes 'poll', and invoked "),
+    ([INVOKED, INVOKED], 2, "process 1 invokes an operation, and its last one, of line 1, "),
+    ([INVOKED | {"i": 4}, DONE | {"i": 4, "v": []}], 2, "i is 4, after 4: it has to grow"),
+    ([INVOKED | {"v": [["send"]]}, DONE | {"type": "fail"}], 1, "v has ['send'], and a send "),
+    ([INVOKED | {"v": [["send"]]}], 1, "v has ['send'], and a send is "),
+    ([INVOKED | {"f": []}], 1, "f is [], and not one of send, poll, "),
+    ([INVOKED | {"t": 1 << 63}, DONE | {"v": []}], 1, "t, the time, is 9223372036854775808, "),
+    ([INVOKED | {"p": 1 << 63}], 1, "p, the process, is 9223372036854775808, and not an "),
+    ([INVOKED | {"f": "assign", "v": [1]}], 1, "the history has no operation of sends or "),
+]
+"""Lines that do not fit together, the number of the one that is named, and its problem."""
+
 
 def operation_of(*lines: dict[str, Any]) -> Operation:
     return read_history(texts_of(lines)).operation(0)
@@ -159,20 +175,7 @@ def test_a_send_does_not_poll_nor_the_other_way_round(f: str) -> None:
 
 @pytest.mark.parametrize(
     ("lines", "line", "problem"),
-    [
-        ([[]], 1, "it is [], and not an object"),
-        ([INVOKED | {"f": "read"}, DONE | {"f": "read", "v": []}], 2, "f is 'read', and not one "),
-        ([DONE | {"v": []}], 1, "process 1 completes what it has not invoked"),
-        ([INVOKED, DONE | {"f": "poll", "v": []}], 2, "process 1 completes 'poll', and invoked "),
-        ([INVOKED, INVOKED], 2, "process 1 invokes an operation, and its last one, of line 1, "),
-        ([INVOKED | {"i": 4}, DONE | {"i": 4, "v": []}], 2, "i is 4, after 4: it has to grow"),
-        ([INVOKED | {"v": [["send"]]}, DONE | {"type": "fail"}], 1, "v has ['send'], and a send "),
-        ([INVOKED | {"v": [["send"]]}], 1, "v has ['send'], and a send is "),
-        ([INVOKED | {"f": []}], 1, "f is [], and not one of send, poll, "),
-        ([INVOKED | {"t": 1 << 63}, DONE | {"v": []}], 1, "t, the time, is 9223372036854775808, "),
-        ([INVOKED | {"p": 1 << 63}], 1, "p, the process, is 9223372036854775808, and not an "),
-        ([INVOKED | {"f": "assign", "v": [1]}], 1, "the history has no operation of sends or "),
-    ],
+    MISFITS,
 )
 def test_lines_that_do_not_fit_together_are_refused(
     lines: list[Any], line: int, problem: str
