@@ -23,6 +23,12 @@ def data_rows(arguments: argparse.Namespace) -> list[Row]:
     return data.rows(arguments.data.split(","), divisor=arguments.divisor)
 
 
+def transaction_rows(arguments: argparse.Namespace) -> list[Row]:
+    from benchmarks import transactions  # noqa: PLC0415 - as above
+
+    return transactions.rows(arguments.divisor)
+
+
 def spark_rows(arguments: argparse.Namespace) -> list[Row]:
     from benchmarks import spark  # noqa: PLC0415 - imports pyspark, which other parts need not pay
 
@@ -59,6 +65,7 @@ MEASURED: Mapping[str, Callable[[argparse.Namespace], list[Row]]] = {
         heap_gib=arguments.heap_gib,
     ),
     "data": data_rows,
+    "transactions": transaction_rows,
     "dump-log": lambda arguments: dump_log.rows(records=arguments.dumped_records),
     "spark": spark_rows,
     "spark-cluster": spark_cluster_rows,
@@ -98,7 +105,7 @@ def arguments_of_run() -> argparse.Namespace:
         "--divisor",
         type=int,
         default=1,
-        help="data: divide the numbers of partitions, clients and groups (default: 1)",
+        help="data, transactions: divide the numbers of what is many (default: 1)",
     )
     add("--dumped-records", type=int, default=10_000_000, help="dump-log: default 10,000,000")
     add("--metadata-records", type=int, default=500_000, help="spark: default 500,000")

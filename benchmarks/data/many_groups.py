@@ -2,20 +2,17 @@
 
 import asyncio
 import statistics
-import struct
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Self, TypeVar
+from typing import Final
 
+from benchmarks.data.asking import Connection, check, until_coordinated
 from benchmarks.data.brokers import RunningBroker, broker
-from benchmarks.data.ready_requests import framed
 from benchmarks.node_start import Candidate, kafka_nodes, kvorum_node
 from benchmarks.report import Row
 
-from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import decode_response_frame
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.join_group import (
     JoinGroupRequest,
@@ -33,22 +30,18 @@ from kvorum.wire.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from kvorum.wire.primitives import Message
 
 GROUPS: Final = (100, 1_000)
 ROUNDS: Final = 3
 COMMITS_OF_GROUP: Final = 20
 TOPIC: Final = "of-many"
 SESSION_MS: Final = 45_000
-START_S_MAX: Final = 60.0
 NO_DELAY: Final = {"group.initial.rebalance.delay.ms": "0"}
 _JOIN_VERSION: Final = 3
 """Members of this version are let in at once, without a second request for their id."""
 _SYNC_VERSION: Final = 2
 _COMMIT_VERSION: Final = 7
 _FIND_VERSION: Final = 3
-_SIZE: Final = struct.Struct(">i")
-Response = TypeVar("Response", bound=Message)
 
 
 @dataclass
@@ -57,28 +50,6 @@ class Figures:
 
     formed_s: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
     commits_per_s: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
-
-
-class Connection:
-    """A connection with one request at a time."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-
-    @classmethod
-    async def to(cls, servers: str) -> Self:
-        host, _, port = servers.partition(":")
-        return cls(*await asyncio.open_connection(host, int(port)))
-
-    async def ask(self, request: Message, kind: type[Response], version: int) -> Response:
-        self._writer.write(framed(request, version))
-        (size,) = _SIZE.unpack(await self._reader.readexactly(_SIZE.size))
-        frame = await self._reader.readexactly(size)
-        _, response = decode_response_frame(frame, response_class=kind, version=version)
-        return response
-
-    def close(self) -> None:
-        self._writer.close()
 
 
 def rows(divisor: int) -> list[Row]:
@@ -144,7 +115,7 @@ class Member:
         request = OffsetCommitRequest(self.group, self.generation, self.member_id, topics=[topic])
         for _ in range(COMMITS_OF_GROUP):
             response = await self.connection.ask(request, OffsetCommitResponse, _COMMIT_VERSION)
-            _check(response.topics[0].partitions[0].error_code)
+            check(response.topics[0].partitions[0].error_code)
 
 
 async def _form(servers: str, names: Sequence[str]) -> list[Member]:
@@ -159,7 +130,7 @@ async def _join(servers: str, group: str) -> Member:
         request = FindCoordinatorRequest(group)
         return (await connection.ask(request, FindCoordinatorResponse, _FIND_VERSION)).error_code
 
-    await _until_none(find)
+    await until_coordinated(find)
     protocols = [JoinGroupRequestProtocol("range", b"")]
     request = JoinGroupRequest(
         group, SESSION_MS, SESSION_MS, protocol_type="consumer", protocols=protocols
@@ -171,27 +142,8 @@ async def _join(servers: str, group: str) -> Member:
         joined = await connection.ask(request, JoinGroupResponse, _JOIN_VERSION)
         return joined.error_code
 
-    await _until_none(join)
+    await until_coordinated(join)
     assignment = SyncGroupRequestAssignment(joined.member_id, b"everything")
     sync = SyncGroupRequest(group, joined.generation_id, joined.member_id, assignments=[assignment])
-    _check((await connection.ask(sync, SyncGroupResponse, _SYNC_VERSION)).error_code)
+    check((await connection.ask(sync, SyncGroupResponse, _SYNC_VERSION)).error_code)
     return Member(connection, group, joined.member_id, joined.generation_id)
-
-
-async def _until_none(ask: Callable[[], Awaitable[int]]) -> None:
-    """Ask again while the coordinator is not there yet."""
-    not_there = {
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.NOT_COORDINATOR,
-    }
-    async with asyncio.timeout(START_S_MAX):
-        # Only another answer shows that it is there.
-        while (code := await ask()) in not_there:  # noqa: ASYNC110 - see above
-            await asyncio.sleep(0.05)
-    _check(code)
-
-
-def _check(code: int) -> None:
-    if code != ErrorCode.NONE:
-        raise AssertionError(f"the broker answers {ErrorCode(code).name}")
