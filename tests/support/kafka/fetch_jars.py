@@ -53,6 +53,14 @@ SPARK_MODULES = (
 ICEBERG_RUNTIME = "iceberg-spark-4.1"
 ICEBERG_MODULES = (("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", "1.11.0"),)
 
+# Kafka Streams, with clients of its own release; stores in memory need nothing native.
+STREAMS = "streams-4.4.0"
+STREAMS_MODULES = (
+    *(("org.apache.kafka", name, "4.4.0") for name in ("kafka-streams", "kafka-clients")),
+    ("org.slf4j", "slf4j-api", "1.7.36"),
+    COMPILER,
+)
+
 
 class NotToBeHadError(Exception):
     """Something outside the project is missing; the text says what."""
@@ -81,6 +89,8 @@ def wanted_for(release: str) -> Wanted:
         return Wanted(release, SPARK_MODULES, transitive=False)
     if release == ICEBERG_RUNTIME:
         return Wanted(release, ICEBERG_MODULES, transitive=False)
+    if release == STREAMS:
+        return Wanted(release, STREAMS_MODULES, transitive=False)
     raise NotToBeHadError(f"there is no list of the modules of {release}")
 
 
