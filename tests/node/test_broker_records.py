@@ -374,26 +374,14 @@ def test_a_key_that_is_not_coordinated_is_refused_with_a_text_by_its_type(
     assert found.error_message == message
 
 
-def test_transactions_are_refused_with_the_reason(
-    broker: RawClient, topic: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Clients show the code of InitProducerId; that of FindCoordinator some hide."""
+def test_a_transactional_batch_needs_a_coordinator(broker: RawClient, topic: str) -> None:
+    """The cluster has no topic of transactions: no client has asked for a coordinator."""
     records = batch(b"value", is_transactional=True)
     nameless = produce(broker, topic, records)
     assert nameless.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     refused = produce(broker, topic, records, transactional_id="mine")
-    assert refused.error_code == ErrorCode.INVALID_TXN_STATE
-    assert "not coordinated" in (refused.error_message or "")
-    old = broker.ask(FindCoordinatorRequest("mine", 1), FindCoordinatorResponse, 3)
-    new = broker.ask(FindCoordinatorRequest("", 1, ["mine"]), FindCoordinatorResponse, 4)
-    for found in (old, new.coordinators[0]):
-        assert found.error_code == ErrorCode.NONE
-        assert (found.host, found.port) == broker.socket.getpeername()
-    body = InitProducerIdRequest(transactional_id="mine", transaction_timeout_ms=1000)
-    for _ in range(2):
-        begun = broker.ask(body, InitProducerIdResponse, 4)
-        assert (begun.error_code, begun.producer_id) == (ErrorCode.UNSUPPORTED_VERSION, -1)
-    assert caplog.text.count("A client asks for transactions, which no broker of this cluster") == 1
+    assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert (refused.error_message or "").endswith("COORDINATOR_NOT_AVAILABLE")
 
 
 def test_every_producer_id_is_handed_out_once(cluster: Cluster) -> None:
