@@ -18,7 +18,7 @@ def test_no_transaction_is_torn_lost_or_done_twice(
     with transferring_cluster(
         "kvorum", tmp_path, java=java, tools=kafka_tools, ours=EVERYBODY
     ) as cluster:
-        figures = storm(cluster, Random(7), seconds=0, kills_min=KILLS)
+        figures = storm(cluster, Random(7), tmp_path / "history.jsonl", seconds=0, kills_min=KILLS)
     assert figures.flaws == ()
     assert figures.kills == KILLS
     assert min(figures.committed, figures.aborted, figures.copied) > 0

@@ -14,19 +14,25 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from random import Random
 from tempfile import mkdtemp
 from typing import Any, Final, Self
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from tests.interop.broker_cluster import BrokerCluster
 from tests.interop.clients.confluent import read_to_end, transactional_producer
+from tests.interop.written_history import WrittenHistory
 from tests.support.kafka.fetch_jars import JARS_ROOT, REFERENCE_RELEASE, find_java
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Kind
 from tests.support.waiting import PATIENCE_S, Threads, wait_for
+
+from kvorum.client_histories.anomalies import Legality, Settings
+from kvorum.client_histories.check import check_history
+from kvorum.client_histories.reader import read_history
 
 EVERYBODY: Final = frozenset({11, 12, 13})
 ACCOUNTS: Final = "accounts"
@@ -40,6 +46,10 @@ ABORTED: Final = 0.2
 KILLED: Final = 0.1
 """The shares of transactions that are aborted, and that their application does not live to end."""
 ORDERS_AT_ONCE: Final = 10
+POLL_S: Final = 0.2
+POLLED_MAX: Final = 500
+NUMBERS_OF_ONE: Final = 10_000_000
+"""The numbers of transfers that one application may use."""
 TRY_S: Final = 5.0
 """The time that a client's call may take before the application is started again."""
 THREE_REPLICAS: Final = {
@@ -55,10 +65,18 @@ _DOWN_S: Final = (0.2, 2.0)
 class Application:
     """An application that works in transactions until the context ends; it starts again and again.
 
-    `work` begins and ends transactions with a producer until it raises KafkaException.
+    `work` begins and ends transactions with a producer, which has the number of a process, until
+    it raises KafkaException.
     """
 
-    def __init__(self, servers: str, name: str, work: Callable[[Producer], None]) -> None:
+    def __init__(
+        self,
+        servers: str,
+        name: str,
+        work: Callable[[Producer, int], None],
+        history: WrittenHistory,
+    ) -> None:
+        self._history = history
         self._servers = servers
         self._name = name
         self._work = work
@@ -81,8 +99,9 @@ class Application:
                     self._servers, self._name, transaction_timeout_ms=10_000, linger_ms=0
                 )
                 self.starts += 1
+                process = self._history.new_process()
                 while not self._is_over.is_set():
-                    self._work(producer)
+                    self._work(producer, process)
             except KafkaException:
                 # As after a crash, the next one does not know how the transaction has ended.
                 continue
@@ -93,34 +112,83 @@ class KilledError(KafkaException):
 
 
 class Transfers:
-    """Transfers from one account to another; each record has the transfer's number."""
+    """Transfers from one account to another; each record has the transfer's number as its key."""
 
-    def __init__(self, name: str, random: Random) -> None:
-        self._name = name
+    def __init__(self, first: int, random: Random, history: WrittenHistory) -> None:
         self._random = random
-        self._count = 0
-        self.committed: list[str] = []
-        self.aborted: list[str] = []
+        self._history = history
+        self._numbers = count(first)
+        self.committed: list[int] = []
+        self.aborted: list[int] = []
 
-    def work(self, producer: Producer) -> None:
+    def work(self, producer: Producer, process: int) -> None:
         random = self._random
-        self._count += 1
-        number, amount = f"{self._name}-{self._count}", random.randrange(1, 100)
+        number = next(self._numbers)
+        amount = random.randrange(1, 100)
         giver, taker = random.sample(range(PARTITIONS), 2)
-        producer.begin_transaction()
-        for partition, change in ((giver, -amount), (taker, amount)):
-            producer.produce(ACCOUNTS, f"{change}", number, partition=partition)
-        fate = random.random()
-        if fate < KILLED:
-            producer.flush(random.random() * TRY_S)
-            raise KilledError
-        if fate < KILLED + ABORTED:
-            producer.flush(TRY_S)
-            producer.abort_transaction(TRY_S)
-            self.aborted.append(number)
-        else:
-            producer.commit_transaction(TRY_S)
-            self.committed.append(number)
+        sends = [(giver, number), (taker, number)]
+        with self._history.transaction(process, sends) as transfer:
+            offsets: dict[tuple[int, int], int] = {}
+
+            def delivered(error: KafkaError | None, message: Message) -> None:
+                if error is None:
+                    offsets[message.partition() or 0, number] = message.offset() or 0
+
+            producer.begin_transaction()
+            for partition, change in ((giver, -amount), (taker, amount)):
+                producer.produce(
+                    ACCOUNTS, f"{change}", f"{number}", partition, on_delivery=delivered
+                )
+            fate = random.random()
+            if fate < KILLED:
+                producer.flush(random.random() * TRY_S)
+                # No commit was tried: the next application aborts it.
+                transfer.failed()
+                raise KilledError
+            if fate < KILLED + ABORTED:
+                producer.flush(TRY_S)
+                producer.abort_transaction(TRY_S)
+                transfer.failed()
+                self.aborted.append(number)
+            else:
+                producer.commit_transaction(TRY_S)
+                transfer.sent(offsets)
+                self.committed.append(number)
+
+
+class Watcher:
+    """A reader of committed transfers while the storm is on; use as a context."""
+
+    def __init__(self, servers: str, history: WrittenHistory) -> None:
+        self._history = history
+        self._settings = {
+            "bootstrap.servers": servers,
+            "group.id": "none",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "log_level": 0,
+        }
+        self._is_over = threading.Event()
+        self._threads = Threads()
+
+    def __enter__(self) -> Self:
+        self._threads.start(self._run)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._threads.join()
+
+    def _run(self) -> None:
+        consumer = Consumer(self._settings)
+        process = self._history.new_process()
+        consumer.assign([TopicPartition(ACCOUNTS, one, 0) for one in range(PARTITIONS)])
+        self._history.assign(process, range(PARTITIONS))
+        while not self._is_over.is_set():
+            with self._history.poll(process) as poll:
+                messages = consumer.consume(POLLED_MAX, POLL_S)
+                poll.polled(_offsets_and_numbers(messages))
+        consumer.close()
 
 
 class Copies:
@@ -139,7 +207,7 @@ class Copies:
             "log_level": 0,
         }
 
-    def work(self, producer: Producer) -> None:
+    def work(self, producer: Producer, _process: int) -> None:
         """Copy until the application is killed: the next one goes on where the group is."""
         consumer = Consumer(self._settings)
         places = [TopicPartition(ORDERS, partition) for partition in range(PARTITIONS)]
@@ -198,22 +266,46 @@ def transferring_cluster(kind: Kind, folder: Path, **options: Any) -> Generator[
 
 
 def storm(
-    cluster: BrokerCluster, random: Random, *, seconds: float, kills_min: int
+    cluster: BrokerCluster, random: Random, history: Path, *, seconds: float, kills_min: int
 ) -> TransferFigures:
     """Kill brokers for so long and so often beneath transfers and copies, then count what is wrong.
 
-    The cluster has the topics, and nothing in them yet.
+    The cluster has the topics, and nothing in them yet. The file gets the history of the transfers.
     """
+    with WrittenHistory(history) as written:
+        figures = _storm(cluster, random, written, seconds=seconds, kills_min=kills_min)
+    with history.open("rb") as lines:
+        report = check_history(read_history(lines), Settings())
+    anomalies = [
+        f"{kind.anomaly.label}: {cases} cases in {history}"
+        for kind, cases in report.counts.items()
+        if kind.legality is Legality.NEVER
+    ]
+    return replace(figures, flaws=(*figures.flaws, *anomalies))
+
+
+def _storm(
+    cluster: BrokerCluster,
+    random: Random,
+    history: WrittenHistory,
+    *,
+    seconds: float,
+    kills_min: int,
+) -> TransferFigures:
     kills = 0
-    transfers = [Transfers(f"app{one}", Random(random.random())) for one in range(TRANSFERRING)]
+    transfers = [
+        Transfers(one * NUMBERS_OF_ONE, Random(random.random()), history)
+        for one in range(1, TRANSFERRING + 1)
+    ]
     copies = Copies(cluster.servers, Random(random.random()))
     works = [one.work for one in transfers]
     orders = _place_orders(cluster.servers, 200 + int(20 * seconds))
     with ExitStack() as stack:
         applications = [
-            stack.enter_context(Application(cluster.servers, f"app{number}", work))
+            stack.enter_context(Application(cluster.servers, f"app{number}", work, history))
             for number, work in enumerate([*works, copies.work])
         ]
+        stack.enter_context(Watcher(cluster.servers, history))
         wait_for(lambda: all(one.committed for one in transfers), "every application has committed")
         end = time.monotonic() + seconds
         while time.monotonic() < end or kills < kills_min:
@@ -233,7 +325,7 @@ def storm(
     aborted = [number for one in transfers for number in one.aborted]
     copied = _values(cluster.servers, COPIES)
     flaws = [
-        *_flaws_of_transfers(cluster.servers, committed, aborted),
+        *_flaws_of_transfers(cluster.servers, history, committed, aborted),
         *_flaws_of_copies(orders, copied),
     ]
     return TransferFigures(
@@ -262,20 +354,34 @@ def _values(servers: str, topic: str) -> list[str]:
 
 
 def _flaws_of_transfers(
-    servers: str, committed: Collection[str], aborted: Collection[str]
+    servers: str, history: WrittenHistory, committed: Collection[int], aborted: Collection[int]
 ) -> Generator[str]:
     """Yield what a reader of committed records sees of transfers that were not whole."""
     # The last application of each id may have left a transaction open, which its time-out ends.
     places = [(ACCOUNTS, partition) for partition in range(PARTITIONS)]
-    changes: dict[str, list[int]] = {}
-    for message in read_to_end(servers, places, isolation="read_committed"):
-        number = (message.key() or b"").decode()
-        changes.setdefault(number, []).append(int(message.value() or b"0"))
+    process = history.new_process()
+    history.assign(process, range(PARTITIONS))
+    with history.poll(process) as poll:
+        messages = read_to_end(servers, places, isolation="read_committed")
+        poll.polled(_offsets_and_numbers(messages))
+    changes: dict[int, list[int]] = {}
+    for message in messages:
+        changes.setdefault(int(message.key() or b"0"), []).append(int(message.value() or b"0"))
     for number, seen in changes.items():
         if len(seen) != 2 or sum(seen) != 0:
             yield f"transfer {number} is torn or doubled: {seen}"
     yield from (f"transfer {one} is lost" for one in committed if one not in changes)
     yield from (f"transfer {one} was aborted, and is read" for one in aborted if one in changes)
+
+
+def _offsets_and_numbers(messages: Collection[Message]) -> dict[int, list[tuple[int, int]]]:
+    """Return offset and transfer of each record, by partition."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for message in messages:
+        if message.error() is None:
+            record = message.offset() or 0, int(message.key() or b"0")
+            found.setdefault(message.partition() or 0, []).append(record)
+    return found
 
 
 def _flaws_of_copies(orders: Collection[str], copied: Collection[str]) -> Generator[str]:
@@ -301,7 +407,11 @@ def main() -> None:
         ) as cluster,
     ):
         figures = storm(
-            cluster, Random(arguments.seed), seconds=arguments.minutes * 60, kills_min=2
+            cluster,
+            Random(arguments.seed),
+            folder / "history.jsonl",
+            seconds=arguments.minutes * 60,
+            kills_min=2,
         )
     sys.stdout.write(f"{figures}\n")
     if figures.flaws:
