@@ -177,8 +177,9 @@ def docstrings_of(file: SourceFile) -> Iterator[ast.Constant]:
 
 def docstrings_in(node: ast.AST) -> Iterator[ast.Constant]:
     """Yield the texts that stand as statements of their own right below a part of a program."""
-    body = getattr(node, "body", None)
-    for statement in body if isinstance(body, list) else ():
+    body: list[ast.stmt] = getattr(node, "body", [])
+    # That of a lambda is an expression.
+    for statement in body if type(body) is list else ():
         match statement:
             case ast.Expr(value=ast.Constant(value=str()) as text):
                 yield text

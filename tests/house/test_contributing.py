@@ -54,9 +54,10 @@ def widget_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("widget_messages")
 def test_a_new_api_is_one_value(tmp_path: Path) -> None:
     names = names_of(NEW_API, tmp_path)
-    assert isinstance(names["API"], ControllerApi)
-    assert names["API"].request.API_KEY == WIDGETS_KEY
-    assert names["API"].decide is names["alter_widgets"]
+    api: Any = names["API"]
+    assert api.request.API_KEY == WIDGETS_KEY
+    assert api.decide is names["alter_widgets"]
+    assert isinstance(api, ControllerApi)
 
 
 @pytest.mark.usefixtures("widget_messages")

@@ -44,10 +44,11 @@ def _record(side: Side, key: bytes | None, value: bytes | None) -> Answer:
             fields[name] = side.number(fields[name])
     started = fields.pop("transactionStartTimestampMs")
     updated = fields.pop("transactionLastUpdateTimestampMs")
-    for topic in fields["transactionPartitions"] or ():
-        topic["partitionIds"].sort()
-    if fields["transactionPartitions"]:
-        fields["transactionPartitions"].sort(key=lambda topic: topic["topic"])
+    if fields["transactionPartitions"] is not None:
+        fields["transactionPartitions"] = sorted(
+            (topic["topic"], sorted(topic["partitionIds"]))
+            for topic in fields["transactionPartitions"]
+        )
     # An abort without partitions may be complete within the millisecond in which it begins.
     is_complete = fields["transactionStatus"] in COMPLETE
     return shown, version, fields, started > 0, is_complete or started == updated

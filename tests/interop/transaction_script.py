@@ -37,10 +37,16 @@ from kvorum.wire.records import BatchOptions, RecordData, build_batch
 TOPIC: Final = "data"
 PARTITIONS: Final = 2
 GROUP: Final = "group"
-IDS: Final = ("first", "second", "third")
-UNKNOWN: Final = "unknown"
+IDS: Final[tuple[str, ...]] = ("first", "second", "third")
+UNKNOWN: Final[str] = "unknown"
 STATES: Final = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit")
-STATES_AND_OTHERS: Final = (*STATES, "CompleteAbort", "Dead", "ongoing", "nonsense")
+STATES_AND_OTHERS: Final[tuple[str, ...]] = (
+    *STATES,
+    "CompleteAbort",
+    "Dead",
+    "ongoing",
+    "nonsense",
+)
 PATTERNS: Final = ("", "f.*", "first|third", "[a-z]+", "(", "(?=f)", ".{5}")
 Answer: TypeAlias = Any
 
@@ -292,7 +298,7 @@ class Script:
         return f"commit an offset v{version} {which}", step
 
     def _describe(self) -> tuple[str, Step]:
-        ids = self._random.sample((*IDS, UNKNOWN, ""), 2)
+        ids: list[str] = self._random.sample((*IDS, UNKNOWN, ""), 2)
 
         def step(side: Side) -> Answer:
             request = DescribeTransactionsRequest(transactional_ids=ids)
@@ -311,7 +317,7 @@ class Script:
 
     def _list(self) -> tuple[str, Step]:
         random, version = self._random, self._random.randrange(3)
-        states = random.choice(([], random.sample(STATES_AND_OTHERS, 2)))
+        states: list[str] = random.choice(([], random.sample(STATES_AND_OTHERS, 2)))
         duration_ms = random.choice((-1, -1, 0, 3_600_000)) if version else -1
         pattern = random.choice((None, *PATTERNS)) if version > 1 else None
         which = random.choice((None, None, self._choice()))

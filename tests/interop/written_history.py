@@ -41,7 +41,7 @@ class WrittenHistory:
 
     def assign(self, process: int, partitions: Sequence[int]) -> None:
         for outcome in ("invoke", OK):
-            self._write(process, outcome, "assign", list(partitions))
+            self.write(process, outcome, "assign", list(partitions))
 
     def poll(self, process: int) -> "Operation":
         """Begin a poll, whose records the end of the operation has."""
@@ -51,7 +51,8 @@ class WrittenHistory:
         """Begin a transaction that sends values."""
         return Operation(self, process, "txn", [["send", key, value] for key, value in sends])
 
-    def _write(self, process: int, outcome: str, kind: str, steps: Any) -> None:
+    def write(self, process: int, outcome: str, kind: str, steps: Any) -> None:
+        """Write the line of an event; `outcome` is the type of the line."""
         with self._lock:
             line = {
                 "i": next(self._numbers),
@@ -73,7 +74,7 @@ class Operation:
         self._kind = kind
         self._steps = steps
         self._is_over = False
-        history._write(process, "invoke", kind, steps)
+        history.write(process, "invoke", kind, steps)
 
     def __enter__(self) -> Self:
         return self
@@ -105,4 +106,4 @@ class Operation:
 
     def _end(self, outcome: str, steps: list[Any]) -> None:
         self._is_over = True
-        self._history._write(self._process, outcome, self._kind, steps)
+        self._history.write(self._process, outcome, self._kind, steps)

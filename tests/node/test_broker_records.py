@@ -1,7 +1,7 @@
 """Records of a broker over the wire: what waits, what is refused, and what comes and goes."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -91,7 +91,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
     async def held(self: ReplicaManager, before: MetadataImage, image: MetadataImage) -> bool:
         while not gate.is_set():
-            await other_work(self._broker.runtime)
+            await other_work(self._broker.runtime)  # pyright: ignore[reportPrivateUsage] - its loop
         return await apply_delta(self, before, image)
 
     monkeypatch.setattr(ReplicaManager, "apply_delta", held)
@@ -108,7 +108,7 @@ def create_held(cluster: Cluster, topic: str) -> str:
 
 
 @contextmanager
-def reads_under_way(address: str, topic: str) -> Iterator[Callable[[], dict[str, int]]]:
+def reads_under_way(address: str, topic: str) -> Generator[Callable[[], dict[str, int]]]:
     """Send every read of a partition; the function returns the code of each response."""
     with ExitStack() as stack:
         asking = [

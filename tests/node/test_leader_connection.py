@@ -107,13 +107,13 @@ async def test_what_the_leader_before_has_received_gets_its_response() -> None:
     may_answer = asyncio.Event()
 
     async def answer_late(frame: bytes) -> bytes | None:
-        answer = await FakeNode._answer(before, frame)
+        answer = await FakeNode.response_to(before, frame)
         if before.times_asked("DescribeCluster"):
             await may_answer.wait()
         return answer
 
     async with FakeNode() as before, FakeNode() as after:
-        before._answer_frame = answer_late
+        before.answer_frame = answer_late
         leaders = [Address(HOST, before.port)]
         to_leader = channel(lambda: leaders[-1])
         first = asyncio.ensure_future(run(to_leader.send(request, DescribeClusterResponse)))

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, closing, suppress
 from typing import Any
 
@@ -130,7 +130,7 @@ async def test_results_of_threads_wait_too() -> None:
 
 
 @asynccontextmanager
-async def echo() -> AsyncIterator[tuple[Gate, tuple[str, int]]]:
+async def echo() -> AsyncGenerator[tuple[Gate, tuple[str, int]]]:
     """Run a server behind a gate that sends back what comes; yield the gate and its address."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -70,7 +70,7 @@ class _HeldFile(RealOpenFile):
 
 
 @asynccontextmanager
-async def running_on(disk: HeldDisk, folder: Path) -> AsyncIterator[str]:
+async def running_on(disk: HeldDisk, folder: Path) -> AsyncGenerator[str]:
     """Run a broker with both topics, a record in each; return its address."""
     async with running_node(folder, files=disk) as embedded:
         address = embedded.bootstrap_servers

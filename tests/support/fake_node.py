@@ -43,7 +43,7 @@ class FrameServer:
 
     def __init__(self, answer_frame: AnswerFrame) -> None:
         self.port = 0
-        self._answer_frame = answer_frame
+        self.answer_frame = answer_frame
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
@@ -77,7 +77,7 @@ class FrameServer:
             with suppress(asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
                 while True:
                     (size,) = struct.unpack(">i", await reader.readexactly(4))
-                    answer = await self._answer_frame(await reader.readexactly(size))
+                    answer = await self.answer_frame(await reader.readexactly(size))
                     if answer is None:
                         break
                     writer.write(answer)
@@ -102,7 +102,7 @@ class FakeNode(FrameServer):
     """
 
     def __init__(self, **answers: Answer) -> None:
-        super().__init__(self._answer)
+        super().__init__(self.response_to)
         self.asked: list[Message] = []
         self._answers: dict[str, Answer] = {
             "Metadata": lambda _: MetadataResponse(brokers=[self._broker()]),
@@ -154,7 +154,7 @@ class FakeNode(FrameServer):
     def _broker(self) -> MetadataResponseBroker:
         return MetadataResponseBroker(1, HOST, self.port)
 
-    async def _answer(self, frame: bytes) -> bytes | None:
+    async def response_to(self, frame: bytes) -> bytes | None:
         header, body = decode_request_frame(frame)
         key, version = header.request_api_key, header.request_api_version
         request = request_class(key).decode(body, version)

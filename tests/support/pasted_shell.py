@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -50,7 +50,7 @@ class Shell:
 
 
 @contextmanager
-def pasted(snippet: str, folder: Path, added: Mapping[str, str] = _NOTHING) -> Iterator[Shell]:
+def pasted(snippet: str, folder: Path, added: Mapping[str, str] = _NOTHING) -> Generator[Shell]:
     """Run a snippet in a shell, and end it with all that it has started."""
     folder.mkdir(exist_ok=True)
     output = folder / "output.txt"

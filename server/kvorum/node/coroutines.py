@@ -61,7 +61,7 @@ class Task(Generic[Result]):
         except Exception as error:  # noqa: BLE001 - `then` takes it
             self._then(error)
         else:
-            if not isinstance(wait, Wait):
+            if not isinstance(cast("object", wait), Wait):
                 raise TypeError(f"{self._coroutine} waits for {wait!r}, which is not a Wait")
             self._waits_for = wait
             self._give_up = wait.begin(partial(self._take, wait))

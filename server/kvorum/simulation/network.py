@@ -70,7 +70,7 @@ class Network:
         trace: Trace,
         usual: Usual,
     ) -> None:
-        self.usual = usual
+        self.usual: Usual = usual
         self._events = events
         self._random = random
         self._faults = faults
@@ -114,7 +114,11 @@ class Network:
     def calm(self) -> None:
         """Remove every fault from every path, the usual ones too."""
         before = self.usual
-        self.usual = lambda route: Conditions(mean_delay_ms=before(route).mean_delay_ms)
+
+        def delayed(route: Route) -> Conditions:
+            return Conditions(mean_delay_ms=before(route).mean_delay_ms)
+
+        self.usual = delayed
         for route in sorted(self._paths):
             self.unclog(*route)
             path = self._paths[route]

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import SparkSession
 from tests.support.node_process import run_python
@@ -138,7 +138,9 @@ def committed_offsets(session: SparkSession, servers: str) -> dict[str, Any]:
     names = _run_example(f"{head}shown = {query}{tail}", {"spark": session})
     on_columns = page_block("docs/spark/functions.md", "python", "import consumer_offsets_record")
     records = _run_example(on_columns, names)["records"]
-    strict = session.sql(page_block("docs/spark/functions.md", "sql", "'FAILFAST'"))
+    # Its own annotation of the arguments is not whole.
+    sql: Callable[[str], Any] = cast("Any", session).sql
+    strict = sql(page_block("docs/spark/functions.md", "sql", "'FAILFAST'"))
     return {
         "shown": [list(row) for row in names["shown"].collect()],
         "on_columns": _offsets_and_errors(records),

@@ -8,6 +8,7 @@ from kvorum.node.handlers.registry import broker_apis
 from kvorum.simulation.makeup import WorldKind
 from kvorum.simulation.partitions.client_versions import ClientVersions
 from kvorum.simulation.run import run_seed
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.join_group import JoinGroupRequest
 
@@ -18,7 +19,7 @@ WITH_OLDER_CLIENTS = 8
 def test_older_clients_have_every_version_that_is_served() -> None:
     random = Random(1)
     found = {ClientVersions(random).of(FetchRequest, lowest=0, latest=None) for _ in range(CLIENTS)}
-    served = broker_apis()[FetchRequest.API_KEY]
+    served = broker_apis()[ApiKey.FETCH]
     assert found == set(range(served.min_version, served.max_version + 1))
 
 

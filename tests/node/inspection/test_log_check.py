@@ -45,6 +45,31 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 RECORDS: Final = 120
 SEGMENT_BYTES: Final = "2000"
 TIMEOUT_S: Final = 30
+BYTE_ORDER_MARK: Final = "\ufeff".encode()
+CHANGED_TEXTS: Final[list[tuple[str, Callable[[bytes], bytes], list[Severity]]]] = [
+    ("meta.properties", lambda _: b"", [Severity.DAMAGE]),
+    ("meta.properties", lambda data: data.replace(b"=", b" = "), []),
+    ("meta.properties", lambda data: BYTE_ORDER_MARK + data, [Severity.NOTE]),
+    ("meta.properties", lambda data: data.removesuffix(b"\n"), []),
+    ("meta.properties", lambda data: data + b"unknown=1\n", [Severity.NOTE]),
+    (
+        "meta.properties",
+        lambda data: data.replace(b"cluster.id", b"cluster.ie"),
+        [Severity.DAMAGE],
+    ),
+    ("packed-none-0/partition.metadata", lambda data: data.replace(b"\n", b"\r\n"), []),
+    ("packed-none-0/partition.metadata", lambda data: data + b"\nmore", [Severity.NOTE]),
+    ("__cluster_metadata-0/quorum-state", lambda data: data + b"\n", []),
+    ("__cluster_metadata-0/quorum-state", lambda data: data + b"\r\n", []),
+    ("__cluster_metadata-0/quorum-state", lambda data: data + b"\nmore", [Severity.NOTE]),
+    ("__cluster_metadata-0/quorum-state", lambda data: data[1:], [Severity.DAMAGE]),
+    (".kafka_cleanshutdown", lambda _: b"", []),
+    (".kafka_cleanshutdown", lambda _: b"[" * 100_000, [Severity.NOTE]),
+    ("packed-none-0/leader-epoch-checkpoint", lambda _: b"0\n1\n0  0", [Severity.NOTE]),
+    ("packed-none-0/leader-epoch-checkpoint", lambda _: b"0\n1\n0_0 0\n", [Severity.DAMAGE]),
+    ("replication-offset-checkpoint", lambda _: b"x" * 100_000, [Severity.DAMAGE]),
+]
+"""A small file by its name, what is done to it, and what a check finds then."""
 
 
 def write_node(folder: Path) -> Path:
@@ -88,7 +113,6 @@ NODES: Final = (
     "static-3.9.1/metadata/controller-1",
 )
 DAMAGES_OF_A_NODE: Final = int(os.environ.get("KVORUM_LOG_DAMAGES", "40"))
-BYTE_ORDER_MARK: Final = "\ufeff".encode()
 FLIPPED: Final = re.compile(r"bit \d of byte \d+ flipped")
 REFUSED_BY: Final[Mapping[str, Callable[[bytes, Path], object]]] = MappingProxyType(
     {
@@ -177,32 +201,7 @@ def test_a_cleanly_stopped_broker_gets_no_note(generated: Path) -> None:
     assert check_paths([generated]).findings == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "severities"),
-    [
-        ("meta.properties", lambda _: b"", [Severity.DAMAGE]),
-        ("meta.properties", lambda data: data.replace(b"=", b" = "), []),
-        ("meta.properties", lambda data: BYTE_ORDER_MARK + data, [Severity.NOTE]),
-        ("meta.properties", lambda data: data.removesuffix(b"\n"), []),
-        ("meta.properties", lambda data: data + b"unknown=1\n", [Severity.NOTE]),
-        (
-            "meta.properties",
-            lambda data: data.replace(b"cluster.id", b"cluster.ie"),
-            [Severity.DAMAGE],
-        ),
-        ("packed-none-0/partition.metadata", lambda data: data.replace(b"\n", b"\r\n"), []),
-        ("packed-none-0/partition.metadata", lambda data: data + b"\nmore", [Severity.NOTE]),
-        ("__cluster_metadata-0/quorum-state", lambda data: data + b"\n", []),
-        ("__cluster_metadata-0/quorum-state", lambda data: data + b"\r\n", []),
-        ("__cluster_metadata-0/quorum-state", lambda data: data + b"\nmore", [Severity.NOTE]),
-        ("__cluster_metadata-0/quorum-state", lambda data: data[1:], [Severity.DAMAGE]),
-        (".kafka_cleanshutdown", lambda _: b"", []),
-        (".kafka_cleanshutdown", lambda _: b"[" * 100_000, [Severity.NOTE]),
-        ("packed-none-0/leader-epoch-checkpoint", lambda _: b"0\n1\n0  0", [Severity.NOTE]),
-        ("packed-none-0/leader-epoch-checkpoint", lambda _: b"0\n1\n0_0 0\n", [Severity.DAMAGE]),
-        ("replication-offset-checkpoint", lambda _: b"x" * 100_000, [Severity.DAMAGE]),
-    ],
-)
+@pytest.mark.parametrize(("name", "change", "severities"), CHANGED_TEXTS)
 def test_a_text_is_sound_if_a_node_starts_with_it(
     generated: Path,
     tmp_path: Path,

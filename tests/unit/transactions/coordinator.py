@@ -37,7 +37,7 @@ class Coordinator:
         self.is_held = False
         self.refusal: ErrorCode | None = None
         """The error of the log upon the next append."""
-        self._next_producer = FIRST_PRODUCER
+        self.next_producer = FIRST_PRODUCER
         self._waiting: list[tuple[int, Append]] = []
         self.shard = self._new_shard()
         self._take(self.shard.on_loaded(self.now))
@@ -53,8 +53,8 @@ class Coordinator:
         )
 
     def _generate_producer_id(self) -> int:
-        self._next_producer += 1
-        return self._next_producer - 1
+        self.next_producer += 1
+        return self.next_producer - 1
 
     @property
     def metadata(self) -> TransactionMetadata:

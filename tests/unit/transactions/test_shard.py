@@ -53,7 +53,7 @@ def state_with(coordinator: Coordinator, state: TransactionState, epoch: int) ->
             client_version=2,
         )
     )
-    coordinator._next_producer = FIRST_PRODUCER + 1
+    coordinator.next_producer = FIRST_PRODUCER + 1
     return FIRST_PRODUCER
 
 

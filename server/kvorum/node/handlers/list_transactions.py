@@ -1,8 +1,7 @@
 """ListTransactions (66): the transactional ids that this broker coordinates."""
 
-from typing import Final
-
-import re2
+import importlib
+from typing import Any, Final
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError, refused_by_code
@@ -13,6 +12,9 @@ from kvorum.transactions.transaction_state import STATES_BY_WIRE_NAME
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kvorum.wire.primitives import Message
+
+_RE2: Final[Any] = importlib.import_module("re2")
+"""Google's library, which has no types of its own."""
 
 
 async def answer(
@@ -40,8 +42,8 @@ def _pattern(text: str | None) -> Pattern | None:
     if not text:
         return None
     try:
-        compiled: Pattern = re2.compile(text)
-    except re2.error as error:
+        compiled: Pattern = _RE2.compile(text)
+    except _RE2.error as error:
         raise RequestError.with_default_message(ErrorCode.INVALID_REGULAR_EXPRESSION) from error
     return compiled
 

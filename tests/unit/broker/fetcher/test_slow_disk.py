@@ -1,6 +1,7 @@
 """Replicas on slow disks: what is not stored is not counted, read or answered."""
 
 from collections.abc import Callable
+from typing import Final
 
 import pytest
 from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, ROOT, Replica, Replicas
@@ -15,6 +16,13 @@ from kvorum.storage.log import recent_batches
 from kvorum.storage.log.local_log import LocalLog
 from kvorum.storage.log.segment_list import SegmentList
 from kvorum.wire.records import read_batches
+
+REMOVALS: Final[list[tuple[str, Callable[[LocalLog], object]]]] = [
+    ("replace", lambda log: log.replace_segments(log.segments[0], log.segments, now_ms=0)),
+    ("delete_before", lambda log: log.increment_log_start_offset(2, now_ms=0)),
+    ("truncate_to", lambda log: log.truncate_to(1, now_ms=0)),
+]
+"""The removals of batches from a log, each with its step in the log."""
 
 
 @pytest.fixture
@@ -285,15 +293,7 @@ def test_a_read_ahead_that_meets_a_truncation_does_not_count(
     assert not read_ahead(log, 0, 1_000, end_offset=0).counts_for(log)
 
 
-@pytest.mark.parametrize(
-    ("step", "remove"),
-    [
-        ("replace", lambda log: log.replace_segments(log.segments[0], log.segments, now_ms=0)),
-        ("delete_before", lambda log: log.increment_log_start_offset(2, now_ms=0)),
-        ("truncate_to", lambda log: log.truncate_to(1, now_ms=0)),
-    ],
-    ids=["compaction", "deletion", "truncation"],
-)
+@pytest.mark.parametrize(("step", "remove"), REMOVALS, ids=["compaction", "deletion", "truncation"])
 def test_a_read_ahead_from_within_a_removal_does_not_count(
     step: str,
     remove: Callable[[LocalLog], object],

@@ -5,10 +5,11 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 from kvorum.coordinator.append_errors import append_error_to_response_error
+from kvorum.coordinator.result import CoordinatorResult
 from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.api import RequestError
-from kvorum.node.broker.coordinator.context import CoordinatorContext, WriteOperation
+from kvorum.node.broker.coordinator.context import CoordinatorContext
 from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
 from kvorum.node.broker.coordinator.transaction_write import OUTSIDE, TransactionWrite
 from kvorum.node.broker.coordinator.write_event import Then
@@ -17,7 +18,7 @@ from kvorum.wire.error_codes import ErrorCode
 Response = TypeVar("Response")
 ErrorMapping: TypeAlias = Callable[[ErrorCode], ErrorCode]
 GroupContext: TypeAlias = CoordinatorContext[GroupCoordinatorShard]
-GroupOperation: TypeAlias = WriteOperation[GroupCoordinatorShard, Response]
+GroupOperation: TypeAlias = Callable[[GroupCoordinatorShard, int], CoordinatorResult[Response]]
 
 
 class GroupOperations:
