@@ -1,4 +1,4 @@
-"""Counts of the records that go in and out (Kafka's BrokerTopicStats), and of changes of ISRs."""
+"""Counts of the records that go in and out (Kafka's BrokerTopicStats)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -72,13 +72,3 @@ class BrokerTopicStats:
         if metrics is None:
             metrics = self.topics[topic] = BrokerTopicMetrics()
         return metrics
-
-
-@dataclass(slots=True)
-class PartitionStats:
-    """Counts since the start: records, and what the controller said to changes of ISRs."""
-
-    topics: BrokerTopicStats = field(default_factory=BrokerTopicStats)
-    isr_expands: int = 0
-    isr_shrinks: int = 0
-    failed_isr_updates: int = 0

@@ -3,35 +3,28 @@
 Time is an argument. A request that waits for a partition is called when that changes.
 """
 
-from collections.abc import Callable, Iterator
-from enum import Enum
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
-from kvorum.broker.broker_topic_stats import PartitionStats
-from kvorum.broker.epoch_end_offset import NO_EPOCH, EpochEndOffset, end_of_epoch
-from kvorum.broker.partition_leader.leader import (
-    CommittedPartitionState,
-    IsrProposal,
-    LocalBroker,
-    PartitionLeader,
-    PendingExpandIsr,
-)
-from kvorum.broker.partition_leader.outcomes import Accepted, Answer, LeaderRefusesError
-from kvorum.broker.partition_leader.replica_state import FollowerFetch, ReplicaProgress
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
+from kvorum.broker.epoch_end_offset import NO_EPOCH
+from kvorum.broker.fetch_isolation import IsolationLevel
+from kvorum.broker.log_read import LogReadInfo, bytes_available, read_records
+from kvorum.broker.partition_leader.isr_changes import IsrChanges
+from kvorum.broker.partition_leader.leader import IsrProposal, LocalBroker, PartitionLeader
+from kvorum.broker.partition_leader.outcomes import Answer, LeaderRefusesError
+from kvorum.broker.partition_leader.replica_state import FollowerFetch
+from kvorum.broker.partition_watchers import PartitionWatchers
 from kvorum.broker.read_ahead import ReadAhead
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.storage.errors import OffsetOutOfRangeError, StorageError
 from kvorum.storage.log.append_origin import AppendOrigin
-from kvorum.storage.log.file_records import FileRecords
-from kvorum.storage.log.transaction_index import AbortedTransaction
 from kvorum.storage.log.verification_state import (
     NO_TRANSACTION,
     TransactionAppend,
     VerificationGuard,
 )
 from kvorum.storage.topic_log.log_validator import InspectedBatch
-from kvorum.storage.topic_log.unified_log import FetchDataInfo, LogAppendInfo, UnifiedLog
+from kvorum.storage.topic_log.unified_log import LogAppendInfo, UnifiedLog
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.records import RecordBatch
@@ -41,29 +34,6 @@ from kvorum.wire.records.size_check import SizeCheck
 
 ALL_IN_SYNC = -1
 """The value of ``acks`` upon which every replica in sync must have the records."""
-
-
-class IsolationLevel(Enum):
-    """Which records a consumer sees: all committed ones, or those of no open transaction."""
-
-    READ_UNCOMMITTED = 0
-    READ_COMMITTED = 1
-
-
-class LogReadInfo(NamedTuple):
-    """The result of a read: the offsets were taken before the records were read.
-
-    `aborted` are the aborted transactions that a reader of committed records has to leave out.
-    `diverging` is where a follower's log, or what a consumer has read, leaves this one: no records
-    are read then.
-    """
-
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    records: FileRecords | bytes | memoryview
-    aborted: tuple[AbortedTransaction, ...] = ()
-    diverging: EpochEndOffset | None = None
 
 
 class Partition:
@@ -76,15 +46,15 @@ class Partition:
         log: UnifiedLog,
         broker: LocalBroker,
         *,
-        alter_partition: Callable[[IsrProposal], None],
         flush_log: Callable[[UnifiedLog], None],
         lag_max_ms: float,
-        stats: PartitionStats,
+        topic_stats: BrokerTopicStats,
+        isr_changes: IsrChanges,
     ) -> None:
-        """`alter_partition` passes a change of the ISR on to the controller.
+        """`flush_log` has finished segments made durable, without waiting for it.
 
-        `flush_log` has finished segments made durable, without waiting for it. `lag_max_ms` is
-        ``replica.lag.time.max.ms``. `stats` are what all partitions count.
+        `lag_max_ms` is ``replica.lag.time.max.ms``. All partitions have the same `topic_stats` and
+        `isr_changes`.
         """
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -94,18 +64,18 @@ class Partition:
         self.future_truncation_offset: int | None = None
         """The offset to truncate the future log to, as the log was; None if it need not be."""
         self._broker = broker
-        self._alter_partition = alter_partition
         self._flush_log = flush_log
         self._lag_max_ms = lag_max_ms
-        self._stats = stats
-        self._leader: PartitionLeader | None = None
+        self._topic_stats = topic_stats
+        self._isr_changes = isr_changes
+        self.leader: PartitionLeader | None = None
+        """This broker's part as the leader; None while it does not lead."""
         self.leader_epoch = NO_EPOCH
         """The leader epoch that the metadata log has, -1 before the first."""
         self._is_closed = False
         self.is_offline = False
         """Whether the log directory has failed: the log is not there to be used."""
-        # In the order in which they came; a set would call them in any order.
-        self._watchers: dict[Callable[[], None], None] = {}
+        self.watchers = PartitionWatchers()
 
     @property
     def key(self) -> tuple[bytes, int]:
@@ -120,36 +90,13 @@ class Partition:
     @property
     def is_leader(self) -> bool:
         """Whether this broker leads the partition."""
-        return self._leader is not None
-
-    @property
-    def is_offset_available(self) -> bool:
-        """Whether the high watermark is known to be no older than what other leaders have told.
-
-        A new leader's may be, until it has reached the start of the leader's epoch (KIP-207).
-        """
-        leader = self._leader
-        return leader is None or leader.high_watermark >= leader.epoch_start_offset
-
-    @property
-    def in_sync_replica_ids(self) -> frozenset[int]:
-        """The ISR in force, as far as this broker leads the partition; else empty."""
-        return frozenset() if self._leader is None else self._leader.state.members
-
-    @property
-    def leader_id_if_local(self) -> int | None:
-        """The id of this broker, if it leads the partition."""
-        return None if self._leader is None else self._broker.id
-
-    def in_sync_followers(self) -> Iterator[tuple[int, ReplicaProgress]]:
-        """Return the followers in the ISR with their progress; none where this broker follows."""
-        return iter(()) if self._leader is None else self._leader.in_sync_followers()
+        return self.leader is not None
 
     def make_leader(
         self, registration: PartitionRegistration, *, min_insync_replicas: int, now_ms: float
     ) -> None:
         """Lead the partition, or go on leading it, as the metadata log has it."""
-        leader = self._leader
+        leader = self.leader
         if leader is None:
             leader = PartitionLeader(
                 self._broker,
@@ -162,7 +109,7 @@ class Partition:
         if registration.leader_epoch > self.leader_epoch:
             self.log.local_log.assign_epoch(registration.leader_epoch)
             self.leader_epoch = registration.leader_epoch
-        self._leader = leader
+        self.leader = leader
         log = self.log.local_log
         leader.lead(
             registration,
@@ -181,21 +128,16 @@ class Partition:
         Requests that wait for this leader are answered.
         """
         is_new = registration.leader_epoch > self.leader_epoch
-        self._leader = None
+        self.leader = None
         self.leader_epoch = registration.leader_epoch
-        self._changed()
+        self.watchers.notify()
         return is_new
-
-    def update_min_insync_replicas(self, count: int) -> None:
-        """Use another value of the topic's setting."""
-        if self._leader is not None:
-            self._leader.update_min_insync_replicas(count)
 
     def close(self) -> None:
         """Be no replica any more."""
-        self._leader = None
+        self.leader = None
         self._is_closed = True
-        self._changed()
+        self.watchers.notify()
 
     def mark_offline(self) -> None:
         """Have no log any more, because its directory has failed (KIP-112)."""
@@ -231,7 +173,7 @@ class Partition:
             transaction=transaction,
             inspected=inspected,
         )
-        self._stats.topics.on_append(
+        self._topic_stats.on_append(
             self.topic_partition.topic,
             size_bytes=batch.size,
             message_count=info.last_offset - info.first_offset + 1,
@@ -243,15 +185,15 @@ class Partition:
 
     def _on_stored(self, leader: PartitionLeader, end_offset: int, now_ms: float) -> None:
         """Count what is stored up to an offset, if the part that has appended it goes on."""
-        if self._leader is not leader:
+        if self.leader is not leader:
             return
         if self.log.writes.has_failed:
-            self._changed()
+            self.watchers.notify()
             return
         leader.on_append(end_offset, now_ms)
         if not self._follow_high_watermark(leader):
             # Followers may read what is not committed yet.
-            self._changed()
+            self.watchers.notify()
 
     def inspection(
         self,
@@ -301,7 +243,7 @@ class Partition:
         Raises CorruptBatchError, or StorageError.
         """
         last = self.log.append_as_follower(records, leader_epoch=leader_epoch, now_ms=wall_ms)
-        self._stats.topics.replication_bytes_in += len(records)
+        self._topic_stats.replication_bytes_in += len(records)
         self._flush_finished_segments()
         return last
 
@@ -328,7 +270,7 @@ class Partition:
         future.delete_records(self.log.log_start_offset, now_ms=wall_ms)
         if future.log_start_offset != start:
             # A deletion of records waits for every log.
-            self._changed()
+            self.watchers.notify()
 
     def truncate_to(self, offset: int, *, now_ms: int, fully: bool = False) -> None:
         """Truncate the log to `offset`, or wholly so that it starts there, in a thread.
@@ -351,7 +293,7 @@ class Partition:
         if epoch is not None and (known is None or known < epoch):
             log.local_log.assign_epoch(epoch)
         self.log, self.future_log = log, None
-        self._changed()
+        self.watchers.notify()
 
     def _flush_finished_segments(self) -> None:
         if self.log.local_log.has_unflushed_segments:
@@ -361,13 +303,13 @@ class Partition:
         """Take over the leader's high watermark, as far as this log goes, and its log's start."""
         self.log.update_high_watermark(high_watermark)
         self.log.delete_records(log_start_offset, now_ms=wall_ms)
-        self._changed()
+        self.watchers.notify()
 
     def check_enough_replicas_reach_offset(self, required_offset: int) -> ErrorCode | None:
         """Return the code of a write with ``acks=all``, None while it has to wait."""
-        if self._leader is None:
+        if self.leader is None:
             return self._refusal
-        return self._leader.check_acks_all(required_offset)
+        return self.leader.check_acks_all(required_offset)
 
     def check_current_leader_epoch(self, epoch: int) -> None:
         """Raise LeaderRefusesError for a request of another leader epoch; -1 passes."""
@@ -389,38 +331,24 @@ class Partition:
         is_leader_needed: bool = True,
         ahead: ReadAhead | None = None,
     ) -> LogReadInfo:
-        """Read for a consumer; at least one batch where there is one, else at most `max_bytes`.
-
-        Nothing is read where what the consumer has read before diverges from this log, nor where
-        a thread has read `ahead` for this fetch.
+        """Read for a consumer, as `read_records` does.
 
         Raises LeaderRefusesError; OffsetOutOfRangeError, and other StorageErrors.
         """
         self.check_current_leader_epoch(leader_epoch)
         if is_leader_needed or self._is_closed:
             self.demand_leader()
-        log = self.log
-        if log.local_log.is_truncating:
+        if self.log.local_log.is_truncating:
             # A consumer of a follower goes on at the leader.
             raise LeaderRefusesError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        end_offset = self.readable_end(isolation)
-        high_watermark, last_stable = log.high_watermark, log.last_stable_offset
-        start = log.log_start_offset
-        diverging = self._divergence(offset, last_fetched_epoch)
-        if diverging is not None:
-            return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
-        read = self._read(offset, max_bytes, end_offset, ahead)
-        aborted: tuple[AbortedTransaction, ...] = ()
-        if isolation is IsolationLevel.READ_COMMITTED:
-            aborted = tuple(log.aborted_transactions(offset, read.upper_bound_offset))
-        return LogReadInfo(high_watermark, last_stable, start, read.records, aborted)
-
-    def _read(
-        self, offset: int, max_bytes: int, end_offset: int, ahead: ReadAhead | None
-    ) -> FetchDataInfo:
-        if ahead is not None and ahead.counts_for(self.log):
-            return ahead.data()
-        return self.log.read_range(offset, max_bytes, end_offset=end_offset)
+        return read_records(
+            self.log,
+            offset,
+            max_bytes,
+            isolation=isolation,
+            last_fetched_epoch=last_fetched_epoch,
+            ahead=ahead,
+        )
 
     def fetch_offset_snapshot(self, leader_epoch: int) -> LogReadInfo:
         """Return the offsets for a consumer that reads elsewhere; raises LeaderRefusesError."""
@@ -438,7 +366,7 @@ class Partition:
         now_ms: float | None,
         ahead: ReadAhead | None = None,
     ) -> LogReadInfo:
-        """Read up to the end of the log for a follower, as `fetch_records` does.
+        """Read up to the end of the log for a follower, as `read_records` does.
 
         `now_ms` is None where the same fetch is read again: the follower's progress is known then.
         Raises LeaderRefusesError; OffsetOutOfRangeError, and other StorageErrors.
@@ -446,106 +374,47 @@ class Partition:
         self.check_current_leader_epoch(fetch.leader_epoch)
         leader = self.demand_leader()
         leader.check_fetch(fetch)
-        log = self.log
-        high_watermark, last_stable = log.high_watermark, log.last_stable_offset
-        start = log.log_start_offset
-        diverging = self._divergence(fetch.offset, last_fetched_epoch)
-        if diverging is not None:
-            return LogReadInfo(high_watermark, last_stable, start, b"", (), diverging)
-        read = self._read(fetch.offset, max_bytes, log.stored_end_offset, ahead)
-        if now_ms is not None:
+        read = read_records(
+            self.log,
+            fetch.offset,
+            max_bytes,
+            isolation=None,
+            last_fetched_epoch=last_fetched_epoch,
+            ahead=ahead,
+        )
+        if read.diverging is None and now_ms is not None:
             low_watermark = self.low_watermark
             proposal = leader.on_fetch(fetch, now_ms)
             if not self._follow_high_watermark(leader) and self.low_watermark != low_watermark:
-                self._changed()
-            self._propose(proposal)
-        return LogReadInfo(high_watermark, last_stable, start, read.records)
-
-    def _divergence(self, offset: int, last_fetched_epoch: int) -> EpochEndOffset | None:
-        """Return where a log whose last record has an epoch leaves this one; None if nowhere.
-
-        Raises OffsetOutOfRangeError for an epoch that this log does not know, and below its start.
-        """
-        if last_fetched_epoch == NO_EPOCH:
-            return None
-        last = self.last_offset_for_epoch(last_fetched_epoch)
-        if last.epoch == NO_EPOCH or offset < self.log.log_start_offset:
-            raise OffsetOutOfRangeError(
-                f"offset {offset} behind epoch {last_fetched_epoch} is not in a log that starts at "
-                f"{self.log.log_start_offset}"
-            )
-        return last if last.epoch < last_fetched_epoch or last.end_offset < offset else None
+                self.watchers.notify()
+            self._isr_changes.propose(proposal)
+        return read
 
     def shrink_isr(self, now_ms: float) -> None:
         """Propose an ISR without the followers that lag too far behind, if there are any."""
-        if self._leader is not None:
-            self._propose(self._leader.shrink(now_ms))
+        if self.leader is not None:
+            self._isr_changes.propose(self.leader.shrink(now_ms))
 
     def on_altered(self, proposal: IsrProposal, answer: Answer, now_ms: float) -> None:
         """Take in the controller's answer to a proposal."""
-        leader = self._leader
+        leader = self.leader
         if leader is not None:
-            self._count_answer(leader, proposal, answer)
+            self._isr_changes.on_answer(leader.state, proposal, answer)
             again = leader.on_answer(proposal, answer, now_ms)
             self._follow_high_watermark(leader)
-            self._propose(again)
-
-    def _count_answer(self, leader: PartitionLeader, proposal: IsrProposal, answer: Answer) -> None:
-        state, stats = leader.state, self._stats
-        if isinstance(state, CommittedPartitionState) or state.proposal is not proposal:
-            return
-        if not isinstance(answer, Accepted):
-            stats.failed_isr_updates += 1
-        elif isinstance(state, PendingExpandIsr):
-            stats.isr_expands += 1
-        else:
-            stats.isr_shrinks += 1
-
-    def _propose(self, proposal: IsrProposal | None) -> None:
-        if proposal is not None:
-            self._alter_partition(proposal)
+            self._isr_changes.propose(again)
 
     def bytes_available(
         self, offset: int, max_bytes: int, *, isolation: IsolationLevel | None, wanted: int
     ) -> int | None:
-        """Return how many bytes there are for a fetch, None if it must not wait at this offset.
-
-        More than `wanted` bytes need not be counted. See `readable_end`.
-        """
-        log, end_offset = self.log, self.readable_end(isolation)
-        if not log.log_start_offset <= offset <= end_offset:
-            return None
-        if offset == end_offset:
-            return 0
-        if wanted == 1 or log.is_on_older_segment(offset, end_offset):
-            # As in Kafka, a fetch does not wait at the end of a segment that is not appended to.
-            return wanted
-        if not log.local_log.is_at_hand(offset, end_offset=end_offset):
-            # To count the bytes would take as long as to read them for the response.
-            return wanted
-        try:
-            read = log.read_range(offset, min(max_bytes, wanted), end_offset=end_offset)
-        except StorageError:
-            # Reading again for the response finds out what it is.
-            return wanted
-        return len(read.records)
-
-    def readable_end(self, isolation: IsolationLevel | None) -> int:
-        """Return the offset up to which a consumer may read, or without an isolation a replica."""
-        if isolation is None:
-            return self.log.stored_end_offset
-        is_committed = isolation is IsolationLevel.READ_COMMITTED
-        return self.log.last_stable_offset if is_committed else self.log.high_watermark
-
-    def last_offset_for_epoch(self, requested: int) -> EpochEndOffset:
-        """Return the largest epoch not above `requested` and where it ends, (-1, -1) if unknown."""
-        return end_of_epoch(self.log.local_log, requested)
+        """Return how many bytes there are for a fetch; see `log_read.bytes_available`."""
+        return bytes_available(self.log, offset, max_bytes, isolation=isolation, wanted=wanted)
 
     def demand_leader(self) -> PartitionLeader:
         """Return this broker's part as the leader; raise LeaderRefusesError if it does not lead."""
-        if self._leader is None:
+        if self.leader is None:
             raise LeaderRefusesError(self._refusal)
-        return self._leader
+        return self.leader
 
     @property
     def _refusal(self) -> ErrorCode:
@@ -558,8 +427,8 @@ class Partition:
     def low_watermark(self) -> int:
         """The offset below which no replica that is alive has records, as far as is known."""
         start = self.log.log_start_offset
-        if self._leader is not None:
-            start = self._leader.low_watermark(start)
+        if self.leader is not None:
+            start = self.leader.low_watermark(start)
         if self.future_log is None:
             return start
         return min(start, self.future_log.log_start_offset)
@@ -571,24 +440,12 @@ class Partition:
         """
         self.demand_leader()
         self.log.delete_records(offset, now_ms=now_ms)
-        self._changed()
-
-    def watch(self, watcher: Callable[[], None]) -> None:
-        """Call `watcher` whenever there may be more to read, or the leader changes."""
-        self._watchers[watcher] = None
-
-    def unwatch(self, watcher: Callable[[], None]) -> None:
-        """Call `watcher` no longer."""
-        self._watchers.pop(watcher, None)
+        self.watchers.notify()
 
     def _follow_high_watermark(self, leader: PartitionLeader) -> bool:
         """Return whether the high watermark has moved."""
         if leader.high_watermark == self.log.high_watermark:
             return False
         self.log.update_high_watermark(leader.high_watermark)
-        self._changed()
+        self.watchers.notify()
         return True
-
-    def _changed(self) -> None:
-        for watcher in tuple(self._watchers):
-            watcher()

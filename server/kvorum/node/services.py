@@ -196,7 +196,7 @@ class BrokerServices:
     @property
     def topic_stats(self) -> BrokerTopicStats:
         """The counts of records, by topic."""
-        return self.replicas.stats.topics
+        return self.replicas.topic_stats
 
     @property
     def hosting(self) -> Hosting:

@@ -128,12 +128,12 @@ MUTANTS = (
         cause="a fetch that failed counted as progress of its follower",
         breaks="committed records stay",
         within="Partition.fetch_records_of_follower",
-        old="diverging = self._divergence(fetch.offset, last_fetched_epoch)",
+        old="leader.check_fetch(fetch)",
         new="""
+            leader.check_fetch(fetch)
             if now_ms is not None:
                 leader.on_fetch(fetch, now_ms)
                 self._follow_high_watermark(leader)
-            diverging = self._divergence(fetch.offset, last_fetched_epoch)
         """,
     ),
     safety_bug(

@@ -163,9 +163,9 @@ HANDLER_MISTAKES: Final = (
         1,
         edited(
             Edit(
-                within="Partition.readable_end",
-                old="self.log.high_watermark",
-                new="self.log.log_end_offset",
+                within="readable_end",
+                old="log.high_watermark",
+                new="log.log_end_offset",
             )
         ),
     ),

@@ -63,8 +63,8 @@ REPLICATION_MISTAKES: Final = (
         edited(
             Edit(
                 within="Partition.fetch_records_of_follower",
-                old="self._divergence(fetch.offset, last_fetched_epoch)",
-                new="None",
+                old="last_fetched_epoch",
+                new="NO_EPOCH",
             )
         ),
     ),

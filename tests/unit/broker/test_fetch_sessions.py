@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from tests.unit.broker.fetcher.replicas import WALL_MS, Replicas
 
+from kvorum.broker.fetch_isolation import IsolationLevel
 from kvorum.broker.fetch_session.context import FetchManager
 from kvorum.broker.fetch_session.session import (
     EPOCH_MAX,
@@ -18,7 +19,6 @@ from kvorum.broker.fetch_session.session import (
     key_of,
     next_epoch,
 )
-from kvorum.broker.partition import IsolationLevel
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.replica_selector import PartitionView, RackAwareReplicaSelector, ReplicaView
 from kvorum.metadata.api import RequestError
@@ -81,16 +81,16 @@ def test_a_new_leader_knows_the_end_when_it_has_heard_of_its_predecessors_record
     world.all[2].fetch_from(world.all[1])
     world.lead(2)
     leader = world.all[2].partition
-    assert not leader.is_offset_available
+    assert not leader.demand_leader().is_offset_available
     world.all[2].write(b"d")
     world.copy(2, 1)
-    assert not leader.is_offset_available
+    assert not leader.demand_leader().is_offset_available
     # From here on all have the records of the epochs before, though not all of this one's.
     world.all[2].write(b"e")
     world.all[3].fetch_from(world.all[2])
     world.all[3].fetch_from(world.all[2])
     assert leader.log.high_watermark < leader.log.log_end_offset
-    assert leader.is_offset_available
+    assert leader.demand_leader().is_offset_available
 
 
 def selected(rack_id: str, *followers: ReplicaView) -> int:

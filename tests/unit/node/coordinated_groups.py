@@ -142,7 +142,7 @@ class Coordinated(LedPartitions):
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until a record makes `condition` true."""
         changed = asyncio.Event()
-        self.partitions[0].watch(changed.set)
+        self.partitions[0].watchers.add(changed.set)
         await wait_for_event(changed, condition, "a record makes it so", otherwise=self.records)
 
     def code_of_listing(self) -> ErrorCode:

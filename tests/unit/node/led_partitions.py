@@ -9,8 +9,9 @@ from tests.support.controller_under_test import RegisteredBroker, started_cluste
 from tests.support.faulty_files import FaultyFiles
 from tests.unit.storage.topic_logs import flush, managed
 
-from kvorum.broker.broker_topic_stats import PartitionStats
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.partition import Partition
+from kvorum.broker.partition_leader.isr_changes import IsrChanges
 from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.partition import PartitionRegistration, Partitions
@@ -50,10 +51,10 @@ class LedPartitions:
             self.topic_id,
             self.logs.get_or_create_log(where, self.topic_id, directory_id=None, now_ms=0),
             self.broker,
-            alter_partition=self.proposals.append,
             flush_log=flush,
             lag_max_ms=LAG_MAX_MS,
-            stats=PartitionStats(),
+            topic_stats=BrokerTopicStats(),
+            isr_changes=IsrChanges(self.proposals.append),
         )
 
     def partition(self, topic_id: bytes, index: int) -> Partition | None:

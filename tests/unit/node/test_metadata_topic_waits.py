@@ -9,7 +9,8 @@ from tests.support.waiting import let_others_run
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.epoch_end_offset import NO_EPOCH
-from kvorum.broker.partition import IsolationLevel, LogReadInfo
+from kvorum.broker.fetch_isolation import IsolationLevel
+from kvorum.broker.log_read import LogReadInfo
 from kvorum.metadata.api import RequestError
 from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.broker.delayed_fetch import FetchResult, fetch_messages
@@ -186,7 +187,8 @@ async def test_all_who_wait_are_answered_and_nothing_is_left_waiting() -> None:
     await let_others_run()
     gone.cancel()
     await let_others_run()
-    assert broker.purgatory.delayed_count == len(vars(broker.topic)["_watchers"]) == len(waits)
+    watchers = vars(broker.topic.watchers)["_watchers"]
+    assert (broker.purgatory.delayed_count, len(watchers)) == (len(waits), len(waits))
     broker.commit_to(4)
     assert all(len(read_by(answer).records) > 0 for answer in await asyncio.gather(*waits))
-    assert broker.purgatory.delayed_count == len(vars(broker.topic)["_watchers"]) == 0
+    assert broker.purgatory.delayed_count == len(vars(broker.topic.watchers)["_watchers"]) == 0

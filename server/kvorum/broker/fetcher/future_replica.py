@@ -8,6 +8,7 @@ the replica will be (`ReassignmentState`). Pure: the owner calls one function at
 
 from enum import Enum
 
+from kvorum.broker.epoch_end_offset import end_of_epoch
 from kvorum.broker.fetcher.fetch_requests import truncation_offset
 from kvorum.broker.partition import Partition
 from kvorum.storage.topic_log.unified_log import UnifiedLog
@@ -91,7 +92,7 @@ class FutureReplica:
         if future.latest_epoch is None:
             # Without a record yet.
             return min(end, current.log_end_offset)
-        last = self.partition.last_offset_for_epoch(future.latest_epoch)
+        last = end_of_epoch(current, future.latest_epoch)
         # An epoch that the current log does not know: nothing says how far they agree.
         common = truncation_offset(last, future, fallback=start)
         truncated_to = self.partition.future_truncation_offset

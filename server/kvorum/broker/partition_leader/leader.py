@@ -162,6 +162,14 @@ class PartitionLeader:
         return min(self._min_insync_replicas, len(self._followers) + 1)
 
     @property
+    def is_offset_available(self) -> bool:
+        """Whether the high watermark is known to be no older than what other leaders have told.
+
+        A new leader's may be, until it has reached the start of the leader's epoch (KIP-207).
+        """
+        return self.high_watermark >= self.epoch_start_offset
+
+    @property
     def is_under_replicated(self) -> bool:
         """Whether a replica is not in sync."""
         return len(self.state.members) < len(self._followers) + 1

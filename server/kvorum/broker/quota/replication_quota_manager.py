@@ -62,8 +62,10 @@ class ReplicationQuotaManager:
 
     def should_leader_throttle(self, partition: Partition, replica_id: int, now_ms: float) -> bool:
         """Return whether a follower gets no records now: never one that is in sync."""
+        leader = partition.leader
+        is_in_sync = leader is not None and replica_id in leader.state.members
         return (
-            replica_id not in partition.in_sync_replica_ids
+            not is_in_sync
             and self.is_throttled(partition.topic_partition)
             and self.is_quota_exceeded(now_ms)
         )

@@ -9,7 +9,9 @@ from functools import partial
 from typing import NamedTuple
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
-from kvorum.broker.partition import LogReadInfo, Partition
+from kvorum.broker.fetch_isolation import readable_end
+from kvorum.broker.log_read import LogReadInfo
+from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.broker.read_ahead import ReadAhead, read_ahead
@@ -107,7 +109,7 @@ async def _read_ahead(
         partition = fetch.partition
         if not isinstance(partition, Partition):
             continue
-        end_offset = partition.readable_end(isolation)
+        end_offset = readable_end(partition.log, isolation)
         if not partition.log.local_log.is_at_hand(fetch.offset, end_offset=end_offset):
             max_bytes = min(fetch.max_bytes, params.max_bytes)
             reads[number] = partial(

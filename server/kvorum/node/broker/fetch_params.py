@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from kvorum.broker.epoch_end_offset import NO_EPOCH
-from kvorum.broker.partition import IsolationLevel
+from kvorum.broker.fetch_isolation import IsolationLevel
 from kvorum.node.broker.readable_partition import ReadablePartition
 from kvorum.wire.uuid_text import ZERO_UUID
 

@@ -6,13 +6,14 @@ answers from. Below the log's start there are only snapshots, which consumers ca
 """
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final, Self
 
 from kvorum.broker.epoch_end_offset import NO_EPOCH
-from kvorum.broker.partition import LogReadInfo
+from kvorum.broker.log_read import LogReadInfo
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
+from kvorum.broker.partition_watchers import PartitionWatchers
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topic_names import CLUSTER_METADATA_PARTITION, CLUSTER_METADATA_TOPIC
@@ -68,7 +69,7 @@ class MetadataTopic:
         self._runtime = runtime
         self._turn = Lock(runtime)
         self._changes = Pulse(runtime)
-        self._watchers: dict[Callable[[], None], None] = {}
+        self.watchers = PartitionWatchers()
         self._failures = RareEvents()
         loader.subscribe(self._changed)
 
@@ -203,18 +204,9 @@ class MetadataTopic:
                 if found is not None:
                     return found
 
-    def watch(self, watcher: Callable[[], None]) -> None:
-        """Call `watcher` whenever there may be more to read."""
-        self._watchers[watcher] = None
-
-    def unwatch(self, watcher: Callable[[], None]) -> None:
-        """Call `watcher` no longer."""
-        self._watchers.pop(watcher, None)
-
     def _changed(self, _image: MetadataImage) -> None:
         self._changes.beat()
-        for watcher in tuple(self._watchers):
-            watcher()
+        self.watchers.notify()
 
     @contextmanager
     def _refusing(self) -> Generator[None]:

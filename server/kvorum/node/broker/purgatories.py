@@ -9,6 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Final, Protocol
 
+from kvorum.broker.partition_watchers import PartitionWatchers
 from kvorum.node.coroutines import Pulse
 from kvorum.node.runtime import Runtime
 
@@ -19,12 +20,9 @@ WOKEN_AT_ONCE: Final = 32
 class WatchedPartition(Protocol):
     """A partition that calls its watchers when it changes."""
 
-    def watch(self, watcher: Callable[[], None], /) -> None:
-        """Call `watcher` whenever there may be more to read, or the leader changes."""
-        ...
-
-    def unwatch(self, watcher: Callable[[], None], /) -> None:
-        """Call `watcher` no longer."""
+    @property
+    def watchers(self) -> PartitionWatchers:
+        """The callbacks for whenever there may be more to read, or the leader changes."""
         ...
 
 
@@ -60,7 +58,7 @@ class DelayedOperationPurgatory:
         changed = Pulse(self._runtime)
         wake = partial(self._wake, changed)
         for partition in partitions:
-            partition.watch(wake)
+            partition.watchers.add(wake)
         self.delayed_count += 1
         self.watched_count += len(partitions)
         try:
@@ -69,7 +67,7 @@ class DelayedOperationPurgatory:
             self.delayed_count -= 1
             self.watched_count -= len(partitions)
             for partition in partitions:
-                partition.unwatch(wake)
+                partition.watchers.discard(wake)
             self._to_be_woken.pop(changed, None)
 
     def _wake(self, changed: Pulse) -> None:

@@ -3,7 +3,8 @@
 from typing import Protocol
 
 from kvorum.broker.epoch_end_offset import NO_EPOCH
-from kvorum.broker.partition import IsolationLevel, LogReadInfo
+from kvorum.broker.fetch_isolation import IsolationLevel
+from kvorum.broker.log_read import LogReadInfo
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
 from kvorum.broker.read_ahead import ReadAhead
 from kvorum.node.broker.purgatories import WatchedPartition

@@ -119,7 +119,7 @@ class ReplicaAlterLogDirsThread:
 
         self._log_dir_moves[move.key] = move
         self._watchers[move.key] = wake
-        partition.watch(wake)
+        partition.watchers.add(wake)
         self._woken.set()
 
     def copy(self, move: Move) -> None:
@@ -140,7 +140,7 @@ class ReplicaAlterLogDirsThread:
     def _forget(self, key: PartitionKey) -> Move | None:
         move = self._log_dir_moves.pop(key, None)
         if move is not None:
-            move.replica.partition.unwatch(self._watchers.pop(key))
+            move.replica.partition.watchers.discard(self._watchers.pop(key))
         return move
 
     async def _run(self) -> None:

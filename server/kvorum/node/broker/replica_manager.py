@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kvorum.broker.broker_topic_stats import PartitionStats
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.local_replica_changes import LocalReplicaChanges, PartitionInfo, local_changes
 from kvorum.broker.partition import Partition
+from kvorum.broker.partition_leader.isr_changes import IsrChanges
 from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.broker.partition_leader.outcomes import Answer
 from kvorum.broker.topic_log_configs import TopicConfigs
@@ -58,7 +59,7 @@ class ReplicaManager:
         lag_ms_max: int,
     ) -> None:
         """`lag_ms_max` is ``replica.lag.time.max.ms``."""
-        self.stats = PartitionStats()
+        self.topic_stats = BrokerTopicStats()
         self.fetchers = fetchers
         self.broker_id = broker.id
         self.disk_threads: Runtime = broker.runtime
@@ -76,6 +77,7 @@ class ReplicaManager:
         self._alter_partition = DefaultAlterPartitionManager(
             broker, alter_partition_channel, self._on_altered
         )
+        self.isr_changes = IsrChanges(self._alter_partition.submit)
         self._partitions: dict[tuple[bytes, int], Partition] = {}
         self._isr_expiration: Task[None] | None = None
         self._is_ending, self._is_over = False, False
@@ -157,7 +159,7 @@ class ReplicaManager:
             for info in changes.deletes:
                 await self._delete(info)
             if changes.deletes:
-                self.stats.topics.retain(one.topic_partition.topic for one in self.partitions)
+                self.topic_stats.retain(one.topic_partition.topic for one in self.partitions)
             await self._take_roles(changes, image)
             if self._is_ending:
                 return False
@@ -173,7 +175,8 @@ class ReplicaManager:
             if values is not None:
                 for log in partition.logs:
                     log.update_config(values.log_config())
-                partition.update_min_insync_replicas(values.min_insync_replicas())
+                if partition.leader is not None:
+                    partition.leader.update_min_insync_replicas(values.min_insync_replicas())
 
     async def _take_roles(self, changes: LocalReplicaChanges, image: MetadataImage) -> None:
         """Lead and follow as an image has it; a broker that stops does so with none more."""
@@ -212,10 +215,10 @@ class ReplicaManager:
                     info.topic_id,
                     log,
                     self._broker,
-                    alter_partition=self._alter_partition.submit,
                     flush_log=logs.flush,
                     lag_max_ms=self._lag_ms_max,
-                    stats=self.stats,
+                    topic_stats=self.topic_stats,
+                    isr_changes=self.isr_changes,
                 )
 
     async def _end_truncation(self, info: PartitionInfo) -> None:

@@ -35,7 +35,8 @@ from typing import Final, cast
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.epoch_end_offset import NO_EPOCH
-from kvorum.broker.partition import IsolationLevel, Partition
+from kvorum.broker.fetch_isolation import IsolationLevel
+from kvorum.broker.partition import Partition
 from kvorum.broker.replica_selector import PartitionView, ReplicaView
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
@@ -133,9 +134,9 @@ def preferred_read_replica(
         return None if found is None or found.endpoint(request.listener) is None else found.rack
 
     def find(partition: ReadablePartition, offset: int) -> int | None:
-        if not isinstance(partition, Partition) or partition.leader_id_if_local is None:
+        if not isinstance(partition, Partition) or partition.leader is None:
             return None
-        leader_id = partition.leader_id_if_local
+        leader_id = broker.replicas.broker_id
         end_offset = partition.log.log_end_offset
         leader = ReplicaView(leader_id, rack_of(leader_id), end_offset, 0.0)
         followers = [
@@ -145,7 +146,7 @@ def preferred_read_replica(
                 progress.log_end_offset,
                 now_ms - progress.last_caught_up_ms,
             )
-            for follower, progress in partition.in_sync_followers()
+            for follower, progress in partition.leader.in_sync_followers()
             if progress.log_start_offset <= offset <= progress.log_end_offset
         ]
         view = PartitionView((*followers, leader), leader)

@@ -31,7 +31,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.broker.partition import IsolationLevel, Partition
+from kvorum.broker.fetch_isolation import IsolationLevel, readable_end
+from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
@@ -211,15 +212,14 @@ async def _in_replica(
     partition.check_current_leader_epoch(asked.current_leader_epoch)
     _demand_leader(partition, body)
     is_consumer = body.replica_id == CONSUMER_ID
-    end_offset = partition.readable_end(
-        IsolationLevel(body.isolation_level) if is_consumer else None
-    )
+    isolation = IsolationLevel(body.isolation_level) if is_consumer else None
+    end_offset = readable_end(partition.log, isolation)
     found = await _place_in_what_is_left(partition, asked.timestamp, end_offset, broker)
     # Another may have become the leader meanwhile.
     _demand_leader(partition, body)
     if (
         is_consumer
-        and not partition.is_offset_available
+        and not partition.demand_leader().is_offset_available
         and _is_of_high_watermark(asked.timestamp, found)
     ):
         raise RequestError.with_default_message(_not_available(request.version))

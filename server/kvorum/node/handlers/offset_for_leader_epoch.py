@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from kvorum.broker.epoch_end_offset import end_of_epoch
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
@@ -72,7 +73,7 @@ def _partition(
         partition.demand_leader()
     except (RequestError, LeaderRefusesError) as error:
         return _refusal(requested.partition, error.code)
-    epoch, end_offset = partition.last_offset_for_epoch(requested.leader_epoch)
+    epoch, end_offset = end_of_epoch(partition.log.local_log, requested.leader_epoch)
     return OffsetForLeaderEpochResponse.EpochEndOffset(
         partition=requested.partition, leader_epoch=epoch, end_offset=end_offset
     )

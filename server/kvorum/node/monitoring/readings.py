@@ -156,7 +156,7 @@ def record_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     """Yield the values of the records that a broker has, gets and sends."""
     services = server.services
     replicas = services.replicas
-    yield from _topics(replicas.stats.topics)
+    yield from _topics(replicas.topic_stats)
     yield from _replica_manager(replicas, shared.loader.published.topics)
     yield from _logs(replicas.partitions)
     yield from _log_directories(replicas, shared.directories.log_directories)
@@ -200,10 +200,10 @@ def _replica_manager(replicas: ReplicaManager, topics: TopicsImage) -> Iterator[
     yield group.reading("UnderMinIsrPartitionCount", sum(one.is_under_min_isr for one in leaders))
     yield group.reading("AtMinIsrPartitionCount", sum(one.is_at_min_isr for one in leaders))
     yield group.reading("ReassigningPartitions", sum(_is_reassigning(one, topics) for one in led))
-    rates, stats = catalogue.REPLICA_MANAGER_RATES, replicas.stats
-    yield rates.reading("IsrShrinksPerSec", stats.isr_shrinks)
-    yield rates.reading("IsrExpandsPerSec", stats.isr_expands)
-    yield rates.reading("FailedIsrUpdatesPerSec", stats.failed_isr_updates)
+    rates, changes = catalogue.REPLICA_MANAGER_RATES, replicas.isr_changes
+    yield rates.reading("IsrShrinksPerSec", changes.shrink_count)
+    yield rates.reading("IsrExpandsPerSec", changes.expand_count)
+    yield rates.reading("FailedIsrUpdatesPerSec", changes.failure_count)
     fetchers, failed = catalogue.REPLICA_FETCHERS, replicas.fetchers.failed_partition_count
     yield fetchers.reading("MaxLag", replicas.fetchers.max_lag, REPLICA)
     yield fetchers.reading("FailedPartitionsCount", failed, REPLICA)

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kvorum.broker.epoch_end_offset import NO_EPOCH
+from kvorum.broker.fetch_isolation import IsolationLevel
 from kvorum.broker.fetcher.replica_fetcher import EARLIEST
-from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
+from kvorum.broker.partition import ALL_IN_SYNC
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.node.handlers.fetch import FIRST_VERSION_WITH_TOPIC_IDS as FIRST_FETCH_WITH_TOPIC_IDS

@@ -57,7 +57,7 @@ class ReplicaWatch:
         for partition in hosted:
             if partition not in self._states:
                 # A process that ends within a turn has told others before what was committed.
-                partition.watch(partial(self._look_at, partition))
+                partition.watchers.add(partial(self._look_at, partition))
             self._look_at(partition)
 
     def _look_at(self, partition: Partition) -> None:

@@ -272,9 +272,9 @@ class RequestWatch:
         topic = self._around.committed_image.topics.by_id[OFFSETS_ID]
         return (
             partition is not None
-            and partition.is_leader
+            and partition.leader is not None
             and partition.leader_epoch == topic.partitions[0].leader_epoch
-            and partition.is_offset_available
+            and partition.leader.is_offset_available
             and any(True for _ in self._service.runtime.active_shards())
         )
 

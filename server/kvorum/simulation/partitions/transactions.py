@@ -8,7 +8,8 @@ that reads, works and writes.
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from kvorum.broker.partition import ALL_IN_SYNC, IsolationLevel
+from kvorum.broker.fetch_isolation import IsolationLevel
+from kvorum.broker.partition import ALL_IN_SYNC
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings

@@ -9,10 +9,11 @@ from tests.support.faulty_files import FaultyFiles
 from tests.support.held_threads import HeldThreads
 from tests.unit.storage.topic_logs import PARTITION, TOPIC_ID, flush, managed, sent, values_in
 
-from kvorum.broker.broker_topic_stats import PartitionStats
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.fetcher.replica_fetcher import EARLIEST, Fetch, OffsetSearch, ReplicaFetcher
 from kvorum.broker.partition import Partition
+from kvorum.broker.partition_leader.isr_changes import IsrChanges
 from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.partition_leader.replica_state import FollowerFetch
@@ -46,17 +47,18 @@ class Replica:
         self.manager = managed([directory], threads=self.threads)
         log = self.manager.get_or_create_log(PARTITION, TOPIC_ID, directory_id=None, now_ms=WALL_MS)
         self.proposals: list[IsrProposal] = []
-        self.stats = PartitionStats()
+        self.topic_stats = BrokerTopicStats()
+        self.isr_changes = IsrChanges(self.proposals.append)
         self.broker = RegisteredBroker(world.controller, broker_id)
         self.partition = Partition(
             PARTITION,
             TOPIC_ID,
             log,
             self.broker,
-            alter_partition=self.proposals.append,
             flush_log=flush,
             lag_max_ms=LAG_MAX_MS,
-            stats=self.stats,
+            topic_stats=self.topic_stats,
+            isr_changes=self.isr_changes,
         )
         self.problems: list[str] = []
         self.throttle(None)

@@ -17,9 +17,10 @@ from tests.unit.storage.topic_logs import (
     values_in,
 )
 
-from kvorum.broker.broker_topic_stats import PartitionStats
+from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.fetcher.future_replica import FutureReplica
 from kvorum.broker.partition import Partition
+from kvorum.broker.partition_leader.isr_changes import IsrChanges
 from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.storage.directory.log_directory import LogDirectory
@@ -50,10 +51,10 @@ class Moving:
             TOPIC_ID,
             log,
             RegisteredBroker(self.controller, 1),
-            alter_partition=list[IsrProposal]().append,
             flush_log=flush,
             lag_max_ms=30_000,
-            stats=PartitionStats(),
+            topic_stats=BrokerTopicStats(),
+            isr_changes=IsrChanges(list[IsrProposal]().append),
         )
         self.lead(0)
         self.manager.prefer(PARTITION, directories[1])
@@ -119,7 +120,7 @@ def test_the_copy_starts_where_the_log_does(moving: Moving) -> None:
     assert moving.future.log_start_offset == 17
     assert values_in(moving.future)[-3:] == numbers(20)[-3:]
     waited: list[int] = []
-    moving.partition.watch(lambda: waited.append(moving.partition.low_watermark))
+    moving.partition.watchers.add(lambda: waited.append(moving.partition.low_watermark))
     moving.partition.delete_records(19, now_ms=WALL_MS)
     # The records are not gone before they are gone from both logs.
     assert waited == [17]

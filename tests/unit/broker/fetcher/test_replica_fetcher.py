@@ -372,7 +372,7 @@ def test_a_follower_that_catches_up_is_proposed_for_the_isr(world: Replicas) -> 
     assert (leader.is_under_replicated, leader.is_at_min_isr) == (True, True)
     one.partition.on_altered(proposal, Refused(ErrorCode.NOT_CONTROLLER), world.now_ms)
     one.partition.on_altered(proposal, accepted(proposal), world.now_ms)
-    assert (one.stats.failed_isr_updates, one.stats.isr_expands) == (1, 1)
+    assert (one.isr_changes.failure_count, one.isr_changes.expand_count) == (1, 1)
     assert (leader.is_under_replicated, leader.is_at_min_isr) == (False, False)
 
 
@@ -420,7 +420,7 @@ def test_the_high_watermark_moves_when_a_lagging_follower_leaves_the_isr(world: 
     one.partition.on_altered(proposal, accepted(proposal), world.now_ms)
     assert one.partition.log.high_watermark == 1
     one.partition.on_altered(proposal, accepted(proposal), world.now_ms)
-    assert (one.stats.isr_shrinks, one.stats.isr_expands) == (1, 0)
+    assert (one.isr_changes.shrink_count, one.isr_changes.expand_count) == (1, 0)
 
 
 def test_a_follower_of_another_leader_epoch_gets_nothing(world: Replicas) -> None:
@@ -475,7 +475,7 @@ def test_those_who_wait_are_called_in_the_order_in_which_they_came() -> None:
     world.lead(1)
     called: list[int] = []
     for number in range(50):
-        world.all[1].partition.watch(partial(called.append, number))
+        world.all[1].partition.watchers.add(partial(called.append, number))
     world.all[1].write(b"a")
     assert called == list(range(50))
 
@@ -489,7 +489,7 @@ def test_the_lag_counts_from_the_leaders_high_watermark(world: Replicas) -> None
     data_of(response).high_watermark = 5
     two.take(fetch, response, one)
     assert two.fetcher.max_lag == 3
-    assert two.stats.topics.replication_bytes_in == len(data_of(response).records or b"")
+    assert two.topic_stats.replication_bytes_in == len(data_of(response).records or b"")
     for key in two.fetcher.keys:
         two.fetcher.remove(key)
     assert two.fetcher.max_lag == 0

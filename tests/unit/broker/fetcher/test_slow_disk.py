@@ -7,7 +7,7 @@ import pytest
 from tests.unit.broker.fetcher.replicas import BACKOFF_MS, KEY, LAG_MAX_MS, ROOT, Replica, Replicas
 from tests.unit.storage.topic_logs import NOW_MS, TOPIC_ID, log_in, managed, values_in
 
-from kvorum.broker.partition import IsolationLevel
+from kvorum.broker.fetch_isolation import IsolationLevel, readable_end
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.read_ahead import ReadAhead, read_ahead
 from kvorum.storage.directory.log_directory import LogDirectory
@@ -59,13 +59,13 @@ def test_a_leader_hands_out_and_counts_what_is_stored(world: Replicas) -> None:
 def test_a_lone_replicas_records_are_committed_once_they_are_stored(world: Replicas) -> None:
     one = world.all[1]
     world.alter(1, isr=(1,))
-    one.partition.update_min_insync_replicas(1)
+    one.partition.demand_leader().update_min_insync_replicas(1)
     one.write_slowly(b"a")
     one.write(b"b")
     assert one.partition.check_enough_replicas_reach_offset(2) is None
     one.threads.release()
     assert one.partition.log.high_watermark == 2
-    assert one.partition.readable_end(IsolationLevel.READ_UNCOMMITTED) == 2
+    assert readable_end(one.partition.log, IsolationLevel.READ_UNCOMMITTED) == 2
 
 
 def test_those_who_wait_for_records_hear_when_they_are_stored(world: Replicas) -> None:
@@ -73,7 +73,7 @@ def test_those_who_wait_for_records_hear_when_they_are_stored(world: Replicas) -
     ends: list[int] = []
     one.write_slowly(b"a")
     one.write(b"b")
-    one.partition.watch(lambda: ends.append(one.partition.readable_end(None)))
+    one.partition.watchers.add(lambda: ends.append(readable_end(one.partition.log, None)))
     assert ends == []
     one.threads.release()
     assert ends == [2]
@@ -118,7 +118,7 @@ def test_a_follower_that_becomes_the_leader_counts_what_it_stores_later(world: R
     one.write(b"b")
     two.fetch_from(one)
     world.lead(2, isr=(2, 3))
-    two.partition.update_min_insync_replicas(1)
+    two.partition.demand_leader().update_min_insync_replicas(1)
     assert two.partition.demand_leader().log_end_offset == 1
     assert two.partition.demand_leader().epoch_start_offset == 2
     two.threads.release()
@@ -133,14 +133,14 @@ def test_what_a_former_leadership_has_appended_is_committed_by_the_present_one_a
 ) -> None:
     one, _, three = world.all.values()
     world.alter(1, isr=(1,))
-    one.partition.update_min_insync_replicas(1)
+    one.partition.demand_leader().update_min_insync_replicas(1)
     world.now_ms += LAG_MAX_MS + 1
     one.write_slowly(b"a")
     one.write(b"b")
     world.lead(2, known_by="12")
     world.lead(1)
     committed: list[int] = []
-    one.partition.watch(lambda: committed.append(one.partition.log.high_watermark))
+    one.partition.watchers.add(lambda: committed.append(one.partition.log.high_watermark))
     one.threads.release()
     assert one.partition.demand_leader().log_end_offset == 2
     assert committed == [1]
@@ -152,12 +152,12 @@ def test_what_a_former_leadership_has_appended_is_committed_by_the_present_one_a
 def test_records_that_a_disk_has_lost_are_never_committed(world: Replicas) -> None:
     one = world.all[1]
     world.alter(1, isr=(1,))
-    one.partition.update_min_insync_replicas(1)
+    one.partition.demand_leader().update_min_insync_replicas(1)
     one.write_slowly(b"a")
     one.write(b"b")
     one.files.fail("write", 1)
     told: list[bool] = []
-    one.partition.watch(lambda: told.append(one.partition.log.writes.has_failed))
+    one.partition.watchers.add(lambda: told.append(one.partition.log.writes.has_failed))
     one.threads.release()
     assert told == [True]
     assert one.partition.log.high_watermark == 1
@@ -167,7 +167,7 @@ def test_records_that_a_disk_has_lost_are_never_committed(world: Replicas) -> No
 def test_a_crash_takes_nothing_that_was_committed(world: Replicas) -> None:
     one = world.all[1]
     world.alter(1, isr=(1,))
-    one.partition.update_min_insync_replicas(1)
+    one.partition.demand_leader().update_min_insync_replicas(1)
     one.write_slowly(b"a")
     one.write(b"b")
     left = one.files.after_process_crash()

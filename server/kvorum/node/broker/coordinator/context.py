@@ -96,7 +96,7 @@ class CoordinatorContext(Generic[ShardT]):
         self.state = CoordinatorState.CLOSED
         if self._loader is not None:
             self._loader.cancel()
-        self.partition.unwatch(self._on_change)
+        self.partition.watchers.discard(self._on_change)
         if was_active:
             self._release()
 
@@ -197,7 +197,7 @@ class CoordinatorContext(Generic[ShardT]):
 
     def _activate(self) -> None:
         self.state = CoordinatorState.ACTIVE
-        self.partition.watch(self._on_change)
+        self.partition.watchers.add(self._on_change)
         self._apply(self._shard.on_loaded(self._runtime.wall_ms()))
         operations = self._when_loaded
         self._when_loaded = []
@@ -331,7 +331,7 @@ class CoordinatorContext(Generic[ShardT]):
     def _reload(self) -> None:
         where = str(self.partition.topic_partition)
         _log.error(LogEvent("A coordinator is loaded again: others have written", partition=where))
-        self.partition.unwatch(self._on_change)
+        self.partition.watchers.discard(self._on_change)
         self._release()
         self.load()
 
