@@ -9,6 +9,7 @@ from functools import partial
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
 from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.broker.fetch_isolation import IsolationLevel
+from kvorum.broker.future_replica import FutureReplica
 from kvorum.broker.log_read import LogReadInfo, bytes_available, read_records
 from kvorum.broker.partition_leader.isr_changes import IsrChanges
 from kvorum.broker.partition_leader.leader import IsrProposal, LocalBroker, PartitionLeader
@@ -59,10 +60,8 @@ class Partition:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
-        self.future_log: UnifiedLog | None = None
+        self.future_replica: FutureReplica | None = None
         """The log in the directory that the replica moves to; None while it stays (KIP-113)."""
-        self.future_truncation_offset: int | None = None
-        """The offset to truncate the future log to, as the log was; None if it need not be."""
         self._broker = broker
         self._flush_log = flush_log
         self._lag_max_ms = lag_max_ms
@@ -85,7 +84,8 @@ class Partition:
     @property
     def logs(self) -> tuple[UnifiedLog, ...]:
         """The current log, and the one in the directory that the replica moves to."""
-        return (self.log,) if self.future_log is None else (self.log, self.future_log)
+        future = self.future_replica
+        return (self.log,) if future is None else (self.log, future.log)
 
     @property
     def is_leader(self) -> bool:
@@ -142,7 +142,7 @@ class Partition:
     def mark_offline(self) -> None:
         """Have no log any more, because its directory has failed (KIP-112)."""
         self.is_offline = True
-        self.future_log = None
+        self.future_replica = None
         self.close()
 
     def append_records_to_leader(
@@ -247,42 +247,23 @@ class Partition:
         self._flush_finished_segments()
         return last
 
-    def append_records_to_future_replica(
-        self, records: bytes | memoryview, *, wall_ms: int
-    ) -> Entry | None:
-        """Append what the current log has to the future log, as from a leader.
-
-        Raises CorruptBatchError, StorageError, or ProducerError.
-        """
-        future = self.future_log
-        assert future is not None
-        last = future.append_as_follower(records, leader_epoch=self.leader_epoch, now_ms=wall_ms)
-        if future.local_log.has_unflushed_segments:
-            self._flush_log(future)
-        return last
-
-    def update_future_replica(self, *, wall_ms: int) -> None:
-        """Take over the current log's high watermark and its start, as far as the copy goes."""
-        future = self.future_log
-        assert future is not None
-        future.update_high_watermark(self.log.high_watermark)
-        start = future.log_start_offset
-        future.delete_records(self.log.log_start_offset, now_ms=wall_ms)
-        if future.log_start_offset != start:
-            # A deletion of records waits for every log.
-            self.watchers.notify()
-
     def truncate_to(self, offset: int, *, now_ms: int, fully: bool = False) -> None:
         """Truncate the log to `offset`, or wholly so that it starts there, in a thread.
 
         `DiskQueue.when_done` calls when that has ended. Raises StorageError where it is done at
-        once. The future log may have what goes, and is to be truncated too: where compaction has
-        left a gap in the leader's log, the epochs of the two logs agree all the same.
+        once. The future log may have what goes, and is to be truncated too.
         """
         self.log.truncate_behind(offset, now_ms=now_ms, fully=fully)
-        if self.future_log is not None:
-            known = self.future_truncation_offset
-            self.future_truncation_offset = offset if known is None else min(offset, known)
+        if self.future_replica is not None:
+            self.future_replica.on_truncated(offset)
+
+    def maybe_create_future_replica(self, log: UnifiedLog) -> FutureReplica:
+        """Return the copy of the current log to a future log, begun or under way."""
+        future = self.future_replica
+        if future is None or future.log is not log:
+            future = FutureReplica(self.log, log, self.watchers, flush_log=self._flush_log)
+            self.future_replica = future
+        return future
 
     def replace_log(self, log: UnifiedLog) -> None:
         """Use the log that was the future one; requests that wait read from it.
@@ -292,7 +273,8 @@ class Partition:
         epoch, known = self.log.local_log.latest_epoch, log.local_log.latest_epoch
         if epoch is not None and (known is None or known < epoch):
             log.local_log.assign_epoch(epoch)
-        self.log, self.future_log = log, None
+        self.log = log
+        self.future_replica = None
         self.watchers.notify()
 
     def _flush_finished_segments(self) -> None:
@@ -429,9 +411,9 @@ class Partition:
         start = self.log.log_start_offset
         if self.leader is not None:
             start = self.leader.low_watermark(start)
-        if self.future_log is None:
+        if self.future_replica is None:
             return start
-        return min(start, self.future_log.log_start_offset)
+        return min(start, self.future_replica.log.log_start_offset)
 
     def delete_records(self, offset: int, *, now_ms: int) -> None:
         """Move the log's start up to `offset`; the followers' starts follow with their fetches.

@@ -221,7 +221,7 @@ FORMER_MISTAKES: Final = (
         promises.READ_IS_COMMITTED,
         None,
         edited(
-            Edit(within="Partition.truncate_to", old="self.future_log is not None", new="False")
+            Edit(within="Partition.truncate_to", old="self.future_replica is not None", new="False")
         ),
     ),
     Mistake(

@@ -47,14 +47,19 @@ def test_a_move_that_is_cancelled_while_the_disk_is_slow_copies_nothing() -> Non
     moving, future = replicas.all[1], replicas.all[2].partition.log
     moving.write_slowly(b"slow")
     moving.write(b"waits")
-    moving.partition.future_log = future
-    thread.add(moving.partition, HERE, THERE)
+    move = Move(
+        partition=moving.partition,
+        replica=moving.partition.maybe_create_future_replica(future),
+        current_directory_id=HERE,
+        next_directory_id=THERE,
+    )
+    thread.add(move)
     run(events, until_ms=5)
     assert moving.threads.held_count > 0
     assert future.log_end_offset == 0
 
     thread.remove(KEY)
-    moving.partition.future_log = None
+    moving.partition.future_replica = None
     moving.threads.release()
     run(events, until_ms=50)
     assert failures == []

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Annotated, Final, NamedTuple, Self
 
-from kvorum.broker.epoch_end_offset import NO_EPOCH, EpochEndOffset, end_of_epoch
+from kvorum.broker.epoch_end_offset import NO_EPOCH
 from kvorum.broker.partition import Partition
 from kvorum.metadata.metadata_version import MINIMUM_METADATA_VERSION, MetadataVersion
-from kvorum.storage.log.local_log import LocalLog
 from kvorum.wire.messages.fetch import FetchRequest
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest
 
@@ -32,24 +31,6 @@ _LIST_OFFSETS_VERSIONS: Final = (
     (MetadataVersion.V3_5_IV0, 8),
     (MINIMUM_METADATA_VERSION, 7),
 )
-
-
-def truncation_offset(leader: EpochEndOffset, log: LocalLog, *, fallback: int) -> int:
-    """Return the offset to truncate to, where the leader says that the logs diverge.
-
-    `leader` is the largest epoch of the leader that is not above this log's last one, and where
-    it ends there. If this log has not that epoch but a smaller one, the logs may diverge before
-    the result too: the next fetch finds out. `fallback` is for a leader that knows no offset.
-    """
-    end_offset = log.log_end_offset
-    if leader.end_offset < 0:
-        return fallback
-    own = end_of_epoch(log, leader.epoch) if leader.epoch != NO_EPOCH else None
-    if own is None or own.epoch == NO_EPOCH:
-        return min(leader.end_offset, end_offset)
-    if own.epoch != leader.epoch:
-        return min(own.end_offset, end_offset)
-    return min(own.end_offset, leader.end_offset, end_offset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,14 +16,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
-from kvorum.broker.epoch_end_offset import EpochEndOffset
+from kvorum.broker.epoch_end_offset import EpochEndOffset, truncation_offset
 from kvorum.broker.fetcher.fetch_requests import (
     FetcherSettings,
     PartitionFetchState,
     fetch_request,
     initial_fetch_state,
     list_offsets_request,
-    truncation_offset,
 )
 from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from kvorum.broker.assignments import PartitionKey
-from kvorum.broker.fetcher.future_replica import FutureReplica, ReassignmentState
+from kvorum.broker.future_replica import FutureReplica, ReassignmentState
 from kvorum.broker.partition import Partition
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManager
 from kvorum.node.broker.broker_logs import BrokerLogs
@@ -42,6 +42,7 @@ class Move:
     answered; `due_ms` is when to go on after an error.
     """
 
+    partition: Partition
     replica: FutureReplica
     current_directory_id: bytes
     next_directory_id: bytes
@@ -52,13 +53,12 @@ class Move:
     @property
     def key(self) -> PartitionKey:
         """The topic id and the index."""
-        partition = self.replica.partition
-        return partition.topic_id, partition.topic_partition.partition
+        return self.partition.key
 
     @property
     def topic_partition(self) -> TopicPartition:
         """The name of the partition."""
-        return self.replica.partition.topic_partition
+        return self.partition.topic_partition
 
     def wake(self) -> None:
         """Look again whether there is something to do."""
@@ -103,13 +103,8 @@ class ReplicaAlterLogDirsThread:
         move = self._log_dir_moves.get(key)
         return move is not None and move.state.may_be_inconsistent
 
-    def add(self, partition: Partition, current_id: bytes, next_id: bytes) -> None:
+    def add(self, move: Move) -> None:
         """Copy a partition's current log to its future one, unless that is under way."""
-        move = Move(
-            replica=FutureReplica(partition),
-            current_directory_id=current_id,
-            next_directory_id=next_id,
-        )
         if move.key in self._log_dir_moves:
             return
 
@@ -119,12 +114,16 @@ class ReplicaAlterLogDirsThread:
 
         self._log_dir_moves[move.key] = move
         self._watchers[move.key] = wake
-        partition.watchers.add(wake)
+        move.partition.watchers.add(wake)
         self._woken.set()
 
     def copy(self, move: Move) -> None:
         """Copy what one fetch returns; raises CorruptBatchError, StorageError, ProducerError."""
-        byte_count = move.replica.copy(self._fetch_bytes_max, wall_ms=self._runtime.wall_ms())
+        byte_count = move.replica.copy(
+            self._fetch_bytes_max,
+            leader_epoch=move.partition.leader_epoch,
+            wall_ms=self._runtime.wall_ms(),
+        )
         self._quota.record(byte_count, self._runtime.monotonic_ms())
 
     def remove(self, key: PartitionKey) -> None:
@@ -140,7 +139,7 @@ class ReplicaAlterLogDirsThread:
     def _forget(self, key: PartitionKey) -> Move | None:
         move = self._log_dir_moves.pop(key, None)
         if move is not None:
-            move.replica.partition.watchers.discard(self._watchers.pop(key))
+            move.partition.watchers.discard(self._watchers.pop(key))
         return move
 
     async def _run(self) -> None:
@@ -176,7 +175,7 @@ class ReplicaAlterLogDirsThread:
 
     async def _do_work(self, move: Move) -> None:
         try:
-            for log in move.replica.partition.logs:
+            for log in move.partition.logs:
                 await stored(log.writes)
             if not self.is_moving(move):
                 # It was cancelled meanwhile, and its future log is gone.
@@ -295,8 +294,13 @@ class ReplicaAlterLogDirsManager:
         source = self._logs.directory_of(topic_partition)
         target = self._logs.future_directory_of(topic_partition)
         if source is not None and target is not None:
-            partition.future_log = target.future_logs[topic_partition]
-            self._thread.add(partition, source.id, target.id)
+            move = Move(
+                partition=partition,
+                replica=partition.maybe_create_future_replica(target.future_logs[topic_partition]),
+                current_directory_id=source.id,
+                next_directory_id=target.id,
+            )
+            self._thread.add(move)
 
     def stop(self, key: PartitionKey) -> None:
         """Copy a replica no longer; its future log stays as it is."""
@@ -330,8 +334,8 @@ class ReplicaAlterLogDirsManager:
 
     async def _cancel(self, partition: Partition) -> None:
         topic_partition = partition.topic_partition
-        self.stop((partition.topic_id, topic_partition.partition))
-        partition.future_log = None
+        self.stop(partition.key)
+        partition.future_replica = None
         now_ms = self._runtime.wall_ms()
         await self._disk.in_thread(
             partial(self._logs.async_delete_future, topic_partition, now_ms=now_ms)
@@ -351,7 +355,7 @@ class ReplicaAlterLogDirsManager:
         return is_replaced
 
     def _replace_now(self, move: Move) -> bool:
-        replica, partition = move.replica, move.replica.partition
+        replica, partition = move.replica, move.partition
         for _ in range(LAST_COPIES_MAX):
             if replica.is_caught_up:
                 break
@@ -363,7 +367,8 @@ class ReplicaAlterLogDirsManager:
                 partition.topic_partition, partition.topic_id, now_ms=self._runtime.wall_ms()
             )
         except StorageError:
-            partition.future_log = self._logs.future_log(partition.topic_partition)
+            if self._logs.future_log(partition.topic_partition) is None:
+                partition.future_replica = None
             raise
         partition.replace_log(log)
         return True

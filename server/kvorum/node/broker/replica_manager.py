@@ -296,7 +296,7 @@ class ReplicaManager:
                 partition.mark_offline()
             elif not is_moving_here:
                 continue
-            partition.future_log = None
+            partition.future_replica = None
             self._log_dir_moves.stop(key)
 
     def _on_altered(self, proposal: IsrProposal, answer: Answer) -> None:

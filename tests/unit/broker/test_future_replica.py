@@ -18,7 +18,6 @@ from tests.unit.storage.topic_logs import (
 )
 
 from kvorum.broker.broker_topic_stats import BrokerTopicStats
-from kvorum.broker.fetcher.future_replica import FutureReplica
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.isr_changes import IsrChanges
 from kvorum.broker.partition_leader.leader import IsrProposal
@@ -58,10 +57,8 @@ class Moving:
         )
         self.lead(0)
         self.manager.prefer(PARTITION, directories[1])
-        self.partition.future_log = self.manager.create_future_log(
-            PARTITION, TOPIC_ID, now_ms=WALL_MS
-        )
-        self.replica = FutureReplica(self.partition)
+        future = self.manager.create_future_log(PARTITION, TOPIC_ID, now_ms=WALL_MS)
+        self.replica = self.partition.maybe_create_future_replica(future)
 
     @property
     def current(self) -> UnifiedLog:
@@ -83,11 +80,15 @@ class Moving:
                 sent(value), required_acks=1, wall_ms=WALL_MS, now_ms=0.0
             )
 
+    def copy_once(self) -> None:
+        epoch = self.partition.leader_epoch
+        self.replica.copy(FETCH_BYTES, leader_epoch=epoch, wall_ms=WALL_MS)
+
     def copy(self) -> int:
         """Copy until the future log has everything; return how many copies that took."""
         count = 0
         while not self.replica.is_caught_up:
-            self.replica.copy(FETCH_BYTES, wall_ms=WALL_MS)
+            self.copy_once()
             count += 1
             assert count < 50
         return count
@@ -124,7 +125,7 @@ def test_the_copy_starts_where_the_log_does(moving: Moving) -> None:
     moving.partition.delete_records(19, now_ms=WALL_MS)
     # The records are not gone before they are gone from both logs.
     assert waited == [17]
-    moving.replica.copy(FETCH_BYTES, wall_ms=WALL_MS)
+    moving.copy_once()
     assert waited == [17, 19]
 
 
