@@ -6,6 +6,7 @@ a real node's, then ours, then a real node's again.
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -81,6 +82,10 @@ def read(servers: str, topic: str) -> list[str]:
     return [(message.value() or b"").decode() for message in found]
 
 
+def reads(servers: str, expected: list[str]) -> bool:
+    return read(servers, LED_BY_OURS) == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [OURS, REAL], ids=["from ours", "from a real one"])
 def test_a_transaction_goes_on_under_another_coordinator(
@@ -123,7 +128,7 @@ def test_a_transaction_of_each_coordinator_is_ended_by_the_one_after_it(
         end_transaction(new, is_committed=True)
         expected = [*before, f"after {first}"]
         wait_for(
-            lambda expected=expected: read(cluster.servers, LED_BY_OURS) == expected,  # type: ignore[misc]
+            partial(reads, cluster.servers, expected),
             "the transaction that was left open is aborted",
         )
 

@@ -1,7 +1,8 @@
 """ListTransactions (66): the transactional ids that this broker coordinates."""
 
-import importlib
 from typing import Any, Final
+
+import re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeStubs] - it has no types
 
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError, refused_by_code
@@ -13,8 +14,7 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kvorum.wire.primitives import Message
 
-_RE2: Final[Any] = importlib.import_module("re2")
-"""Google's library, which has no types of its own."""
+_RE2: Final[Any] = re2
 
 
 async def answer(
