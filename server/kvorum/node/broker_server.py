@@ -97,8 +97,11 @@ class BrokerServer:
         self._transactions = TransactionVerification(
             config, self._add_partitions_to_txn, shared.loader, shared.runtime
         )
+        self._producer_ids_channel = shared.channel(
+            "producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS
+        )
         self._producer_ids = ProducerIdManager(
-            shared.channel("producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS),
+            self._producer_ids_channel,
             shared.runtime,
             broker_id=config.node_id,
             broker_epoch=lambda: self.lifecycle_manager.epoch,
@@ -164,6 +167,7 @@ class BrokerServer:
         self._forwarder.channel.close()
         self._add_partitions_to_txn.close()
         self._producer_ids.close()
+        self._producer_ids_channel.close()
 
     def _group_coordinator(self) -> GroupCoordinatorService:
         # Imported here: a broker starts sooner that has no groups yet.

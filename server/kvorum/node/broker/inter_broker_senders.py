@@ -1,16 +1,18 @@
 """Requests from this broker to others, one at a time to each (Kafka's InterBrokerSendThread)."""
 
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from kvorum.node.coroutines import Task, Wait, other_work
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
+from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.node.runtime import Runtime
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.primitives import Message
 
+Response = TypeVar("Response", bound=Message)
 _log = logging.getLogger(__name__)
 
 
@@ -23,6 +25,30 @@ class Batch(Protocol):
 
 
 BatchT = TypeVar("BatchT", bound=Batch)
+
+
+class BrokerConnection(Protocol):
+    """A connection to a broker."""
+
+    @property
+    def client_id(self) -> str:
+        """The client id of its requests."""
+        ...
+
+    @property
+    def peer_versions(self) -> Mapping[int, tuple[int, int]]:
+        """The lowest and highest version of each API key that the broker offers."""
+        ...
+
+    def version_for(self, message: type[Message], /) -> int:
+        """Return the highest common version of a request; raises NoCommonVersionError."""
+        ...
+
+    async def send(
+        self, message: Message, kind: type[Response], *, timeout_ms: int, version: int | None = None
+    ) -> Response:
+        """Send a request; return its response, of a kind. Raises ClientConnectionError."""
+        ...
 
 
 class Connections(Protocol):
@@ -38,7 +64,7 @@ class Connections(Protocol):
         """The time in which a broker has to answer."""
         ...
 
-    async def to(self, node_id: int, /) -> ClientConnection:
+    async def to(self, node_id: int, /) -> BrokerConnection:
         """Return the connection to a broker; raises ClientConnectionError without one."""
         ...
 
@@ -59,7 +85,7 @@ class InterBrokerSenders(Generic[BatchT]):
         runtime: Runtime,
         *,
         take: Callable[[int], BatchT | None],
-        ask: Callable[[ClientConnection, BatchT], Coroutine[Wait[Any], Any, None]],
+        ask: Callable[[BrokerConnection, BatchT], Coroutine[Wait[Any], Any, None]],
     ) -> None:
         self._connections = connections
         self._runtime = runtime

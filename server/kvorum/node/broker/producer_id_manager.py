@@ -8,13 +8,11 @@ from collections.abc import Callable
 from typing import Final
 
 from kvorum.metadata.api import RequestError
+from kvorum.node.broker.this_broker import ControllerChannel
 from kvorum.node.coroutines import Pulse, Task
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import NoCommonVersionError
-from kvorum.node.outbound.node_to_controller_channel_manager import (
-    ControllerUnreachableError,
-    NodeToControllerChannelManager,
-)
+from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.node.runtime import Runtime
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.allocate_producer_ids import (
@@ -32,7 +30,7 @@ class ProducerIdManager:
 
     def __init__(
         self,
-        channel: NodeToControllerChannelManager,
+        channel: ControllerChannel,
         runtime: Runtime,
         *,
         broker_id: int,
@@ -112,4 +110,3 @@ class ProducerIdManager:
         """Ask for nothing any more."""
         if self._allocation is not None:
             self._allocation.close()
-        self._channel.close()

@@ -24,12 +24,15 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.views.config_layers import config_layers
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.broker.inter_broker_senders import Connections, InterBrokerSenders
+from kvorum.node.broker.inter_broker_senders import (
+    BrokerConnection,
+    Connections,
+    InterBrokerSenders,
+)
 from kvorum.node.config import NodeConfig
 from kvorum.node.coroutines import Promise, sleep
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
-from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.node.runtime import Runtime
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.log.verification_state import TransactionAppend, VerificationGuard
@@ -88,7 +91,7 @@ class AddPartitionsToTxnManager:
     def _take(self, node_id: int) -> TransactionBatch | None:
         return self._queues[node_id].take()
 
-    async def _ask(self, connection: ClientConnection, batch: TransactionBatch) -> None:
+    async def _ask(self, connection: BrokerConnection, batch: TransactionBatch) -> None:
         offered = connection.peer_versions.get(ApiKey.ADD_PARTITIONS_TO_TXN)
         if offered is None:
             batch.fail(ErrorCode.NOT_COORDINATOR)

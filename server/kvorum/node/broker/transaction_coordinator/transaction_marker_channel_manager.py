@@ -12,7 +12,11 @@ from typing import Any, Final, TypeAlias
 from kvorum.broker.coordinators import coordinator_node
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.broker.inter_broker_senders import Connections, InterBrokerSenders
+from kvorum.node.broker.inter_broker_senders import (
+    BrokerConnection,
+    Connections,
+    InterBrokerSenders,
+)
 from kvorum.node.broker.transaction_coordinator.marker_batch import (
     MarkerBatch,
     MarkerCodes,
@@ -20,7 +24,6 @@ from kvorum.node.broker.transaction_coordinator.marker_batch import (
 )
 from kvorum.node.coroutines import Promise, Task, Wait, all_of, other_work, sleep
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.outbound.client_connection import ClientConnection
 from kvorum.node.runtime import Runtime
 from kvorum.transactions.transaction_metadata import TransactionMetadata, TransactionPartition
 from kvorum.transactions.transaction_state import TransactionState
@@ -181,7 +184,7 @@ class TransactionMarkerChannelManager:
         waiting = self._waiting.pop(node_id, None)
         return None if waiting is None else MarkerBatch(waiting)
 
-    async def _ask(self, connection: ClientConnection, batch: MarkerBatch) -> None:
+    async def _ask(self, connection: BrokerConnection, batch: MarkerBatch) -> None:
         response = await connection.send(
             batch.request,
             WriteTxnMarkersResponse,
