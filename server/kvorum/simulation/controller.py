@@ -19,6 +19,7 @@ from kvorum.node.runtime import Runtime
 from kvorum.raft import NotLeaderError
 from kvorum.simulation.application import Application
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
@@ -34,6 +35,7 @@ Task: TypeAlias = Callable[
     [MetadataImage, ControllerRequestContext], ControllerResult[Message | None]
 ]
 HANDLED: Final = (
+    AllocateProducerIdsRequest,
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     AssignReplicasToDirsRequest,

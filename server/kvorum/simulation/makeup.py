@@ -81,7 +81,10 @@ def _draw_quorum_alone(seed: int, duration_ms: int) -> Makeup:
 def _draw_brokers(seed: int) -> Makeup:
     random = Random(seed)  # noqa: S311 - a simulation repeats itself
     settings = ClusterSettings.draw(
-        random, storm=random_for(seed, "storm"), linger=random_for(seed, "append linger")
+        random,
+        storm=random_for(seed, "storm"),
+        linger=random_for(seed, "append linger"),
+        coordinated=random_for(seed, "coordinated transactions"),
     )
     planned = _draw_hasty_options(random_for(seed, "options"), settings.brokers)
     controller_ids = range(1, planned.voter_count + planned.spare_count + 1)

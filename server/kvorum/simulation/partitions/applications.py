@@ -20,6 +20,7 @@ from kvorum.simulation.partitions.settings import (
     OFFSETS_ID,
 )
 from kvorum.simulation.partitions.short_lived_topic import ShortLivedTopic
+from kvorum.simulation.partitions.transactional_applications import TransactionalApplications
 from kvorum.simulation.partitions.transactions import (
     CommittedConsumer,
     TransactionalCommitter,
@@ -37,16 +38,15 @@ class Applications:
     def __init__(self, around: BrokerSurroundings) -> None:
         self._around = around
         count = around.settings.partitions
-        self.transactions = [
-            TransactionLedger(around.checks, keeps_markers=around.settings.keeps_markers)
-            for _ in range(count)
-        ]
+        self.transactions: list[TransactionLedger] = []
         """The books of the transactions of each partition of the topic that stays."""
-        self._producers = [*self._plain_producers(), *self._pipelined_producers()]
-        self._producers += [
-            TransactionalProducer(around, index, ledger)
-            for index, ledger in enumerate(self.transactions)
-        ]
+        self._coordinated: TransactionalApplications | None = None
+        self._producers: list[Producer] = [*self._plain_producers(), *self._pipelined_producers()]
+        if around.settings.transactions is None:
+            self._make_own_coordinators()
+        else:
+            self._coordinated = TransactionalApplications(around, around.settings.transactions)
+            self.transactions += [self._coordinated.ledger() for _ in range(count)]
         self._consumers = [
             consumer
             for index, ledger in enumerate(self.transactions)
@@ -55,8 +55,9 @@ class Applications:
         self._committers: list[Committer | TransactionalCommitter] = [
             Committer(around, "group 0", None),
             Committer(around, "group 1", "instance"),
-            TransactionalCommitter(around, "workers"),
         ]
+        if self._coordinated is None:
+            self._committers.append(TransactionalCommitter(around, "workers"))
         self._group_members = GroupMembers(around, MEMBERS_GROUP)
         self.deleters = [Deleter(around, index) for index in range(count)]
         """The operators who delete records."""
@@ -65,6 +66,18 @@ class Applications:
         topics = around.random_for("topics that come and go")
         has_short_lived_topic = topics.random() < HAS_SHORT_LIVED_TOPIC
         self._short_lived_topic = ShortLivedTopic(around, topics) if has_short_lived_topic else None
+
+    def _make_own_coordinators(self) -> None:
+        """Have producers play the part of the coordinators of transactions."""
+        around = self._around
+        self.transactions += [
+            TransactionLedger(around.checks, keeps_markers=around.settings.keeps_markers)
+            for _ in range(around.settings.partitions)
+        ]
+        self._producers += [
+            TransactionalProducer(around, index, ledger)
+            for index, ledger in enumerate(self.transactions)
+        ]
 
     def _plain_producers(self) -> list[Producer]:
         around = self._around
@@ -115,6 +128,8 @@ class Applications:
             every(40, member.step)
         if self._short_lived_topic is not None:
             every(30, self._short_lived_topic.step)
+        if self._coordinated is not None:
+            self._coordinated.begin()
         every(1_000, self._group_members.step)
 
     def check_end(self, brokers: Mapping[int, Broker], waiting: Collection[int]) -> None:
@@ -122,6 +137,8 @@ class Applications:
         around = self._around
         if self._short_lived_topic is not None:
             self._short_lived_topic.check_end(list(brokers.values()))
+        if self._coordinated is not None:
+            self._coordinated.check_end(brokers, waiting)
         for producer in self._producers:
             if producer.index not in waiting:
                 around.checks.demand(

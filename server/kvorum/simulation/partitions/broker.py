@@ -10,7 +10,10 @@ from typing import Final
 from kvorum.broker.fetcher.fetch_requests import FetcherSettings
 from kvorum.broker.lifecycle import BrokerIdentity, BrokerLifecycle, BrokerState, LocalView
 from kvorum.broker.quota.rate import MetricConfig
-from kvorum.broker.quota.replication_quota_manager import new_replication_quota_managers
+from kvorum.broker.quota.replication_quota_manager import (
+    ReplicationQuotaManagers,
+    new_replication_quota_managers,
+)
 from kvorum.broker.topic_log_configs import TopicConfigs
 from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import supported_features
@@ -31,6 +34,7 @@ from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.simulation.disk import MountedDisk
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.node import SimulatedNode
+from kvorum.simulation.partitions.broker_coordination import BrokerCoordination
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.disk_threads import SimulatedDiskThreads
@@ -38,7 +42,11 @@ from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.outbound import SimulatedControllerChannel, SimulatedLeader
 from kvorum.simulation.partitions.replica_watch import ReplicaWatch
 from kvorum.simulation.partitions.request_watch import RequestWatch
-from kvorum.simulation.partitions.served_requests import ServedRequests, broker_services
+from kvorum.simulation.partitions.served_requests import (
+    ServedRequests,
+    broker_config,
+    broker_services,
+)
 from kvorum.simulation.partitions.settings import (
     CLUSTER_ID,
     HEARTBEAT_MS,
@@ -53,6 +61,7 @@ from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
 from kvorum.storage.topic_partition import TopicPartition
+from kvorum.transactions.transaction_metadata import TransactionMetadata
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
 from kvorum.wire.primitives import Message
@@ -108,6 +117,7 @@ class BrokerSession:
             ),
             on_failure=on_failure,
         )
+        self._coordination: BrokerCoordination | None = None
         self._make_replicas()
         shutdowns = [take_clean_shutdown(*place) for place in zip(ROOTS, disks, strict=True)]
         self._were_clean = [shutdown.was_clean for shutdown in shutdowns]
@@ -182,6 +192,17 @@ class BrokerSession:
             lag_ms_max=LAG_MAX_MS,
         )
         self._publisher = BrokerMetadataPublisher(broker, self.replicas, quotas)
+        self._make_coordinators(quotas)
+        self._failures = LogDirFailureHandler(
+            broker, self.replicas, METADATA_ROOT, self._on_directory_offline
+        )
+        self._watch = ReplicaWatch(
+            self.replicas, around.places, around.ledger, broker.runtime.wall_ms
+        )
+
+    def _make_coordinators(self, quotas: ReplicationQuotaManagers) -> None:
+        """Make what coordinates groups and transactions, and what answers requests."""
+        broker, around = self._broker, self._around
         self._groups = GroupCoordinatorService(
             around.settings.groups.of_broker,
             self.replicas,
@@ -189,24 +210,29 @@ class BrokerSession:
             runtime=broker.runtime,
             random=around.random,
         )
+        config = broker_config(broker.id, around.settings)
+        if around.settings.transactions is not None:
+            self._coordination = BrokerCoordination(
+                config,
+                broker,
+                around,
+                self._machine,
+                replicas=self.replicas,
+                publisher=self._publisher,
+                channel=self._channel,
+            )
         services = broker_services(
-            broker.id,
+            config,
             around,
-            broker.runtime,
+            broker,
             replicas=self.replicas,
             publisher=self._publisher,
             replication_quotas=quotas,
             groups=self._groups,
-            image=lambda: self.image,
+            coordination=self._coordination,
         )
         watch = RequestWatch(self._groups, self.replicas, around, self._machine)
         self._served = ServedRequests(services, around, self._machine.guard, watch)
-        self._failures = LogDirFailureHandler(
-            broker, self.replicas, METADATA_ROOT, self._on_directory_offline
-        )
-        self._watch = ReplicaWatch(
-            self.replicas, around.places, around.ledger, broker.runtime.wall_ms
-        )
 
     def _log_settings(self) -> LogSettings:
         random = self._around.random
@@ -247,6 +273,13 @@ class BrokerSession:
     def listed_groups(self) -> list[str]:
         """Return the groups that this broker coordinates."""
         return [one.group_id for one in self._groups.list_groups([], [])]
+
+    def coordinated_transactions(self) -> list[TransactionMetadata]:
+        """Return the transactional ids that this broker coordinates, as they are committed."""
+        if self._coordination is None:
+            return []
+        shards = self._coordination.service.runtime.active_shards()
+        return [one for shard in shards for one in shard.ids.all_committed()]
 
     def handle(self, frame: bytes, reply: OnReply) -> None:
         """Answer a request of another broker or a client; the connection breaks without logs."""
@@ -441,6 +474,10 @@ class Broker:
     def listed_groups(self) -> list[str]:
         """Return the groups that the broker lists (ListGroups)."""
         return [] if self._session is None else self._session.listed_groups()
+
+    def coordinated_transactions(self) -> list[TransactionMetadata]:
+        """Return the transactional ids that the broker coordinates, as they are committed."""
+        return [] if self._session is None else self._session.coordinated_transactions()
 
     def receive(self, frame: bytes, reply: OnReply) -> None:
         """Handle the frame of a request of another broker or a client."""

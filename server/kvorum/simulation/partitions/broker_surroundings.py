@@ -51,7 +51,8 @@ class BrokerSurroundings:
 
     `releases` draws the versions of older clients; without it all are of the latest release.
     `on_expansion` gets the ids of a leader and of the replica that is about to join its ISR, and
-    returns for how long the request is delayed.
+    returns for how long the request is delayed; `on_outcome` gets the id of a coordinator that is
+    asked to end a transaction.
     """
 
     settings: ClusterSettings
@@ -68,6 +69,7 @@ class BrokerSurroundings:
     groups: dict[str, GroupLedger]
     releases: Random | None
     on_expansion: Callable[[int, int], float]
+    on_outcome: Callable[[int], None]
 
     @property
     def events(self) -> Events:

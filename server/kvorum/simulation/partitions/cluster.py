@@ -31,6 +31,7 @@ from kvorum.simulation.partitions.settings import (
     TOPIC_ID,
     ClusterSettings,
 )
+from kvorum.simulation.partitions.transactions import demand_stable
 from kvorum.simulation.quorum import SimulatedQuorum
 from kvorum.simulation.requests import Requests
 from kvorum.wire.messages.partition_change_record import PartitionChangeRecord
@@ -38,6 +39,7 @@ from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.remove_topic_record import RemoveTopicRecord
 from kvorum.wire.primitives import Message
 
+MOVE_TRANSACTIONS_MS: Final = 900
 LOOK_MS: Final = 100
 """The time from one look at all brokers to the next, once nothing fails any more."""
 _NOTHING_FAILED: Final = ""
@@ -74,6 +76,7 @@ class Cluster:
             {},
             releases if has_older_clients else None,
             self._on_expansion,
+            self._on_outcome,
         )
         self._faults = Faults(around, self.brokers, self._registrations)
         self._idle = IdlePartitions(around, self.brokers, self._registrations)
@@ -106,6 +109,8 @@ class Cluster:
     def _begin_operators(self) -> None:
         every = self._around.every
         every(350, self._faults.move_groups)
+        if self.settings.transactions is not None:
+            every(MOVE_TRANSACTIONS_MS, self._faults.move_transactions)
         if self.settings.is_stormy:
             every(MOVE_IN_STORM_MS, self._faults.move_replica)
         for deleter in self._applications.deleters:
@@ -153,6 +158,9 @@ class Cluster:
     def _on_expansion(self, leader: int, joining: int) -> float:
         return self._faults.on_expansion(leader, joining)
 
+    def _on_outcome(self, coordinator: int) -> None:
+        self._faults.on_outcome(coordinator)
+
     def _in_sync(self, index: int) -> list[Replica]:
         """Return the in-sync replicas that can be looked at, and may not lack anything."""
         registration = self._registrations.get(index)
@@ -198,3 +206,6 @@ class Cluster:
         if index < len(transactions) and not ledger.is_exempt(index):
             for replica in known:
                 transactions[index].check_end(replica)
+        if index >= len(transactions):
+            for replica in known:
+                demand_stable(replica, checks)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from kvorum.metadata.partition import PartitionRegistration
-from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kvorum.simulation.disk import SimulatedDisk
 from kvorum.simulation.disk_faults import METADATA_LOG_KINDS, FileKind
 from kvorum.simulation.network_faults import NetworkFaults
@@ -23,6 +23,7 @@ from kvorum.simulation.partitions.settings import (
     QUIET_FROM_MS,
     TOPIC,
     TOPIC_ID,
+    TRANSACTIONS_ID,
 )
 from kvorum.simulation.partitions.unclean_ends import Budget
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
@@ -30,8 +31,6 @@ from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 
 ALL_FILES: Final = tuple(FileKind)
-STRIKE_MS: Final = 140
-"""The mean time from one fault to the next."""
 DISK_CALLS_MAX: Final = 60
 """A process that ends at its disk does so within that many calls."""
 CRASH_LOSES_POWER: Final = 0.5
@@ -40,6 +39,9 @@ SYNC_FAILS: Final = 0.5
 REASSIGNMENT_IS_CANCELLED: Final = 0.5
 JOINING_IS_STRUCK: Final = 0.2
 NEW_LEADER_IS_STRUCK: Final = 0.2
+DECIDING_IS_STRUCK: Final = 0.15
+DECIDING_CUTS: Final = 0.5
+"""The share of brokers that such a coordinator loses touch with."""
 NEW_REPLICA_MOVES_MS_MAX: Final = 300
 ENDED_LOOK_MS: Final = 10
 """The time from one look whether a process has ended to the next."""
@@ -79,7 +81,8 @@ class Faults:
             self._move,
         )
         self._random.choice(strikes)(broker)
-        self._around.events.after(self._random.expovariate(1 / STRIKE_MS), self.next)
+        delay_ms = self._random.expovariate(1 / self._around.settings.strike_ms)
+        self._around.events.after(delay_ms, self.next)
 
     def on_crash(self, broker: Broker, error: BaseException) -> None:
         """Take note of a process that has ended by itself, as planned."""
@@ -261,6 +264,11 @@ class Faults:
         if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
             self._reassign_one(GROUP_METADATA_TOPIC, OFFSETS_ID, OFFSETS_REPLICAS)
 
+    def move_transactions(self) -> None:
+        """Request other replicas of a partition that coordinates transactions."""
+        if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
+            self._reassign_one(TRANSACTION_STATE_TOPIC, TRANSACTIONS_ID, OFFSETS_REPLICAS)
+
     def _reassign_one(self, topic_name: str, topic_id: bytes, replica_count: int) -> None:
         """Request other replicas of a partition, or cancel the reassignment under way.
 
@@ -304,6 +312,21 @@ class Faults:
             self._cut(leader, [other], random.uniform(100, 400))
         broker = self._brokers[leader]
         self._around.events.after(random.uniform(30, 200), lambda: self._kill(broker))
+
+    def on_outcome(self, coordinator: int) -> None:
+        """Strike a coordinator now and then, while it decides on the outcome of a transaction.
+
+        It loses touch with some brokers, and ends: its decision may be lost, or its markers.
+        """
+        random = self._random
+        if not self._quorum.is_safety_phase or random.random() > DECIDING_IS_STRUCK:
+            return
+        self._count("struck while deciding", coordinator)
+        for other in self._brokers:
+            if random.random() < DECIDING_CUTS:
+                self._cut(coordinator, [other], random.uniform(100, 400))
+        broker = self._brokers[coordinator]
+        self._around.events.after(random.uniform(10, 150), lambda: self._kill(broker))
 
     def on_expansion(self, leader: int, joining: int) -> float:
         """Strike at the worst moment, while a replica is about to join an ISR.

@@ -9,12 +9,13 @@ from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.features import (
     ELR_VERSION_FEATURE,
     KRAFT_VERSION_FEATURE,
+    TRANSACTION_VERSION_FEATURE,
     kafka_feature_levels,
 )
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import LATEST_PRODUCTION_METADATA_VERSION
 from kvorum.metadata.record_frame import RecordAndVersion
-from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
+from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kvorum.simulation.partitions.controller_tasks import PeriodicTask
 from kvorum.simulation.partitions.settings import (
     OFFSETS_ID,
@@ -22,6 +23,7 @@ from kvorum.simulation.partitions.settings import (
     ROOTS,
     TOPIC,
     TOPIC_ID,
+    TRANSACTIONS_ID,
     ClusterSettings,
     directory_id,
 )
@@ -38,11 +40,14 @@ def first_records(
 
     The topics' records are written directly, because their assignments are drawn here.
     """
-    # The levels are those of real coordinators of transactions, whose part clients play here.
+    # Clients that play the part of coordinators of transactions have the level of real ones.
     levels = {
         **kafka_feature_levels(LATEST_PRODUCTION_METADATA_VERSION),
         ELR_VERSION_FEATURE: int(settings.is_elr_enabled),
     }
+    coordinated = settings.transactions
+    if coordinated is not None:
+        levels[TRANSACTION_VERSION_FEATURE] = coordinated.version
     # Control records of the log have that one.
     levels.pop(KRAFT_VERSION_FEATURE, None)
     topics = (
@@ -53,6 +58,14 @@ def first_records(
         ),
         *_partition_records(OFFSETS_ID, 1, OFFSETS_REPLICAS, broker_ids, random),
     )
+    if coordinated is not None:
+        name = TRANSACTION_STATE_TOPIC
+        topics += (
+            *_topic_records(name, TRANSACTIONS_ID, settings.topic_configs(name)),
+            *_partition_records(
+                TRANSACTIONS_ID, coordinated.partitions, OFFSETS_REPLICAS, broker_ids, random
+            ),
+        )
 
     def task(image: MetadataImage, _: ControllerRequestContext) -> Pieces[ControllerResult[bool]]:
         yield from ()

@@ -60,6 +60,17 @@ class OffsetLedger:
         """Note that an offset counts in no case: it was refused, or its transaction is aborted."""
         self._refused.add(offset)
 
+    def give_to_transaction(self) -> int:
+        """Return an offset that counts in no case until its transaction may be committed."""
+        offset = self.give()
+        self.refuse(offset)
+        return offset
+
+    def permit(self, offset: int) -> None:
+        """Note that an offset may count from now on, as its transaction may be committed."""
+        self._refused.discard(offset)
+        self.sent = max(self.sent, offset)
+
     def acknowledge(self, offset: int, since_ms: float) -> None:
         """Note that a commit that was sent at `since_ms` is acknowledged."""
         if offset > self.acknowledged:

@@ -48,6 +48,9 @@ STABLE_OFFSETS: Final = Property("P68", "a stable offset waits for open transact
 SESSION_ANSWERED: Final = Property(
     "P69", "a fetch session answers for its partitions, from where they are read"
 )
+WHOLE_TRANSACTIONS: Final = Property("P70", "a transaction is read whole or not at all")
+OUTCOME_KEPT: Final = Property("P71", "an acknowledged outcome of a transaction is the one read")
+ZOMBIES_FENCED: Final = Property("P72", "what a fenced producer has not committed is never read")
 
 WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
 ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
@@ -61,6 +64,8 @@ COMPACTED: Final = Property("L18", "in peace no key is twice in what may be comp
 ONE_COORDINATOR: Final = Property("L19", "in peace a group has one coordinator")
 IDLE_STAY_IN_SYNC: Final = Property("L20", "in peace a pause takes nobody out of an idle ISR")
 DELETED_ARE_GONE: Final = Property("L21", "in peace no broker has a replica of a deleted topic")
+TRANSACTIONS_REST: Final = Property("L22", "in peace every transactional id comes to rest")
+ONE_TRANSACTION_STATE: Final = Property("L23", "in peace all have one state of a transactional id")
 
 SAFETY: Final = (
     *(EPOCH_RISES, LEADER_IN_ISR, ISR_OF_REPLICAS, NEW_LEADER_EPOCH, LEADER_COMPLETE),
@@ -70,12 +75,12 @@ SAFETY: Final = (
     *(FENCED_STAY_AWAY, ENDED_PROCESS_IS_REFUSED, FORMER_CLIENTS_ASK_LEADERS, KNOWN_EPOCHS),
     *(STARTS_FOLLOW, LATEST_STAYS, ANSWERS_KNOWN, LEADER_KNOWS, ANSWERED_IN_TIME),
     *(FENCED_BY_ANOTHER, SESSION_KEPT, SIZE_KEPT, STABLE_OFFSETS),
-    SESSION_ANSWERED,
+    *(SESSION_ANSWERED, WHOLE_TRANSACTIONS, OUTCOME_KEPT, ZOMBIES_FENCED),
 )
 LIVENESS: Final = (
     *(WRITES_END, ALL_IN_SYNC_AGAIN, ALL_READABLE, ALL_COMMITTED, ALL_THE_SAME, COMMITS_END),
     *(MEMBERS_SETTLE, TRANSACTIONS_END, COMPACTED, ONE_COORDINATOR, IDLE_STAY_IN_SYNC),
-    DELETED_ARE_GONE,
+    *(DELETED_ARE_GONE, TRANSACTIONS_REST, ONE_TRANSACTION_STATE),
 )
 ALL: Final = (*SAFETY, *LIVENESS)
 

@@ -12,6 +12,7 @@ from kvorum.node.broker.group_coordinator.group_coordinator_service import Group
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
+from kvorum.node.serving.request_metrics import count_errors
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
@@ -20,8 +21,12 @@ from kvorum.simulation.partitions.groups import code_of
 from kvorum.simulation.partitions.settings import OFFSETS_ID, TOPIC_ID
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kvorum.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kvorum.wire.messages.end_txn import EndTxnRequest
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
+from kvorum.wire.messages.init_producer_id import InitProducerIdRequest
 from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.messages.leave_group import LeaveGroupRequest
 from kvorum.wire.messages.offset_commit import OffsetCommitRequest
@@ -56,6 +61,27 @@ _KNOWN_CODES: Final = frozenset(
     }
 )
 """The codes that clients of groups know, and that they get here."""
+_KNOWN_OF_TRANSACTIONS: Final = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.TRANSACTION_ABORTABLE,
+    }
+)
+"""The codes that producers with a transactional id know of a coordinator."""
+_KNOWN_OF_PARTITIONS: Final = _KNOWN_OF_TRANSACTIONS | {
+    ErrorCode.OPERATION_NOT_ATTEMPTED,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+}
+"""The same where partitions are added, some of which the coordinator may not know yet."""
+_KNOWN_OF_TRANSACTIONAL_OFFSETS: Final = _KNOWN_CODES | _KNOWN_OF_TRANSACTIONS
 
 _TOPIC_UNKNOWN: Final = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
@@ -103,6 +129,10 @@ class RequestWatch:
                 return self._of_group(request, _do_nothing)
             case OffsetCommitRequest() | TxnOffsetCommitRequest() | HeartbeatRequest():
                 return self._of_group(request, _do_nothing)
+            case InitProducerIdRequest() | AddOffsetsToTxnRequest() | EndTxnRequest():
+                return partial(self._demand_known, request, _KNOWN_OF_TRANSACTIONS)
+            case AddPartitionsToTxnRequest():
+                return partial(self._demand_known, request, _KNOWN_OF_PARTITIONS)
             case _:
                 return _pass
 
@@ -225,9 +255,17 @@ class RequestWatch:
         self._around.events.after(longest_ms, self._machine.guard(demand))
         return answered
 
+    def _demand_known(self, request: Message, known: frozenset[ErrorCode], answer: Message) -> None:
+        """Check the codes about a transaction."""
+        codes = set(count_errors(answer))
+        message = f"{type(request).__name__}: {codes}"
+        self._around.checks.demand(promises.ANSWERS_KNOWN, message, holds=codes <= known)
+
     def _check(self, request: Message, answer: Message, asked_ms: float) -> None:
         code, now_ms = code_of(answer), self._around.now_ms
-        if code not in _KNOWN_CODES and not self._is_behind(code):
+        is_transactional = isinstance(request, TxnOffsetCommitRequest)
+        known = _KNOWN_OF_TRANSACTIONAL_OFFSETS if is_transactional else _KNOWN_CODES
+        if code not in known and not self._is_behind(code):
             message = f"{type(request).__name__}: {ErrorCode(code).name}"
             raise PropertyViolatedError(promises.ANSWERS_KNOWN, message)
         self._around.checks.held(promises.ANSWERS_KNOWN)

@@ -12,7 +12,6 @@ from kvorum.broker.fetch_session.context import FetchManager
 from kvorum.broker.quota.client_quota_manager import QuotaManagers
 from kvorum.broker.quota.rate import MetricConfig
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManagers
-from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.standard_authorizer import UNRESTRICTED
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.broker.batch_inspector import BatchInspector
@@ -22,13 +21,13 @@ from kvorum.node.broker.group_coordinator.group_coordinator_service import Group
 from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
+from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.broker.transaction_verification import VerifiedPartitions
 from kvorum.node.config import NodeConfig
 from kvorum.node.coroutines import Task
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.registry import broker_apis
 from kvorum.node.outbound.client_connection import ConnectionLostError
-from kvorum.node.runtime import Runtime
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.connection import Peer, ResponseFrame
 from kvorum.node.serving.frame_writer import FramePart
@@ -36,9 +35,10 @@ from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.broker_coordination import BrokerCoordination, PublishedImage
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.request_watch import RequestWatch
-from kvorum.simulation.partitions.settings import CLUSTER_ID, ROOTS
+from kvorum.simulation.partitions.settings import CLUSTER_ID, ROOTS, ClusterSettings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.requests import decoded_answer
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
@@ -56,16 +56,11 @@ _FULL_SOCKET: Final = 0.1
 _FULL_SOCKET_MS_MAX: Final = 60.0
 
 
-class _Published:
-    """The metadata that the broker has published, as handlers ask for them."""
+class _NoTopicCreator:
+    """The creation of topics, which are all created in the beginning."""
 
-    def __init__(self, image: Callable[[], MetadataImage]) -> None:
-        self._image = image
-
-    @property
-    def published(self) -> MetadataImage:
-        """The image."""
-        return self._image()
+    def begin_internal(self, topic: str) -> None:
+        """Do nothing: a broker that does not know of the topic yet will hear of it."""
 
 
 class _OwnCoordinators:
@@ -88,19 +83,10 @@ class _NotInThisWorld:
 _ABSENT: Final = cast("Any", _NotInThisWorld())
 
 
-def broker_services(
-    broker_id: int,
-    around: BrokerSurroundings,
-    runtime: Runtime,
-    *,
-    replicas: ReplicaManager,
-    publisher: BrokerMetadataPublisher,
-    replication_quotas: ReplicationQuotaManagers,
-    groups: GroupCoordinatorService,
-    image: Callable[[], MetadataImage],
-) -> BrokerServices:
-    """Return the parts of a simulated broker that the handlers of a node use."""
-    config = NodeConfig.from_properties(
+def broker_config(broker_id: int, settings: ClusterSettings) -> NodeConfig:
+    """Return the configuration of a simulated broker, as far as a part of it asks for that."""
+    transactions = settings.transactions
+    return NodeConfig.from_properties(
         {
             "process.roles": "broker",
             "node.id": str(broker_id),
@@ -111,26 +97,47 @@ def broker_services(
             "listeners": f"{LISTENER}://b{broker_id}:9092",
             "log.dirs": ",".join(map(str, ROOTS)),
             "request.timeout.ms": str(MARKER_TIMEOUT_MS),
+            **({} if transactions is None else transactions.of_broker),
         }
     )
+
+
+def broker_services(
+    config: NodeConfig,
+    around: BrokerSurroundings,
+    broker: ThisBroker,
+    *,
+    replicas: ReplicaManager,
+    publisher: BrokerMetadataPublisher,
+    replication_quotas: ReplicationQuotaManagers,
+    groups: GroupCoordinatorService,
+    coordination: BrokerCoordination | None,
+) -> BrokerServices:
+    """Return the parts of a simulated broker that the handlers of a node use.
+
+    Without `coordination` producers are the coordinators of their transactions.
+    """
+    runtime = broker.runtime
     return BrokerServices(
         config=config,
         cluster_id=CLUSTER_ID,
         raft=_ABSENT,
-        loader=cast("Any", _Published(image)),
+        loader=cast("Any", PublishedImage(broker.image)),
         forwarder=_ABSENT,
-        topic_creator=_ABSENT,
+        topic_creator=cast("Any", _NoTopicCreator()),
         metadata_topic=None,
         replicas=replicas,
         publisher=publisher,
         replication_quotas=replication_quotas,
         inspector=BatchInspector(runtime),
-        producer_ids=_ABSENT,
+        producer_ids=coordination.producer_ids if coordination is not None else _ABSENT,
         fetch_sessions=FetchManager(config.network.fetch_session_slots, around.random),
         replica_selector=None,
         coordinated_groups=CoordinatorOnDemand(GROUP_METADATA_TOPIC, publisher, lambda: groups),
-        coordinated_transactions=_ABSENT,
-        transactions=cast("Any", _OwnCoordinators()),
+        coordinated_transactions=coordination.on_demand if coordination is not None else _ABSENT,
+        transactions=coordination.verification
+        if coordination is not None
+        else cast("Any", _OwnCoordinators()),
         throttling=RequestHandlerHelper(QuotaManagers(QUOTA_CONFIG), runtime),
         purgatories=Purgatories(runtime),
         runtime=runtime,

@@ -9,6 +9,7 @@ from typing import Final
 
 from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE
 from kvorum.groups.settings import GroupCoordinatorSettings
+from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kvorum.node.broker.coordinator.linger import ADAPTIVE
 from kvorum.node.config import GroupSettings, OffsetsTopicSettings
 from kvorum.simulation.network import HEALTHY, Conditions
@@ -20,6 +21,8 @@ OFFSETS_ID: Final = bytes([2] * 16)
 """The id of ``__consumer_offsets``."""
 OFFSETS_REPLICAS: Final = 3
 """The replicas of its partition, as by default."""
+TRANSACTIONS_ID: Final = bytes([3] * 16)
+"""The id of ``__transaction_state``, whose partitions have as many replicas."""
 CLUSTER_ID: Final = "abcdefghijklmnopqrstuv"
 FIRST_CLIENT_ID: Final = -1_000
 """The place of the first client in the network; others follow downwards, below all operators."""
@@ -27,6 +30,8 @@ SESSION_MS: Final = 350
 HEARTBEAT_MS: Final = 60
 LAG_MAX_MS: Final = 150
 FAULTS_FROM_MS: Final = 900
+STRIKE_MS: Final = 140
+"""The mean time from one fault to the next."""
 PEACE_FROM_MS: Final = 6_500
 QUIET_FROM_MS: Final = 7_500
 """The end of all writes, so that the logs can be compared."""
@@ -54,6 +59,8 @@ HAS_FAILING_METADATA_DIRECTORIES: Final = 0.2
 METADATA_DIRECTORY_FAILS_MS: Final = 900
 HAS_PIPELINES: Final = 0.2
 """The share of worlds with producers that have several batches in flight."""
+HAS_COORDINATED_TRANSACTIONS: Final = 0.35
+"""The share of worlds, without unclean elections, whose brokers coordinate transactions."""
 HAS_SHORT_LIVED_TOPIC: Final = 0.2
 """The share of worlds in which a topic is created and deleted again and again."""
 IS_STORMY: Final = 0.2
@@ -67,6 +74,15 @@ _WRITE_BACK_MS: Final = 60, 400
 _WRITE_BACK_IN_STORM_MS: Final = 5, 60
 
 _RETENTIONS: Final = ((-1, -1), (-1, -1), (4_000, -1), (-1, 1_500))
+_TRANSACTION_VERSIONS: Final = (0, 1, 2, 2, 2)
+_ID_EXPIRATIONS_MS: Final = (700, 604_800_000, 604_800_000)
+_STRIKES_MS: Final = (300, 900, 2_000)
+_ABORT_TIMED_OUT_MS: Final = 100
+_REMOVE_EXPIRED_MS: Final = 200
+_ADD_PARTITIONS_BACKOFF_MS: Final = 20
+_ADD_PARTITIONS_BACKOFF_MS_MAX: Final = 100
+TRANSACTIONS_MIN_INSYNC: Final = 2
+"""The least in-sync replicas of ``__transaction_state``, as by default."""
 _EPOCH_VERSIONS: Final = (15, 17, 18)
 _VERSIONS: Final = (13, 14, *_EPOCH_VERSIONS)
 
@@ -88,6 +104,42 @@ _UNLIMITED: Final = 2**31 - 1
 def directory_id(broker_id: int, number: int) -> bytes:
     """Return the id of the log directory that a broker has at a place of `ROOTS`."""
     return bytes([0xD0] * 14 + [number, broker_id])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterTransactionSettings:
+    """The coordinators of transactions of a cluster.
+
+    `version` is the finalized transaction.version; ids expire after `expiration_ms`.
+    """
+
+    partitions: int
+    version: int
+    expiration_ms: int
+    strike_ms: int
+    """The mean time from one fault to the next: a transaction takes a while without any."""
+
+    @classmethod
+    def draw(cls, random: Random) -> ClusterTransactionSettings:
+        """Draw the settings of the coordinators of a cluster."""
+        return cls(
+            partitions=random.choice((1, 2)),
+            version=random.choice(_TRANSACTION_VERSIONS),
+            expiration_ms=random.choice(_ID_EXPIRATIONS_MS),
+            strike_ms=random.choice(_STRIKES_MS),
+        )
+
+    @property
+    def of_broker(self) -> dict[str, str]:
+        """The configuration of the brokers."""
+        return {
+            "transaction.state.log.num.partitions": str(self.partitions),
+            "transactional.id.expiration.ms": str(self.expiration_ms),
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(_ABORT_TIMED_OUT_MS),
+            "transaction.remove.expired.transaction.cleanup.interval.ms": str(_REMOVE_EXPIRED_MS),
+            "add.partitions.to.txn.retry.backoff.ms": str(_ADD_PARTITIONS_BACKOFF_MS),
+            "add.partitions.to.txn.retry.backoff.max.ms": str(_ADD_PARTITIONS_BACKOFF_MS_MAX),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +174,25 @@ class ClusterSettings:
     replica_fetch_version: int = 18
     """The version of Fetch of followers, as an older metadata.version has it."""
 
+    transactions: ClusterTransactionSettings | None = None
+    """The coordinators of transactions; without any, producers play their part."""
+
     @classmethod
-    def draw(cls, random: Random, *, storm: Random, linger: Random) -> ClusterSettings:
-        """Draw the settings of a cluster; `storm` and `linger` draw what their names say alone."""
+    def draw(
+        cls, random: Random, *, storm: Random, linger: Random, coordinated: Random
+    ) -> ClusterSettings:
+        """Draw the settings of a cluster.
+
+        `storm` and `linger` draw what their names say alone, and `coordinated` whether the brokers
+        coordinate transactions.
+        """
+        drawn = cls._draw(random, storm, linger)
+        if coordinated.random() >= HAS_COORDINATED_TRANSACTIONS or drawn.is_unclean_enabled:
+            return drawn
+        return replace(drawn, transactions=ClusterTransactionSettings.draw(coordinated))
+
+    @classmethod
+    def _draw(cls, random: Random, storm: Random, linger: Random) -> ClusterSettings:
         drawn = cls(
             replicas=random.choice((2, 3, 3)),
             brokers=random.randint(3, 5),
@@ -174,6 +242,11 @@ class ClusterSettings:
         return replace(usual, late=late, late_ms_max=late_ms_max)
 
     @property
+    def strike_ms(self) -> int:
+        """The mean time from one fault to the next."""
+        return STRIKE_MS if self.transactions is None else self.transactions.strike_ms
+
+    @property
     def compaction_lag_ms(self) -> int:
         """The least time for which records stay in compacted logs."""
         return COMPACTION_LAG_IN_STORM_MS if self.is_stormy else COMPACTION_LAG_MS
@@ -221,6 +294,9 @@ class ClusterSettings:
                 "min.compaction.lag.ms": str(self.compaction_lag_ms),
                 "delete.retention.ms": str(self.delete_retention_ms),
             }
+        if name == TRANSACTION_STATE_TOPIC:
+            least = max(self.min_insync_replicas, TRANSACTIONS_MIN_INSYNC)
+            return configs | {"min.insync.replicas": str(least)}
         if name != TOPIC:
             return configs
         if self.is_unclean_enabled:

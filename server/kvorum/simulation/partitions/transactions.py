@@ -92,21 +92,23 @@ class TransactionLedger:
                         left_out.discard(batch.producer_id)
             elif batch.is_transactional:
                 is_read = batch.producer_id not in left_out
-                is_commit = self._is_commit.get((batch.producer_id, batch.producer_epoch))
-                if is_read and is_commit is False and not self._keeps_markers:
-                    continue
-                if is_read is not is_commit:
-                    what = f"producer {batch.producer_id} at {batch.base_offset}"
-                    text = f"{what}: committed {is_commit}, read {is_read}; {aborted}; {message}"
-                    raise PropertyViolatedError(promises.READS_COMMITTED, text)
-                self._checks.held(promises.READS_COMMITTED)
+                self.judge(batch, is_read=is_read, message=f"{aborted}; {message}")
+
+    def judge(self, batch: RecordBatch, *, is_read: bool, message: str) -> None:
+        """Check that a batch is read, and not left out, if its transaction was committed."""
+        is_commit = self._is_commit.get((batch.producer_id, batch.producer_epoch))
+        if is_read and is_commit is False and not self._keeps_markers:
+            return
+        if is_read is not is_commit:
+            what = f"producer {batch.producer_id} at {batch.base_offset}"
+            text = f"{what}: committed {is_commit}, read {is_read}; {message}"
+            raise PropertyViolatedError(promises.READS_COMMITTED, text)
+        self._checks.held(promises.READS_COMMITTED)
 
     def check_end(self, replica: Replica) -> None:
         """Check a log in which every transaction has ended."""
+        demand_stable(replica, self._checks)
         log = replica.log
-        if log.last_stable_offset != log.stored_end_offset:
-            raise PropertyViolatedError(promises.TRANSACTIONS_END, str(replica))
-        self._checks.held(promises.TRANSACTIONS_END)
         start = log.log_start_offset
         end = log.stored_end_offset
         found = log.aborted_transactions(start, end)
@@ -115,6 +117,13 @@ class TransactionLedger:
             [Aborted(one.producer_id, one.first_offset) for one in found],
             message=str(replica),
         )
+
+
+def demand_stable(replica: Replica, checks: Checks) -> None:
+    """Check that no transaction is open in a log; raises PropertyViolatedError."""
+    log = replica.log
+    is_stable = log.last_stable_offset == log.stored_end_offset
+    checks.demand(promises.TRANSACTIONS_END, str(replica), holds=is_stable)
 
 
 class TransactionalProducer(Producer):

@@ -1,0 +1,275 @@
+"""Mistakes in the coordinators of transactions, in what they write, and in what leaders verify."""
+
+from typing import Final
+
+from tests.model.mutation.mutant import Edit
+from tests.model.simulation.mistake import Mistake, edited
+
+from kvorum.simulation.partitions import promises
+
+TRANSACTION_MISTAKES: Final = (
+    Mistake(
+        "a partition without a leader gets no marker",
+        promises.TRANSACTIONS_END,
+        None,
+        edited(
+            Edit(
+                within="TransactionMarkerChannelManager._write",
+                old="""
+                    if leader is not None:
+                        by_leader.setdefault(leader.node_id, []).append(where)
+                """,
+                new="""
+                    if leader is not None:
+                        by_leader.setdefault(leader.node_id, []).append(where)
+                    else:
+                        codes[where] = ErrorCode.NONE
+                """,
+            )
+        ),
+    ),
+    Mistake(
+        "markers are written before the outcome is committed",
+        promises.OUTCOME_KEPT,
+        None,
+        edited(
+            Edit(
+                within="TransactionCoordinatorShard._prepare",
+                old="append = self._prepared_append(prepared.transactional_id)",
+                new="""
+                append = self._prepared_append(prepared.transactional_id)
+                self._surroundings.write_markers(prepared)
+                """,
+            )
+        ),
+    ),
+    Mistake(
+        "a new coordinator forgets the outcomes that were decided",
+        promises.TRANSACTIONS_REST,
+        2,
+        edited(
+            Edit(
+                within="TransactionCoordinatorShard.on_loaded",
+                old="metadata.state.is_prepared",
+                new="False",
+            )
+        ),
+    ),
+    Mistake(
+        "partitions are added in any epoch",
+        promises.ZOMBIES_FENCED,
+        None,
+        edited(
+            Edit(
+                within="_require_producer",
+                old="metadata.producer_epoch != wanted.producer_epoch",
+                new="False",
+                room="transactions",
+            )
+        ),
+    ),
+    Mistake(
+        "a transaction is ended in any epoch",
+        promises.ZOMBIES_FENCED,
+        None,
+        edited(
+            Edit(
+                within="_ended_with_next_epoch",
+                old="not is_current and not (is_complete and is_retry)",
+                new="False",
+            ),
+            Edit(
+                within="_ended_in_one_epoch",
+                old="metadata.producer_epoch != wanted.producer_epoch",
+                new="False",
+            ),
+        ),
+    ),
+    Mistake(
+        "no leader verifies a transaction",
+        promises.READS_COMMITTED,
+        None,
+        edited(
+            Edit(
+                within="TransactionVerification.verify",
+                old="not producer.operation.supports_epoch_bump and not verified.must_be_verified",
+                new="True",
+            ),
+            Edit(
+                within="TransactionVerification.verify",
+                old="VerifiedPartitions(self._is_enabled)",
+                new="VerifiedPartitions(False)",
+            ),
+        ),
+    ),
+    Mistake(
+        "a marker of an older transaction ends a newer one",
+        promises.WHOLE_TRANSACTIONS,
+        None,
+        edited(
+            Edit(
+                within="_may_end",
+                old="epoch >= before.epoch",
+                new="True",
+            ),
+            Edit(
+                within="_may_end",
+                old="""
+                    return epoch > before.epoch or (
+                        epoch == before.epoch and before.transaction_start is None
+                    )
+                """,
+                new="return True",
+            ),
+        ),
+    ),
+    Mistake(
+        "a transaction is complete when its markers were tried once",
+        promises.OUTCOME_KEPT,
+        29,
+        edited(
+            Edit(
+                within="TransactionMarkerChannelManager._end",
+                old="left = {where for where in left if codes.get(where) not in _DONE}",
+                new="left = set[TransactionPartition]()",
+            )
+        ),
+    ),
+    Mistake(
+        "a producer begins while the transaction before is open",
+        promises.ZOMBIES_FENCED,
+        14,
+        edited(
+            Edit(
+                within="TransactionCoordinatorShard.init_producer_id",
+                old="metadata.state is TransactionState.ONGOING",
+                new="False",
+            )
+        ),
+    ),
+    Mistake(
+        "a step is taken on what is not committed",
+        promises.OUTCOME_KEPT,
+        None,
+        edited(
+            Edit(
+                within="TransactionalIds.committed",
+                old="self._latest.get(transactional_id, self._timeline.committed_offset)",
+                new="self._latest.get(transactional_id)",
+            )
+        ),
+    ),
+    Mistake(
+        "a coordinator keeps the ids that have expired",
+        promises.ONE_TRANSACTION_STATE,
+        14,
+        edited(
+            Edit(
+                within="TransactionCoordinatorShard.replay",
+                old="self.ids.remove(transactional_id)",
+                new="pass",
+            )
+        ),
+    ),
+    Mistake(
+        "a coordinator that resigns goes on to write markers",
+        promises.OUTCOME_KEPT,
+        None,
+        edited(
+            Edit(
+                within="TransactionCoordinatorService.on_image",
+                old="self._markers.remove(transactional_id)",
+                new="pass",
+            )
+        ),
+    ),
+    Mistake(
+        "transactions do not time out",
+        promises.TRANSACTIONS_REST,
+        None,
+        edited(
+            Edit(
+                within="TransactionMetadata.is_timed_out",
+                old="self.start_ms + self.timeout_ms < now_ms",
+                new="False",
+            )
+        ),
+    ),
+    Mistake(
+        "markers that are refused count as written",
+        promises.WHOLE_TRANSACTIONS,
+        None,
+        edited(
+            Edit(
+                within="MarkerBatch.fail",
+                old="one.complete(dict.fromkeys(one.partitions, code))",
+                new="one.complete(dict.fromkeys(one.partitions, ErrorCode.NONE))",
+            )
+        ),
+    ),
+    Mistake(
+        "the markers of a commit abort",
+        promises.OUTCOME_KEPT,
+        2,
+        edited(
+            Edit(
+                within="TransactionMarkerChannelManager._end",
+                old="prepared.state is TransactionState.PREPARE_COMMIT",
+                new="False",
+            )
+        ),
+    ),
+    Mistake(
+        "an outcome is decided anew after it was decided",
+        promises.WHOLE_TRANSACTIONS,
+        None,
+        edited(
+            Edit(
+                within="TransactionalIds.is_pending",
+                old="""
+                if latest is not None and latest.state.is_prepared:
+                    return True
+                """,
+            ),
+            Edit(
+                within="_ended_with_next_epoch",
+                old="metadata.state is not TransactionState.ONGOING and not is_empty_abort",
+                new="False",
+            ),
+        ),
+    ),
+    Mistake(
+        "markers that are tried again abort",
+        promises.OUTCOME_KEPT,
+        27,
+        edited(
+            Edit(
+                within="TransactionMarkerChannelManager._end",
+                old="left = {where for where in left if codes.get(where) not in _DONE}",
+                new="""
+                left = {where for where in left if codes.get(where) not in _DONE}
+                marker = marker._replace(is_commit=False)
+                """,
+            )
+        ),
+    ),
+    Mistake(
+        "the first of several brokers alone is asked to commit",
+        promises.WHOLE_TRANSACTIONS,
+        27,
+        edited(
+            Edit(
+                within="TransactionMarkerChannelManager._write",
+                old="""[
+                    self._write_at(node_id, marker, some) for node_id, some in by_leader.items()
+                ]""",
+                new="""[
+                    self._write_at(
+                        node_id, marker._replace(is_commit=marker.is_commit and number == 0), some
+                    )
+                    for number, (node_id, some) in enumerate(by_leader.items())
+                ]""",
+            )
+        ),
+    ),
+)
