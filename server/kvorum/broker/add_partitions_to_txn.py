@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kvorum.metadata.config_definitions import BROKER_CONFIGS, InvalidConfigError, parse_value
 from kvorum.metadata.effective_configs import BrokerConfigLayers
+from kvorum.metadata.known_error_code import known_error_code
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_partitions_to_txn import (
@@ -152,7 +153,9 @@ class TransactionBatch:
         if response.error_code != ErrorCode.NONE:
             # The producer is not the one that lacks the permission.
             is_denied = response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            code = ErrorCode.INVALID_TXN_STATE if is_denied else _code(response.error_code)
+            code = (
+                ErrorCode.INVALID_TXN_STATE if is_denied else known_error_code(response.error_code)
+            )
             self.fail(code)
             return
         for result in response.results_by_transaction:
@@ -228,17 +231,10 @@ def _transaction(data: TransactionData) -> AddPartitionsToTxnRequest.AddPartitio
 
 
 def _code_of_producer(number: int, operation: TransactionSupportedOperation) -> ErrorCode:
-    code = _code(number)
+    code = known_error_code(number)
     if code is ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     is_known_to_client = operation is not TransactionSupportedOperation.DEFAULT_ERROR
     if code is ErrorCode.TRANSACTION_ABORTABLE and not is_known_to_client:
         return ErrorCode.INVALID_TXN_STATE
     return code
-
-
-def _code(number: int) -> ErrorCode:
-    try:
-        return ErrorCode(number)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -75,9 +75,6 @@ def described(
     """Return an id as DescribeTransactions has it; raises RequestError for one that is unknown."""
     if metadata is None:
         raise RequestError.with_default_message(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(metadata.partitions):
-        topics.setdefault(topic, []).append(index)
     return DescribeTransactionsResponse.TransactionState(
         transactional_id=transactional_id,
         transaction_state=metadata.state.wire_name,
@@ -87,6 +84,6 @@ def described(
         producer_epoch=metadata.producer_epoch,
         topics=[
             DescribeTransactionsResponse.TopicData(topic, indexes)
-            for topic, indexes in topics.items()
+            for topic, indexes in metadata.indexes_by_topic.items()
         ],
     )

@@ -23,9 +23,6 @@ def transaction_record(
     metadata: TransactionMetadata, transaction_version: int
 ) -> CoordinatorRecord:
     """Return the record of an id in a cluster with a finalized transaction.version."""
-    topics: dict[str, list[int]] = {}
-    for topic, index in sorted(metadata.partitions):
-        topics.setdefault(topic, []).append(index)
     value = TransactionLogValue(
         producer_id=metadata.producer_id,
         producer_epoch=metadata.producer_epoch,
@@ -35,7 +32,7 @@ def transaction_record(
         if metadata.state is TransactionState.EMPTY
         else [
             TransactionLogValue.PartitionsSchema(topic, partition_ids)
-            for topic, partition_ids in topics.items()
+            for topic, partition_ids in metadata.indexes_by_topic.items()
         ],
         transaction_last_update_timestamp_ms=metadata.last_update_ms,
         transaction_start_timestamp_ms=metadata.start_ms,

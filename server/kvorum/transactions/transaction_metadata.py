@@ -56,6 +56,14 @@ class TransactionMetadata:
         return self.producer_epoch >= EXHAUSTED_EPOCH
 
     @property
+    def indexes_by_topic(self) -> dict[str, list[int]]:
+        """The indexes of the partitions in each topic; topics and indexes are sorted."""
+        topics: dict[str, list[int]] = {}
+        for topic, index in sorted(self.partitions):
+            topics.setdefault(topic, []).append(index)
+        return topics
+
+    @property
     def has_epoch_of_its_own(self) -> bool:
         """Whether the step before gave the transaction an epoch of its own."""
         return self.client_version >= EPOCH_OF_EACH_TRANSACTION

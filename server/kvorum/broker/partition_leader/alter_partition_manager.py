@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from kvorum.broker.partition_leader.leader import IsrProposal
 from kvorum.broker.partition_leader.outcomes import Accepted, Answer, Refused
+from kvorum.metadata.known_error_code import known_error_code
 from kvorum.metadata.partition import RECOVERED, RECOVERING
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
@@ -124,7 +125,7 @@ def _partition(proposal: IsrProposal) -> AlterPartitionRequest.PartitionData:
 
 def _answer(partition: AlterPartitionResponse.PartitionData) -> Answer:
     if partition.error_code != ErrorCode.NONE:
-        return Refused(_error_code(partition.error_code))
+        return Refused(known_error_code(partition.error_code))
     if partition.leader_recovery_state not in (RECOVERED, RECOVERING):
         return Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
     return Accepted(
@@ -133,7 +134,3 @@ def _answer(partition: AlterPartitionResponse.PartitionData) -> Answer:
         isr=tuple(partition.isr),
         recovery_state=partition.leader_recovery_state,
     )
-
-
-def _error_code(code: int) -> ErrorCode:
-    return ErrorCode(code) if code in list(ErrorCode) else ErrorCode.UNKNOWN_SERVER_ERROR

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from kvorum.metadata.known_error_code import known_error_code
 from kvorum.wire.error_codes import ErrorCode
 
 ERRORS_PACKAGE: Final = "org.apache.kafka.common.errors"
@@ -88,14 +89,6 @@ _RETRIABLE = frozenset(
 CONFIG_EXCEPTION = "org.apache.kafka.common.config.ConfigException"
 
 
-def error_code(number: int) -> ErrorCode:
-    """Return the error code of a number; UNKNOWN_SERVER_ERROR for an unknown number."""
-    try:
-        return ErrorCode(number)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-
-
 def class_of(code: ErrorCode) -> str:
     """Return the full name of the class that Kafka's clients raise for a code."""
     name = _CLASSES.get(code)
@@ -151,7 +144,7 @@ class NotSupportedByNodeError(CallFailedError):
 
 def refusal(number: int, message: str | None) -> CallFailedError:
     """Return the error for a response's error code; without a message, with the default one."""
-    code = error_code(number)
+    code = known_error_code(number)
     text = code.default_message if message is None else message
     failure = Failure(class_name=class_of(code), text=text, is_retriable=is_retriable(code))
     return CallFailedError(failure)

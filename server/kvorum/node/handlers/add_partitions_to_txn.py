@@ -7,6 +7,7 @@ whether partitions are in one, or add them for producers whose Produce does so (
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from kvorum.broker.add_partitions_to_txn import FIRST_VERSION_OF_BROKERS
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import BY_HANDLER, RequestError
 from kvorum.metadata.topic_names import INTERNAL_TOPICS
@@ -23,7 +24,6 @@ from kvorum.wire.messages.add_partitions_to_txn import (
 )
 from kvorum.wire.primitives import Message
 
-FIRST_VERSION_OF_BROKERS: Final = 4
 FIRST_VERSION_WITH_FENCED: Final = 2
 """Older clients know PRODUCER_FENCED by the name of INVALID_PRODUCER_EPOCH."""
 _Topics: TypeAlias = Sequence[AddPartitionsToTxnRequest.AddPartitionsToTxnTopic]

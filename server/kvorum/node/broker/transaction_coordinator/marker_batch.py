@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from kvorum.broker.transaction_marker import TransactionMarker
+from kvorum.metadata.known_error_code import known_error_code
 from kvorum.transactions.transaction_metadata import TransactionPartition
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -56,7 +57,7 @@ class MarkerBatch:
             for topic in result.topics:
                 for partition in topic.partitions:
                     where = TransactionPartition(topic.name, partition.partition_index)
-                    codes[result.producer_id, where] = _code(partition.error_code)
+                    codes[result.producer_id, where] = known_error_code(partition.error_code)
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             one.complete(
@@ -71,10 +72,3 @@ class MarkerBatch:
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             one.complete(dict.fromkeys(one.partitions, code))
-
-
-def _code(number: int) -> ErrorCode:
-    try:
-        return ErrorCode(number)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
