@@ -328,6 +328,7 @@ COUNTED: list[tuple[str, dict[str, str]]] = [
             *("LeaderCount", "PartitionCount", "OfflineReplicaCount", "UnderReplicatedPartitions"),
             *("UnderMinIsrPartitionCount", "AtMinIsrPartitionCount", "ReassigningPartitions"),
             *("IsrShrinks", "IsrExpands", "FailedIsrUpdates"),
+            *("ProducerIdCount", "PartitionsWithLateTransactionsCount"),
         )
     ),
     ("kafka_server_ReplicaFetcherManager_MaxLag", {"clientId": "Replica"}),
@@ -350,6 +351,11 @@ COUNTED: list[tuple[str, dict[str, str]]] = [
         for name in ("Offsets", "Groups")
     ),
     ("kafka_server_group_coordinator_metrics_group_count", {"protocol": "classic"}),
+    *(
+        (f"kafka_coordinator_transaction_TransactionMarkerChannelManager_{name}QueueSize", {})
+        for name in ("UnknownDestination", "LogAppendRetry")
+    ),
+    ("kafka_server_AddPartitionsToTxnManager_VerificationFailureRate", {}),
 ]
 
 

@@ -22,12 +22,15 @@ from kvorum.metadata.partition import PartitionRegistration, Partitions
 from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kvorum.metadata.topics_image import TopicImage, TopicsImage
 from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.broker.own_broker import Handle, OwnBroker
 from kvorum.node.broker.transaction_verification import AddPartitionsToTxnManager
 from kvorum.node.clock import SystemClock
 from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection
 from kvorum.node.outbound.broker_connections import BrokerConnections
 from kvorum.node.outbound.client_connection import ClientConnectionError, Outgoing
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request_handler import HandlerResponse
 from kvorum.node.tasks import run
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.api_keys import ApiKey
@@ -42,7 +45,7 @@ from kvorum.wire.primitives import Message
 
 TIMEOUT_MS = 5000
 LISTENER = "BROKERS"
-ME, COORDINATOR = 1, 2
+ME, COORDINATOR, SILENT = 1, 2, 3
 TOPIC_ID = bytes(range(16))
 DIRECTORY = b"d" * 16
 PARTITION = TopicPartition("t", 0)
@@ -182,6 +185,7 @@ def image(port: int, *leaders: int, is_fenced: bool = False) -> MetadataImage:
     topic = TopicImage(TRANSACTION_STATE_TOPIC, TOPIC_ID, partitions)
     brokers = {
         ME: registered(ME, 1),
+        SILENT: registered(SILENT, 1),
         COORDINATOR: registered(COORDINATOR, port, is_fenced=is_fenced),
     }
     return MetadataImage(
@@ -215,17 +219,29 @@ def answered(code: ErrorCode) -> Callable[[Message], Message]:
     return answer
 
 
+async def no_request_of_its_own(request: IncomingRequest[Message]) -> HandlerResponse:
+    raise AssertionError(f"{request.body.NAME} is asked of the broker itself")
+
+
 @asynccontextmanager
 async def asking(
-    current: MetadataImage, *, timeout_ms: int = REQUEST_TIMEOUT_MS
+    current: MetadataImage,
+    *,
+    timeout_ms: int = REQUEST_TIMEOUT_MS,
+    handle: Handle = no_request_of_its_own,
 ) -> AsyncGenerator[AddPartitionsToTxnManager]:
+    versions: dict[int, tuple[int, int]] = {
+        ApiKey.ADD_PARTITIONS_TO_TXN: (0, AddPartitionsToTxnRequest.MAX_VERSION)
+    }
+    clock = SystemClock()
     manager = AddPartitionsToTxnManager(
         BrokerConnections(
             "asking", LISTENER, lambda: current, Outgoing(), request_timeout_ms=timeout_ms
         ),
+        OwnBroker(ME, LISTENER, versions, handle=handle, clock=clock),
         LISTENER,
         image=lambda: current,
-        runtime=AsyncioRuntime(SystemClock(), thread_name="transactions"),
+        runtime=AsyncioRuntime(clock, thread_name="transactions"),
     )
     try:
         yield manager
@@ -239,12 +255,28 @@ def refused(code: ErrorCode) -> PartitionErrors:
 
 async def test_the_coordinator_is_the_leader_of_the_partition_that_the_id_hashes_to() -> None:
     async with FakeNode(AddPartitionsToTxn=answered(ErrorCode.INVALID_TXN_STATE)) as node:
-        async with asking(image(node.port, COORDINATOR, ME)) as manager:
+        async with asking(image(node.port, COORDINATOR, SILENT)) as manager:
             first = await run(manager.add_or_verify_transaction(data(FIRST_PARTITIONS)))
             second = await run(manager.add_or_verify_transaction(data(SECOND_PARTITIONS)))
+        assert manager.refused_count == 2
+        assert manager.verification_times_ms.count == 2
         assert first == refused(ErrorCode.INVALID_TXN_STATE)
         assert second == refused(ErrorCode.NETWORK_EXCEPTION), "the other leader does not listen"
         assert node.times_asked("AddPartitionsToTxn") == 1
+
+
+async def test_a_broker_that_is_the_coordinator_itself_is_asked_without_a_connection() -> None:
+    requests: list[Message] = []
+
+    async def handle(request: IncomingRequest[Message]) -> HandlerResponse:
+        requests.append(request.body)
+        return answered(ErrorCode.INVALID_TXN_STATE)(request.body)
+
+    async with FakeNode() as node, asking(image(node.port, ME), handle=handle) as manager:
+        errors = await run(manager.add_or_verify_transaction(data()))
+    assert errors == refused(ErrorCode.INVALID_TXN_STATE)
+    assert [request.NAME for request in requests] == ["AddPartitionsToTxnRequest"]
+    assert node.connection_count == 0
 
 
 async def test_no_broker_coordinates_without_the_topic_or_its_leader() -> None:

@@ -17,7 +17,9 @@ from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationMana
 from kvorum.node.broker.batch_inspector import THREAD_COUNT, BatchInspector
 from kvorum.node.broker.broker_lifecycle_manager import BrokerLifecycleManager
 from kvorum.node.broker.coordinator.coordinator_on_demand import CoordinatorOnDemand
+from kvorum.node.broker.ended_transactions import EndedTransactions
 from kvorum.node.broker.forwarding_manager import ForwardingManager, OwnController
+from kvorum.node.broker.own_broker import OwnBroker
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
@@ -33,10 +35,12 @@ from kvorum.node.handlers.registry import broker_apis, forwardable_keys
 from kvorum.node.outbound.broker_connections import BrokerConnections
 from kvorum.node.replication import Replication
 from kvorum.node.services import BrokerServices, VersionRanges
-from kvorum.node.serving.request_handler import RequestHandler, ServedApis
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request_handler import HandlerResponse, RequestHandler, ServedApis
 from kvorum.node.shared_server import SharedServer
 from kvorum.node.tasks import run
 from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
+from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import random_uuid
 
 if TYPE_CHECKING:
@@ -73,16 +77,7 @@ class BrokerServer:
             for directory in shared.directories.log_directories
         )
         self._topic_creator = AutoTopicCreationManager(config, self._forwarder, shared.clock)
-        self.lifecycle_manager = BrokerLifecycleManager(
-            self._identity(),
-            config.broker,
-            channel=shared.channel("heartbeat", timeout_ms=config.broker.heartbeat_interval_ms),
-            loader=shared.loader,
-            runtime=shared.runtime,
-            on_failure=on_failure,
-            cordoned_directories=self._cordoned_directories(),
-            enable_unstable_features=config.enable_unstable_feature_versions,
-        )
+        self.lifecycle_manager = self._broker_lifecycle_manager(on_failure)
         self._replication = Replication(
             shared,
             broker_epoch=lambda: self.lifecycle_manager.epoch,
@@ -93,9 +88,23 @@ class BrokerServer:
             shared.clock, thread_name="kvorum-batches", thread_count=THREAD_COUNT
         )
         self._inspector = BatchInspector(self._batch_threads)
-        self._add_partitions_to_txn = _add_partitions_to_txn_manager(shared)
+        apis = broker_apis()
+        self._own_broker = self._connection_to_itself(apis)
+        self._ended_transactions = EndedTransactions(shared.runtime)
+        self.add_partitions_to_txn = AddPartitionsToTxnManager(
+            _broker_connections(shared, "add-partitions-to-txn"),
+            self._own_broker,
+            config.listeners.inter_broker_name,
+            image=lambda: shared.loader.published,
+            runtime=shared.runtime,
+        )
+        """The questions of this broker's partitions to the coordinators of transactions."""
         self._transactions = TransactionVerification(
-            config, self._add_partitions_to_txn, shared.loader, shared.runtime
+            config,
+            self.add_partitions_to_txn,
+            shared.loader,
+            self._ended_transactions,
+            shared.runtime,
         )
         self._producer_ids_channel = shared.channel(
             "producer-ids", timeout_ms=PRODUCER_IDS_TIMEOUT_MS
@@ -111,19 +120,11 @@ class BrokerServer:
         self._coordinated_transactions = CoordinatorOnDemand(
             TRANSACTION_STATE_TOPIC, publisher, self._transaction_coordinator
         )
-        apis = broker_apis()
         self.services = self._broker_services(apis)
         """The parts that handlers use."""
-        dispatcher = RequestHandler(
-            apis,
-            self.services,
-            Authorizer(config.security.authorizer, loader=shared.loader, raft=shared.raft).access,
-            clock=shared.clock,
-            metrics=shared.request_metrics,
-            throttle=self.services.throttling.throttle,
-        )
+        self._handler = self._request_handler(apis)
         self._servers = {
-            listener.name: shared.server(listener.name, dispatcher)
+            listener.name: shared.server(listener.name, self._handler)
             for listener in config.listeners.brokers
         }
 
@@ -165,9 +166,48 @@ class BrokerServer:
         # Work that is under way ends at its next size check.
         self._batch_threads.when_idle(self._batch_threads.close)
         self._forwarder.channel.close()
-        self._add_partitions_to_txn.close()
+        self.add_partitions_to_txn.close()
         self._producer_ids.close()
         self._producer_ids_channel.close()
+
+    def _broker_lifecycle_manager(
+        self, on_failure: Callable[[Exception], None]
+    ) -> BrokerLifecycleManager:
+        shared, config = self._shared, self._shared.config
+        return BrokerLifecycleManager(
+            self._identity(),
+            config.broker,
+            channel=shared.channel("heartbeat", timeout_ms=config.broker.heartbeat_interval_ms),
+            loader=shared.loader,
+            runtime=shared.runtime,
+            on_failure=on_failure,
+            cordoned_directories=self._cordoned_directories(),
+            enable_unstable_features=config.enable_unstable_feature_versions,
+        )
+
+    def _connection_to_itself(self, apis: ServedApis[BrokerServices]) -> OwnBroker:
+        config = self._shared.config
+        return OwnBroker(
+            config.node_id,
+            config.listeners.inter_broker_name,
+            {key: (api.min_version, api.max_version) for key, api in apis.items()},
+            handle=self._handle,
+            clock=self._shared.clock,
+        )
+
+    def _request_handler(self, apis: ServedApis[BrokerServices]) -> RequestHandler[BrokerServices]:
+        shared, config = self._shared, self._shared.config
+        return RequestHandler(
+            apis,
+            self.services,
+            Authorizer(config.security.authorizer, loader=shared.loader, raft=shared.raft).access,
+            clock=shared.clock,
+            metrics=shared.request_metrics,
+            throttle=self.services.throttling.throttle,
+        )
+
+    async def _handle(self, request: IncomingRequest[Message]) -> HandlerResponse:
+        return await self._handler.handle(request)
 
     def _group_coordinator(self) -> GroupCoordinatorService:
         # Imported here: a broker starts sooner that has no groups yet.
@@ -194,6 +234,8 @@ class BrokerServer:
             self._replication.replicas,
             self._producer_ids,
             connections=_broker_connections(shared, "txn-marker-sender"),
+            own=self._own_broker,
+            ended=self._ended_transactions,
             image=lambda: shared.loader.published,
             runtime=AsyncioRuntime(shared.clock, thread_name="kvorum-transactions"),
         )
@@ -267,15 +309,6 @@ class BrokerServer:
             if first <= last:
                 ranges[key] = (first, last)
         return ranges
-
-
-def _add_partitions_to_txn_manager(shared: SharedServer) -> AddPartitionsToTxnManager:
-    return AddPartitionsToTxnManager(
-        _broker_connections(shared, "add-partitions-to-txn"),
-        shared.config.listeners.inter_broker_name,
-        image=lambda: shared.loader.published,
-        runtime=shared.runtime,
-    )
 
 
 def _broker_connections(shared: SharedServer, purpose: str) -> BrokerConnections:

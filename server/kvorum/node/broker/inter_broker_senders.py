@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
+from kvorum.node.broker.own_broker import OwnBroker
 from kvorum.node.coroutines import Task, Wait, other_work
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.client_connection import ClientConnectionError
@@ -77,17 +78,20 @@ class InterBrokerSenders(Generic[BatchT]):
     """Sends what waits for each broker; one request is under way to it.
 
     `take` returns what waits for a broker, None for nothing, and `ask` asks it over a connection.
+    Nothing is sent to the broker itself: `own` answers it.
     """
 
     def __init__(
         self,
         connections: Connections,
+        own: OwnBroker,
         runtime: Runtime,
         *,
         take: Callable[[int], BatchT | None],
         ask: Callable[[BrokerConnection, BatchT], Coroutine[Wait[Any], Any, None]],
     ) -> None:
         self._connections = connections
+        self._own = own
         self._runtime = runtime
         self._take = take
         self._ask = ask
@@ -114,8 +118,7 @@ class InterBrokerSenders(Generic[BatchT]):
         await other_work(self._runtime)
         while (batch := self._take(node_id)) is not None:
             try:
-                connection = await self._connections.to(node_id)
-                await self._ask(connection, batch)
+                await self._ask(await self._connection_to(node_id), batch)
             except ClientConnectionError as error:
                 _log.warning(
                     LogEvent(
@@ -131,3 +134,8 @@ class InterBrokerSenders(Generic[BatchT]):
                 batch.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
             finally:
                 batch.fail(ErrorCode.NETWORK_EXCEPTION)
+
+    async def _connection_to(self, node_id: int) -> BrokerConnection:
+        if node_id == self._own.broker_id:
+            return self._own
+        return await self._connections.to(node_id)

@@ -24,15 +24,18 @@ from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.views.config_layers import config_layers
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.broker.ended_transactions import EndedTransactions
 from kvorum.node.broker.inter_broker_senders import (
     BrokerConnection,
     Connections,
     InterBrokerSenders,
 )
+from kvorum.node.broker.own_broker import OwnBroker
 from kvorum.node.config import NodeConfig
-from kvorum.node.coroutines import Promise, sleep
+from kvorum.node.coroutines import Promise, Signal
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.metrics.sensors import LatestValues
 from kvorum.node.runtime import Runtime
 from kvorum.storage.log.producer_state import ProducerError
 from kvorum.storage.log.verification_state import TransactionAppend, VerificationGuard
@@ -48,11 +51,15 @@ _log = logging.getLogger(__name__)
 
 
 class AddPartitionsToTxnManager:
-    """A queue for each coordinator; `listener` is the one that brokers use."""
+    """A queue for each coordinator; `listener` is the one that brokers use.
+
+    The broker is `own`, which is asked without a connection.
+    """
 
     def __init__(
         self,
         connections: Connections,
+        own: OwnBroker,
         listener: str,
         *,
         image: Callable[[], MetadataImage],
@@ -63,7 +70,13 @@ class AddPartitionsToTxnManager:
         self._image = image
         self._runtime = runtime
         self._queues: dict[int, TransactionQueue] = {}
-        self._senders = InterBrokerSenders(connections, runtime, take=self._take, ask=self._ask)
+        self.verification_times_ms = LatestValues()
+        """The times that coordinators have taken to answer."""
+        self.refused_count = 0
+        """The partitions that coordinators have refused."""
+        self._senders = InterBrokerSenders(
+            connections, own, runtime, take=self._take, ask=self._ask
+        )
 
     async def add_or_verify_transaction(self, data: TransactionData) -> PartitionErrors:
         """Return what the coordinator refuses; without a coordinator to ask, every partition.
@@ -75,10 +88,14 @@ class AddPartitionsToTxnManager:
         if coordinator is None:
             return data.errors(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         node_id = coordinator.node_id
+        asked_ms = self._runtime.monotonic_ms()
         answered: Promise[PartitionErrors] = Promise(self._runtime)
         self._queues.setdefault(node_id, TransactionQueue()).add(data, answered.settle)
         self._senders.wake(node_id)
-        return await answered.result()
+        refused = await answered.result()
+        self.verification_times_ms.record(self._runtime.monotonic_ms() - asked_ms)
+        self.refused_count += len(refused)
+        return refused
 
     def close(self) -> None:
         """Ask no coordinator any more; what waits is answered NETWORK_EXCEPTION."""
@@ -149,11 +166,13 @@ class TransactionVerification:
         config: NodeConfig,
         manager: AddPartitionsToTxnManager,
         loader: MetadataLoader,
+        ended: EndedTransactions,
         runtime: Runtime,
     ) -> None:
         self._config = config
         self._manager = manager
         self._loader = loader
+        self._ended = ended
         self._runtime = runtime
 
     @property
@@ -190,6 +209,19 @@ class TransactionVerification:
 
         To send a batch of records once more would cost the producer more than to wait.
         """
+        if not producer.operation.supports_epoch_bump:
+            return await self.verify(producer, sequences)
+        # Expected before the first question: the end may come between its answer and the wait.
+        ended = self._ended.expect(producer.transactional_id)
+        try:
+            return await self._verify_until(ended, producer, sequences)
+        finally:
+            self._ended.forget(producer.transactional_id, ended)
+
+    async def _verify_until(
+        self, ended: Signal, producer: TransactionalProducer, sequences: Mapping[Partition, int]
+    ) -> VerifiedPartitions:
+        """Verify again upon the end of the transaction before, or after the configured pause."""
         settings = self._config.transactions
         timeout_ms = min(
             settings.add_partitions_retry_backoff_ms_max, self._config.network.request_timeout_ms
@@ -197,11 +229,11 @@ class TransactionVerification:
         deadline_ms = self._runtime.monotonic_ms() + timeout_ms
         verified = await self.verify(producer, sequences)
         while (
-            producer.operation.supports_epoch_bump
-            and ErrorCode.CONCURRENT_TRANSACTIONS in verified.errors.values()
+            ErrorCode.CONCURRENT_TRANSACTIONS in verified.errors.values()
             and self._runtime.monotonic_ms() < deadline_ms
         ):
-            await sleep(self._runtime, settings.add_partitions_retry_backoff_ms)
+            await ended.wait(settings.add_partitions_retry_backoff_ms)
+            ended.clear()
             verified = await self.verify(producer, sequences)
         return verified
 

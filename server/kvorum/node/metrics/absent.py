@@ -81,7 +81,7 @@ ABSENT: Final[tuple[Absent, ...]] = (
     ),
     *_absent(
         "kafka.server",
-        "ReplicaManager ReplicaFetcherManager ReplicaAlterLogDirsManager BrokerTopicMetrics "
+        "ReplicaFetcherManager ReplicaAlterLogDirsManager BrokerTopicMetrics "
         "AssignmentsManager DelayedProduceMetrics DelayedRemoteListOffsetsMetrics client-metrics",
         _NOT_OF_RECORDS,
     ),
@@ -94,9 +94,7 @@ ABSENT: Final[tuple[Absent, ...]] = (
     *_absent("kafka.utils", "Throttler", _NOT_OF_RECORDS),
     *_absent(
         "kafka.server",
-        "group-coordinator-metrics share-coordinator-metrics transaction-coordinator-metrics "
-        "ShareGroupMetrics ShareSessionCache AddPartitionsToTxnManager",
+        "group-coordinator-metrics share-coordinator-metrics ShareGroupMetrics ShareSessionCache",
         _NOT_OF_RECORDS,
     ),
-    *_absent("kafka.coordinator.transaction", "TransactionMarkerChannelManager", _NOT_OF_RECORDS),
 )

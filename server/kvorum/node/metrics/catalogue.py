@@ -73,6 +73,10 @@ REPLICA_MANAGER: Final = MetricGroup(
         "UnderMinIsrPartitionCount": "Partitions led here that refuse acks=all",
         "AtMinIsrPartitionCount": "Partitions led here that would, with one less in sync",
         "ReassigningPartitions": "Partitions led here that are being reassigned",
+        "ProducerIdCount": "Producers that the logs of this broker know of",
+        "PartitionsWithLateTransactionsCount": (
+            "Partitions led here with a transaction open for longer than it may be"
+        ),
     },
 )
 REPLICA_MANAGER_RATES: Final = MetricGroup(
@@ -157,6 +161,38 @@ GROUP_COUNT: Final = MetricGroup(
     has_attributes=True,
     labels=("protocol",),
 )
+_LOAD_TIMES: Final = MappingProxyType(
+    {
+        "partition-load-time-max": "Longest load of a coordinator, in ms, of the last minute",
+        "partition-load-time-avg": "Mean time to load a coordinator, in ms, of the last minute",
+    }
+)
+GROUP_LOADS: Final = MetricGroup(
+    SERVER_DOMAIN, "group-coordinator-metrics", _LOAD_TIMES, has_attributes=True
+)
+TRANSACTION_LOADS: Final = MetricGroup(
+    SERVER_DOMAIN, "transaction-coordinator-metrics", _LOAD_TIMES, has_attributes=True
+)
+TRANSACTION_MARKERS: Final = MetricGroup(
+    "kafka.coordinator.transaction",
+    "TransactionMarkerChannelManager",
+    {
+        "UnknownDestinationQueueSize": "Transactions that end, and wait for partitions to be led",
+        "LogAppendRetryQueueSize": "Transactions whose last record has to be written again",
+    },
+)
+VERIFICATION_TIMES: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "AddPartitionsToTxnManager",
+    {"VerificationTimeMs": "How long a transaction's coordinator takes to answer its leader"},
+    kind=Kind.HISTOGRAM,
+)
+VERIFICATION_FAILURES: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "AddPartitionsToTxnManager",
+    {"VerificationFailureRate": "Partitions that a transaction's coordinator has refused"},
+    kind=Kind.METER,
+)
 BROKER_GROUPS: Final = (
     BROKER_TOPICS,
     BROKER_TOPIC,
@@ -174,6 +210,11 @@ BROKER_GROUPS: Final = (
     LOG_DIRECTORIES,
     GROUP_METADATA,
     GROUP_COUNT,
+    GROUP_LOADS,
+    TRANSACTION_LOADS,
+    TRANSACTION_MARKERS,
+    VERIFICATION_TIMES,
+    VERIFICATION_FAILURES,
 )
 CONTROLLER_DOMAIN: Final = "kafka.controller"
 

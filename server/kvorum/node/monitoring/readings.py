@@ -16,12 +16,14 @@ from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.node.broker.purgatories import Purgatories
 from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.transaction_verification import AddPartitionsToTxnManager
 from kvorum.node.broker_server import BrokerServer
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller_server import ControllerServer
 from kvorum.node.metadata_loader import MetadataLoader, SnapshotGenerator
 from kvorum.node.metrics import catalogue
-from kvorum.node.metrics.names import Reading
+from kvorum.node.metrics.names import MetricGroup, Reading
+from kvorum.node.metrics.sensors import WindowedSensor
 from kvorum.node.raft import RaftNode
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestMetrics
@@ -32,6 +34,9 @@ from kvorum.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from kvorum.node.broker.group_coordinator.group_coordinator_service import (
         GroupCoordinatorService,
+    )
+    from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (
+        TransactionCoordinatorService,
     )
 
 NO_CONTROLLER = -1
@@ -44,6 +49,8 @@ _ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
 REPLICA: Final = "Replica"
 """The client id by which Kafka tells its fetchers from those that move logs."""
 CLASSIC: Final = "classic"
+LATE_TRANSACTION_BUFFER_MS: Final = 300_000
+"""The time after its longest time-out from which on Kafka calls an open transaction late."""
 _STATES: Final = MappingProxyType(
     {
         "NumGroupsPreparingRebalance": "PreparingRebalance",
@@ -162,7 +169,15 @@ def record_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     yield from _log_directories(replicas, shared.directories.log_directories)
     yield from _purgatories(services.purgatories)
     yield from _fetch_sessions(services.fetch_sessions.cache)
-    yield from _groups(services.coordinated_groups.service_if_made)
+    yield from _late_transactions(replicas, shared)
+    now_ms = shared.clock.monotonic_ms()
+    groups = services.coordinated_groups.service_if_made
+    yield from _groups(groups)
+    transactions = services.coordinated_transactions.service_if_made
+    yield from _loads(catalogue.GROUP_LOADS, groups, now_ms)
+    yield from _loads(catalogue.TRANSACTION_LOADS, transactions, now_ms)
+    yield from _transactions(transactions)
+    yield from _verifications(server.add_partitions_to_txn)
 
 
 def _topics(stats: BrokerTopicStats) -> Iterator[Reading]:
@@ -207,6 +222,22 @@ def _replica_manager(replicas: ReplicaManager, topics: TopicsImage) -> Iterator[
     fetchers, failed = catalogue.REPLICA_FETCHERS, replicas.fetchers.failed_partition_count
     yield fetchers.reading("MaxLag", replicas.fetchers.max_lag, REPLICA)
     yield fetchers.reading("FailedPartitionsCount", failed, REPLICA)
+
+
+def _late_transactions(replicas: ReplicaManager, shared: SharedServer) -> Iterator[Reading]:
+    begun_before_ms = (
+        shared.clock.wall_ms()
+        - shared.config.transactions.timeout_ms_max
+        - LATE_TRANSACTION_BUFFER_MS
+    )
+    online = [one for one in replicas.partitions if not one.is_offline]
+    producer_count = sum(len(one.log.producers.entries) for one in online)
+    late_count = sum(
+        one.is_leader and one.log.producers.has_late_transaction(begun_before_ms) for one in online
+    )
+    group = catalogue.REPLICA_MANAGER
+    yield group.reading("ProducerIdCount", producer_count)
+    yield group.reading("PartitionsWithLateTransactionsCount", late_count)
 
 
 def _is_reassigning(partition: Partition, topics: TopicsImage) -> bool:
@@ -267,6 +298,30 @@ def _groups(service: GroupCoordinatorService | None) -> Iterator[Reading]:
     for name, state in _STATES.items():
         yield group.reading(name, states[state])
     yield catalogue.GROUP_COUNT.reading("group-count", states.total(), CLASSIC)
+
+
+def _loads(
+    group: MetricGroup,
+    service: GroupCoordinatorService | TransactionCoordinatorService | None,
+    now_ms: float,
+) -> Iterator[Reading]:
+    times_ms = WindowedSensor(now_ms) if service is None else service.runtime.load_times_ms
+    yield group.reading("partition-load-time-max", times_ms.maximum(now_ms))
+    yield group.reading("partition-load-time-avg", times_ms.average(now_ms))
+
+
+def _transactions(service: TransactionCoordinatorService | None) -> Iterator[Reading]:
+    group = catalogue.TRANSACTION_MARKERS
+    leaderless_count = 0 if service is None else service.leaderless_count
+    late_count = 0 if service is None else service.late_completion_count
+    yield group.reading("UnknownDestinationQueueSize", leaderless_count)
+    yield group.reading("LogAppendRetryQueueSize", late_count)
+
+
+def _verifications(manager: AddPartitionsToTxnManager) -> Iterator[Reading]:
+    times, refused = manager.verification_times_ms.distribution(), manager.refused_count
+    yield catalogue.VERIFICATION_TIMES.reading("VerificationTimeMs", times)
+    yield catalogue.VERIFICATION_FAILURES.reading("VerificationFailureRate", refused)
 
 
 def controller_readings(shared: SharedServer, server: ControllerServer) -> Iterator[Reading]:

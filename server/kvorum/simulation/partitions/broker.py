@@ -31,6 +31,8 @@ from kvorum.node.coroutines import Task
 from kvorum.node.directories import common_epoch
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.outbound.client_connection import ConnectionLostError
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request_handler import HandlerResponse
 from kvorum.simulation.disk import MountedDisk
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.node import SimulatedNode
@@ -220,6 +222,7 @@ class BrokerSession:
                 replicas=self.replicas,
                 publisher=self._publisher,
                 channel=self._channel,
+                handle=self._answer_own,
             )
         services = broker_services(
             config,
@@ -233,6 +236,9 @@ class BrokerSession:
         )
         watch = RequestWatch(self._groups, self.replicas, around, self._machine)
         self._served = ServedRequests(services, around, self._machine.guard, watch)
+
+    async def _answer_own(self, request: IncomingRequest[Message]) -> HandlerResponse:
+        return await self._served.answer_own(request)
 
     def _log_settings(self) -> LogSettings:
         random = self._around.random

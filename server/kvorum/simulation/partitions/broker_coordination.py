@@ -7,6 +7,8 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
 from kvorum.node.broker.coordinator.coordinator_on_demand import CoordinatorOnDemand
+from kvorum.node.broker.ended_transactions import EndedTransactions
+from kvorum.node.broker.own_broker import Handle, OwnBroker
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.this_broker import ThisBroker
@@ -18,7 +20,7 @@ from kvorum.node.broker.transaction_verification import (
     TransactionVerification,
 )
 from kvorum.node.config import NodeConfig
-from kvorum.simulation.partitions.broker_connections import SimulatedConnections
+from kvorum.simulation.partitions.broker_connections import SimulatedConnections, offered_versions
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.outbound import SimulatedControllerChannel
@@ -37,7 +39,10 @@ class PublishedImage:
 
 
 class BrokerCoordination:
-    """The coordinator of one process, and what its leaders ask other coordinators."""
+    """The coordinator of one process, and what its leaders ask other coordinators.
+
+    `handle` answers what the broker asks itself.
+    """
 
     def __init__(
         self,
@@ -49,8 +54,10 @@ class BrokerCoordination:
         replicas: ReplicaManager,
         publisher: BrokerMetadataPublisher,
         channel: SimulatedControllerChannel,
+        handle: Handle,
     ) -> None:
-        runtime = broker.runtime
+        runtime, listener = broker.runtime, config.listeners.inter_broker_name
+        own = OwnBroker(broker.id, listener, offered_versions(), handle=handle, clock=runtime)
 
         def connections(client_id: str) -> SimulatedConnections:
             return SimulatedConnections(client_id, broker.id, around, machine, runtime)
@@ -60,18 +67,22 @@ class BrokerCoordination:
         )
         manager = AddPartitionsToTxnManager(
             connections("add-partitions"),
-            config.listeners.inter_broker_name,
+            own,
+            listener,
             image=broker.image,
             runtime=runtime,
         )
+        ended = EndedTransactions(runtime)
         self.verification = TransactionVerification(
-            config, manager, cast("Any", PublishedImage(broker.image)), runtime
+            config, manager, cast("Any", PublishedImage(broker.image)), ended, runtime
         )
         self.service = TransactionCoordinatorService(
             config,
             replicas,
             self.producer_ids,
             connections=connections("markers"),
+            own=own,
+            ended=ended,
             image=broker.image,
             runtime=runtime,
         )

@@ -31,7 +31,8 @@ from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.connection import Peer, ResponseFrame
 from kvorum.node.serving.frame_writer import FramePart
-from kvorum.node.serving.request_handler import RequestHandler
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request_handler import HandlerResponse, RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
@@ -193,6 +194,13 @@ class ServedRequests:
                 self._send(response, reply)
 
         Task(self._handler.answer(frame, _CLIENT), answered)
+
+    async def answer_own(self, request: IncomingRequest[Message]) -> HandlerResponse:
+        """Return the answer to a request of this broker itself."""
+        answered = await self._handler.handle(request)
+        assert isinstance(answered, Message)
+        _demand_known(request.body, answered)
+        return answered
 
     def _send(self, response: ResponseFrame, reply: OnReply) -> None:
         send = partial(_reply_with, response, reply)

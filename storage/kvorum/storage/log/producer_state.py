@@ -263,6 +263,11 @@ class ProducerState:
         """The first offset of a transaction that is open."""
         return min(self._open, default=None)
 
+    def has_late_transaction(self, wall_ms: int) -> bool:
+        """Return whether the producer of the oldest open transaction has written nothing since."""
+        oldest = next(iter(self._open.values()), None)
+        return oldest is not None and 0 < self._entries[oldest].last_timestamp < wall_ms
+
     def expire(self, now_ms: int) -> None:
         """Forget producers without a transaction that wrote nothing for the expiration time.
 

@@ -144,6 +144,16 @@ def test_an_open_transaction_keeps_its_producer(log: Log) -> None:
     assert log.write(9, 9, producer=2) == "ok"
 
 
+def test_a_transaction_is_late_whose_producer_has_written_nothing_since(log: Log) -> None:
+    assert not log.state.has_late_transaction(1_000)
+    log.write(0, 0, open_=True)
+    assert [log.state.has_late_transaction(wall_ms) for wall_ms in (5, 6)] == [False, True]
+    ended = log.end(PRODUCER)
+    assert ended is not None
+    log.state.complete(ended)
+    assert not log.state.has_late_transaction(1_000)
+
+
 def test_a_marker_of_a_lost_coordinator_is_refused(log: Log) -> None:
     log.write(0, 0, epoch=5, open_=True)
     with pytest.raises(ProducerError) as caught:

@@ -29,6 +29,7 @@ from kvorum.node.broker.coordinator.write_event import CoordinatorWriteEvent, Th
 from kvorum.node.broker.coordinator.writer import CoordinatorPartitionWriter, ForeignRecordsError
 from kvorum.node.deferred_event_queue import DeferredEventQueue
 from kvorum.node.events.log_event import LogEvent
+from kvorum.node.metrics.sensors import WindowedSensor
 from kvorum.node.runtime import Runtime
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
@@ -61,6 +62,7 @@ class CoordinatorContext(Generic[ShardT]):
         runtime: Runtime,
         *,
         settings: CoordinatorSettings,
+        load_times_ms: WindowedSensor,
     ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
@@ -68,6 +70,8 @@ class CoordinatorContext(Generic[ShardT]):
         self._new_shard = new_shard
         self._shard = new_shard()
         self._runtime = runtime
+        self._load_times_ms = load_times_ms
+        self._load_began_ms = runtime.monotonic_ms()
         self._writer = CoordinatorPartitionWriter(partition, runtime, settings)
         self._batch: CoordinatorBatch | None = None
         self._linger = AppendLinger(settings.append_linger_ms, runtime, self._flush_due)
@@ -85,6 +89,7 @@ class CoordinatorContext(Generic[ShardT]):
     def load(self) -> None:
         """Begin to load the shard."""
         self.state = CoordinatorState.LOADING
+        self._load_began_ms = self._runtime.monotonic_ms()
         self._shard = self._new_shard()
         self._loader = CoordinatorLoader(
             self._shard, self.partition, self._runtime, self._on_loaded
@@ -197,6 +202,8 @@ class CoordinatorContext(Generic[ShardT]):
 
     def _activate(self) -> None:
         self.state = CoordinatorState.ACTIVE
+        now_ms = self._runtime.monotonic_ms()
+        self._load_times_ms.record(now_ms - self._load_began_ms, now_ms)
         self.partition.watchers.add(self._on_change)
         self._apply(self._shard.on_loaded(self._runtime.wall_ms()))
         operations = self._when_loaded

@@ -12,6 +12,7 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.coordinator.context import CoordinatorContext, CoordinatorState
 from kvorum.node.broker.coordinator.settings import CoordinatorSettings
+from kvorum.node.metrics.sensors import WindowedSensor
 from kvorum.node.runtime import Runtime
 from kvorum.wire.error_codes import ErrorCode
 
@@ -42,6 +43,8 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._contexts: dict[int, CoordinatorContext[ShardT]] = {}
         self._partition_count: int | None = None
         self._is_active = True
+        self.load_times_ms = WindowedSensor(runtime.monotonic_ms())
+        """The times that it took to load coordinators."""
 
     def demand_active(self) -> None:
         """Raise RequestError after `close`."""
@@ -122,6 +125,7 @@ class CoordinatorRuntime(Generic[ShardT]):
             self._new_shard,
             self._runtime,
             settings=self._settings,
+            load_times_ms=self.load_times_ms,
         )
         self._contexts[change.partition] = context
         context.load()

@@ -15,7 +15,9 @@ from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kvorum.node.broker.coordinator.context import CoordinatorContext, WriteOperation
 from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
 from kvorum.node.broker.coordinator.settings import CoordinatorSettings
+from kvorum.node.broker.ended_transactions import EndedTransactions
 from kvorum.node.broker.inter_broker_senders import Connections
+from kvorum.node.broker.own_broker import OwnBroker
 from kvorum.node.broker.producer_id_manager import ProducerIdManager
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.transaction_coordinator.transaction_marker_channel_manager import (
@@ -60,15 +62,21 @@ class TransactionCoordinatorService:
         producer_ids: ProducerIdManager,
         *,
         connections: Connections,
+        own: OwnBroker,
+        ended: EndedTransactions,
         image: Callable[[], MetadataImage],
         runtime: Runtime,
     ) -> None:
         self._settings = config.transactions
         self._producer_ids = producer_ids
+        self._ended = ended
         self._image = image
         self._runtime = runtime
+        self.late_completion_count = 0
+        """The transactions whose last record has to be written again."""
         self._markers = TransactionMarkerChannelManager(
             connections,
+            own,
             config.listeners.inter_broker_name,
             image=image,
             runtime=runtime,
@@ -90,6 +98,11 @@ class TransactionCoordinatorService:
             runtime=runtime,
         )
         """The coordinators of this broker's partitions."""
+
+    @property
+    def leaderless_count(self) -> int:
+        """The transactions whose markers wait for partitions to be led."""
+        return self._markers.leaderless_count
 
     def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
         """Follow a change of the image that the partitions have followed already."""
@@ -235,6 +248,14 @@ class TransactionCoordinatorService:
                 if error.code in _ELSEWHERE:
                     # The coordinator that loads the partition has the markers written again.
                     return
-                await sleep(self._runtime, COMPLETION_BACKOFF_MS)
+                await self._wait_to_complete()
             else:
+                self._ended.tell(prepared.transactional_id)
                 return
+
+    async def _wait_to_complete(self) -> None:
+        self.late_completion_count += 1
+        try:
+            await sleep(self._runtime, COMPLETION_BACKOFF_MS)
+        finally:
+            self.late_completion_count -= 1

@@ -17,6 +17,7 @@ from kvorum.node.broker.inter_broker_senders import (
     Connections,
     InterBrokerSenders,
 )
+from kvorum.node.broker.own_broker import OwnBroker
 from kvorum.node.broker.transaction_coordinator.marker_batch import (
     MarkerBatch,
     MarkerCodes,
@@ -62,12 +63,14 @@ _log = logging.getLogger(__name__)
 class TransactionMarkerChannelManager:
     """Writes the markers of transactions, each until all partitions have theirs.
 
-    `complete` is called after that. `listener` is the one that brokers use.
+    `complete` is called after that. `listener` is the one that brokers use. The broker is `own`,
+    which is asked without a connection.
     """
 
     def __init__(
         self,
         connections: Connections,
+        own: OwnBroker,
         listener: str,
         *,
         image: Callable[[], MetadataImage],
@@ -81,7 +84,10 @@ class TransactionMarkerChannelManager:
         self._complete = complete
         self._waiting: dict[int, list[WaitingMarker]] = {}
         self._tasks: dict[str, Task[None]] = {}
-        self._senders = InterBrokerSenders(connections, runtime, take=self._take, ask=self._ask)
+        self._leaderless: set[str] = set()
+        self._senders = InterBrokerSenders(
+            connections, own, runtime, take=self._take, ask=self._ask
+        )
 
     def add(self, prepared: TransactionMetadata, coordinator_epoch: int) -> None:
         """Write the markers of a transaction, in place of those of an earlier one of the id."""
@@ -93,8 +99,14 @@ class TransactionMarkerChannelManager:
     def remove(self, transactional_id: str) -> None:
         """Write no more markers of an id, which is coordinated elsewhere."""
         task = self._tasks.pop(transactional_id, None)
+        self._leaderless.discard(transactional_id)
         if task is not None:
             task.close()
+
+    @property
+    def leaderless_count(self) -> int:
+        """The transactions whose markers wait for partitions to be led."""
+        return len(self._leaderless)
 
     def ids(self) -> tuple[str, ...]:
         """Return the ids whose markers are being written."""
@@ -108,6 +120,7 @@ class TransactionMarkerChannelManager:
 
     def _ended(self, transactional_id: str, result: Exception | None) -> None:
         del self._tasks[transactional_id]
+        self._leaderless.discard(transactional_id)
         if result is not None:
             _log.error("The end of a transaction failed: %s", transactional_id, exc_info=result)
 
@@ -134,9 +147,18 @@ class TransactionMarkerChannelManager:
                 return
             left = {where for where in left if codes.get(where) not in _DONE}
             self._tell_unexpected(prepared.transactional_id, codes)
+            self._note_leaderless(prepared.transactional_id, left.difference(codes))
             if left:
                 await sleep(self._runtime, RETRY_BACKOFF_MS)
         await self._complete(prepared)
+
+    def _note_leaderless(
+        self, transactional_id: str, partitions: set[TransactionPartition]
+    ) -> None:
+        if partitions:
+            self._leaderless.add(transactional_id)
+        else:
+            self._leaderless.discard(transactional_id)
 
     def _tell_unexpected(self, transactional_id: str, codes: MarkerCodes) -> None:
         for where, code in codes.items():

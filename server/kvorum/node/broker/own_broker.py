@@ -1,0 +1,69 @@
+"""The way of a broker's requests to itself: to its handlers, without a socket or a frame."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, TypeVar
+
+from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED
+from kvorum.node.clock import Clock
+from kvorum.node.coroutines import Wait
+from kvorum.node.serving.request import IncomingRequest, RequestProgress
+from kvorum.node.serving.request_handler import HandlerResponse
+from kvorum.wire.messages.request_header import RequestHeader
+from kvorum.wire.primitives import Message
+
+LOOPBACK: Final = "127.0.0.1"
+_NO_CORRELATION: Final = 0
+Response = TypeVar("Response", bound=Message)
+Handle = Callable[[IncomingRequest[Message]], Coroutine[Wait[Any], Any, HandlerResponse]]
+"""Returns the response to a request, as `RequestHandler.handle` does."""
+
+
+class OwnBroker:
+    """A connection from a broker to itself, where nothing is refused for want of permission.
+
+    `listener` is the one that brokers use, and `peer_versions` the lowest and highest version of
+    each API key that the broker serves.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        listener: str,
+        peer_versions: Mapping[int, tuple[int, int]],
+        *,
+        handle: Handle,
+        clock: Clock,
+    ) -> None:
+        self.broker_id = broker_id
+        self.client_id = f"broker-{broker_id}"
+        self.peer_versions = peer_versions
+        self._listener = listener
+        self._handle = handle
+        self._clock = clock
+
+    def version_for(self, message: type[Message]) -> int:
+        """Return the highest version of a request."""
+        assert message.API_KEY is not None
+        return self.peer_versions[message.API_KEY][1]
+
+    async def send(
+        self, message: Message, kind: type[Response], *, timeout_ms: int, version: int | None = None
+    ) -> Response:
+        """Return the response to a request; the handler's own limits count, not `timeout_ms`."""
+        del timeout_ms
+        if version is None:
+            version = self.version_for(type(message))
+        assert message.API_KEY is not None
+        request = IncomingRequest(
+            header=RequestHeader(message.API_KEY, version, _NO_CORRELATION, self.client_id),
+            body=message,
+            frame=b"",
+            listener=self._listener,
+            client_host=LOOPBACK,
+            progress=RequestProgress(self._clock),
+            principal=ANONYMOUS,
+            access=UNRESTRICTED,
+        )
+        response = await self._handle(request)
+        assert isinstance(response, kind)
+        return response

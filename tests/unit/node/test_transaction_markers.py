@@ -1,0 +1,130 @@
+"""The markers of one transaction, written by this broker to itself, or held up without a leader."""
+
+from random import Random
+
+from immutables import Map
+
+from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, Endpoint
+from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.partition import PartitionRegistration, Partitions
+from kvorum.metadata.topics_image import TopicImage, TopicsImage
+from kvorum.node.broker.own_broker import OwnBroker
+from kvorum.node.broker.transaction_coordinator.transaction_marker_channel_manager import (
+    RETRY_BACKOFF_MS,
+    TransactionMarkerChannelManager,
+)
+from kvorum.node.outbound.broker_connections import BrokerConnections
+from kvorum.node.outbound.client_connection import Outgoing
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.request_handler import HandlerResponse
+from kvorum.simulation.events import Events, NodeClock
+from kvorum.simulation.runtime import SimulatedRuntime
+from kvorum.transactions.transaction_metadata import TransactionMetadata, TransactionPartition
+from kvorum.transactions.transaction_state import TransactionState
+from kvorum.wire.api_keys import ApiKey
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from kvorum.wire.primitives import Message
+
+LISTENER, ME, NOBODY = "BROKERS", 1, -1
+TOPIC, TOPIC_ID, DIRECTORY = "orders", b"t" * 16, b"d" * 16
+ID = "payments"
+PREPARED = TransactionMetadata(
+    transactional_id=ID,
+    producer_id=7,
+    producer_epoch=1,
+    timeout_ms=60_000,
+    state=TransactionState.PREPARE_COMMIT,
+    partitions=frozenset({TransactionPartition(TOPIC, 0)}),
+)
+
+
+def led_by(leader: int) -> MetadataImage:
+    """Return a cluster of this broker alone, and one partition."""
+    broker = BrokerRegistration(
+        id=ME,
+        epoch=1,
+        incarnation_id=DIRECTORY,
+        listeners=(Endpoint(LISTENER, "localhost", 9092, 0),),
+        supported_features=Map(),
+        rack=None,
+        is_fenced=False,
+        is_in_controlled_shutdown=False,
+        is_migrating_zk_broker=False,
+        directories=(DIRECTORY,),
+        cordoned_directories=None,
+    )
+    partition = PartitionRegistration((ME,), (DIRECTORY,), (ME,), leader=leader)
+    topic = TopicImage(TOPIC, TOPIC_ID, Partitions((partition,)))
+    return MetadataImage(
+        cluster=ClusterImage(brokers=Map({ME: broker})),
+        topics=TopicsImage(Map({TOPIC_ID: topic}), Map({TOPIC: TOPIC_ID})),
+    )
+
+
+class Markers:
+    """A coordinator's markers; notes the producers of those written, and of ended transactions."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self.image = image
+        self.written: list[int] = []
+        self.completed: list[int] = []
+        self._events = Events()
+        clock = NodeClock(self._events)
+        versions: dict[int, tuple[int, int]] = {
+            ApiKey.WRITE_TXN_MARKERS: (1, WriteTxnMarkersRequest.MAX_VERSION)
+        }
+        runtime = SimulatedRuntime(self._events, clock, Random(1), turn=lambda callback: callback())
+        self.manager = TransactionMarkerChannelManager(
+            BrokerConnections(
+                "markers", LISTENER, lambda: self.image, Outgoing(), request_timeout_ms=1_000
+            ),
+            OwnBroker(ME, LISTENER, versions, handle=self._write, clock=runtime),
+            LISTENER,
+            image=lambda: self.image,
+            runtime=runtime,
+            complete=self._complete,
+        )
+
+    async def _write(self, request: IncomingRequest[Message]) -> HandlerResponse:
+        body = request.body
+        assert isinstance(body, WriteTxnMarkersRequest)
+        (marker,) = body.markers
+        self.written.append(marker.producer_id)
+        result = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult(0, ErrorCode.NONE)
+        topic = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult(TOPIC, [result])
+        written = WriteTxnMarkersResponse.WritableTxnMarkerResult(marker.producer_id, [topic])
+        return WriteTxnMarkersResponse([written])
+
+    async def _complete(self, prepared: TransactionMetadata) -> None:
+        self.completed.append(prepared.producer_id)
+
+    def run_for(self, duration_ms: float) -> None:
+        end_ms = self._events.now_ms + duration_ms
+        while (callback := self._events.take_next(end_ms)) is not None:
+            callback()
+
+
+def test_a_broker_writes_the_markers_of_its_own_partitions_without_a_connection() -> None:
+    markers = Markers(led_by(ME))
+    markers.manager.add(PREPARED, coordinator_epoch=0)
+    markers.run_for(1)
+    assert (markers.written, markers.completed) == ([7], [7])
+
+
+def test_a_transaction_is_counted_while_one_of_its_partitions_has_no_leader() -> None:
+    markers = Markers(led_by(NOBODY))
+    markers.manager.add(PREPARED, coordinator_epoch=0)
+    markers.run_for(3 * RETRY_BACKOFF_MS)
+    assert (markers.manager.leaderless_count, markers.completed) == (1, [])
+    markers.image = led_by(ME)
+    markers.run_for(2 * RETRY_BACKOFF_MS)
+    assert (markers.manager.leaderless_count, markers.completed) == (0, [7])
+
+
+def test_a_transaction_that_is_coordinated_elsewhere_is_counted_no_more() -> None:
+    markers = Markers(led_by(NOBODY))
+    markers.manager.add(PREPARED, coordinator_epoch=0)
+    markers.run_for(RETRY_BACKOFF_MS)
+    markers.manager.remove(ID)
+    assert markers.manager.leaderless_count == 0
