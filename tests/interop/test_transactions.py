@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -28,18 +27,6 @@ SETTINGS: Final = {
     "transaction.state.log.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
 }
-
-TOOL_STEPS: Final = (
-    "list",
-    "describe --transactional-id tools",
-    "describe --transactional-id nobody",
-    "describe-producers --topic tools --partition 0",
-    "find-hanging --topic tools",
-    "find-hanging --broker-id 9",
-    "list --duration-filter 0",
-    "list --transactional-id-pattern to.*",
-)
-TIME_OR_DURATION: Final = re.compile(r"\b\d{2,}\b")
 
 
 class Sides(NamedTuple):
@@ -143,38 +130,3 @@ def test_kafkas_own_clients_copy_records_exactly_once(
         told = "\n".join(java.answers("ExactlyOnceCopy", *arguments))
         assert f"copied {COUNT} in " in told
         assert committed(side.address, target) == expected
-
-
-@pytest.mark.slow
-def test_kafka_transactions_prints_what_it_prints_of_a_real_broker(
-    sides: Sides, kafka_tools: ToolRunner
-) -> None:
-    shown: list[list[tuple[str, int, list[str], list[str]]]] = []
-    for side in sides:
-        make_topics(side.address, TopicWish("tools"))
-        producer = transactional_producer(side.address, "tools")
-        producer.begin_transaction()
-        producer.produce("tools", "open", partition=0)
-        producer.flush(PATIENCE_S)
-        outputs = [
-            (
-                step,
-                kafka_tools.run(
-                    "kafka-transactions", "--bootstrap-server", side.address, *step.split()
-                ),
-            )
-            for step in TOOL_STEPS
-        ]
-        end_transaction(producer, is_committed=True)
-        shown.append(
-            [
-                (step, one.exit_code, neutral(one.stdout), neutral(one.stderr))
-                for step, one in outputs
-            ]
-        )
-    assert shown[0] == shown[1]
-
-
-def neutral(text: str) -> list[str]:
-    """Return the lines without times and paddings, in order: that of the ids is a hash table's."""
-    return sorted(re.sub(r"[ \t]+", " ", TIME_OR_DURATION.sub("<time>", text)).splitlines())
