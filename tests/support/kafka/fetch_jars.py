@@ -3,10 +3,10 @@
     python tests/support/kafka/fetch_jars.py 4.4.0 4.3.1 node-3.9.1 spark-kafka-4.1.1
 
 Each release goes to ``.kafka/RELEASE/`` in the project's root, with all that its nodes and tools
-need to run. So do Spark's connector to Kafka and Iceberg's own runtime for Spark. Maven is used
-where it is installed, else the Ivy resolver that pyspark's jars contain, run by any Java. Both go
-to whatever repository they are set up for. What cannot be had is reported and left out: the tests
-that need it say so when they skip.
+need to run. So do Spark's connector to Kafka, Iceberg's own runtime for Spark, Kafka Streams and
+Flink. Maven is used where it is installed, else the Ivy resolver that pyspark's jars contain, run
+by any Java. Both go to whatever repository they are set up for. What cannot be had is reported and
+left out: the tests that need it say so when they skip.
 """
 
 import argparse
@@ -61,6 +61,53 @@ STREAMS_MODULES = (
     COMPILER,
 )
 
+# Flink with its connector to Kafka: what a job in its own process loads, and no more.
+FLINK = "flink-2.2.1"
+FLINK_MODULES = (
+    *(
+        ("org.apache.flink", f"flink-{name}", "2.2.1")
+        for name in (
+            "annotations",
+            "clients",
+            "connector-base",
+            "connector-datagen",
+            "core",
+            "core-api",
+            "hadoop-fs",
+            "metrics-core",
+            "queryable-state-client-java",
+            "rpc-akka-loader",
+            "rpc-core",
+            "runtime",
+            "streaming-java",
+        )
+    ),
+    ("org.apache.flink", "flink-connector-kafka", "5.0.0-2.2"),
+    ("org.apache.flink", "flink-shaded-asm-9", "9.6-20.0"),
+    ("org.apache.flink", "flink-shaded-guava", "33.4.0-jre-20.0"),
+    ("org.apache.flink", "flink-shaded-jackson", "2.18.2-20.0"),
+    ("org.apache.flink", "flink-shaded-netty", "4.1.100.Final-20.0"),
+    ("org.apache.kafka", "kafka-clients", "4.2.0"),
+    ("com.esotericsoftware", "kryo", "5.6.2"),
+    ("com.esotericsoftware", "minlog", "1.3.1"),
+    ("commons-io", "commons-io", "2.15.1"),
+    ("org.apache.commons", "commons-compress", "1.26.0"),
+    ("org.apache.commons", "commons-lang3", "3.18.0"),
+    ("org.apache.commons", "commons-math3", "3.6.1"),
+    ("org.apache.commons", "commons-text", "1.10.0"),
+    ("org.objenesis", "objenesis", "3.4"),
+    ("org.slf4j", "slf4j-api", "1.7.36"),
+    ("org.snakeyaml", "snakeyaml-engine", "2.6"),
+    COMPILER,
+)
+# The releases of which only what is listed is fetched, without what it depends on.
+ALONE = {
+    SPARK_CONNECTOR: SPARK_MODULES,
+    ICEBERG_RUNTIME: ICEBERG_MODULES,
+    STREAMS: STREAMS_MODULES,
+    FLINK: FLINK_MODULES,
+}
+
 
 class NotToBeHadError(Exception):
     """Something outside the project is missing; the text says what."""
@@ -85,12 +132,8 @@ def wanted_for(release: str) -> Wanted:
         version = release.removeprefix("node-")
         kafka = tuple(("org.apache.kafka", name, version) for name in RUNTIME_MODULES)
         return Wanted(release, (*kafka, COMPILER, OLDER_NODES[release]), transitive=True)
-    if release == SPARK_CONNECTOR:
-        return Wanted(release, SPARK_MODULES, transitive=False)
-    if release == ICEBERG_RUNTIME:
-        return Wanted(release, ICEBERG_MODULES, transitive=False)
-    if release == STREAMS:
-        return Wanted(release, STREAMS_MODULES, transitive=False)
+    if release in ALONE:
+        return Wanted(release, ALONE[release], transitive=False)
     raise NotToBeHadError(f"there is no list of the modules of {release}")
 
 
