@@ -22,6 +22,9 @@ from tests.support.clients.driver import (
 )
 from tests.support.waiting import PATIENCE_S, wait_for
 
+FETCH_WAIT_MS: Final = 10
+"""The time that a fetch at the end of a partition waits for more, which does not come."""
+
 
 class ConfluentDriver:
     """Speaks through librdkafka; every answer comes as a future per topic or resource."""
@@ -213,12 +216,17 @@ def read_to_end(
 ) -> list[Message]:
     """Return what a consumer receives up to the end of each partition."""
     settings = {"bootstrap.servers": servers, "group.id": "none", "enable.auto.commit": False}
-    ending = {"isolation.level": isolation, "enable.partition.eof": True, "log_level": 0}
+    ending = {
+        "isolation.level": isolation,
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": FETCH_WAIT_MS,
+        "log_level": 0,
+    }
     found: list[Message] = []
     awaited = set(places)
 
     def is_read() -> bool:
-        while (message := consumer.poll(POLL_TIMEOUT_S)) is not None:
+        while awaited and (message := consumer.poll(POLL_TIMEOUT_S)) is not None:
             error = message.error()
             if error is None:
                 found.append(message)
