@@ -24,9 +24,10 @@ def data_rows(arguments: argparse.Namespace) -> list[Row]:
 
 
 def transaction_rows(arguments: argparse.Namespace) -> list[Row]:
-    from benchmarks import transactions  # noqa: PLC0415 - as above
+    from benchmarks import transaction_load, transactions  # noqa: PLC0415 - as above
 
-    return transactions.rows(arguments.divisor)
+    divisor = arguments.divisor
+    return [*transactions.rows(divisor), *transaction_load.rows(divisor)]
 
 
 def spark_rows(arguments: argparse.Namespace) -> list[Row]:
