@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from tests.support.node_process import run_python
 from tests.support.page_blocks import page_block
@@ -23,6 +24,17 @@ from kvorum.spark.session import build_session
 
 BROKER = "localhost:9092"
 SHOWN = ".show()\n"
+STREAMS = "the query runs"
+"""The line of a program whose streaming query has begun."""
+FAILED_METRICS = 'IterableOps.map(scala.Function1)" because the return value'
+"""The text by which Spark 4.1.1 fails once it has repeated the batch that a killed query left
+(SPARK-55271): the batch is done, and the query can begin again."""
+ISOLATION_LEVELS = ("read_committed", "read_uncommitted")
+
+
+def spark_program(program: Callable[..., None], *arguments: str | Path) -> list[str]:
+    """Return the command line that runs a program of this module."""
+    return [sys.executable, "-m", __name__, program.__name__, *map(str, arguments)]
 
 
 def run_spark_program(program: Callable[..., None], *arguments: str | Path) -> str:
@@ -200,7 +212,61 @@ def read_by_functions(servers: str, jars: str) -> None:
     sys.stdout.write(json.dumps(found))
 
 
-PROGRAMS = {program.__name__: program for program in (read_metadata, write, read_by_functions)}
+def read_isolated(jars: str, topic: str, *servers: str) -> None:
+    """Read a topic of some clusters at each isolation level, by batch queries.
+
+    Prints one JSON list: for each cluster partition, offset and value of its records, by level.
+    """
+    session = session_with_jars(jars)
+    found = [
+        {level: _records_at(session, one, topic, level) for level in ISOLATION_LEVELS}
+        for one in servers
+    ]
+    session.stop()
+    sys.stdout.write(json.dumps(found))
+
+
+def _records_at(session: SparkSession, servers: str, topic: str, level: str) -> list[list[Any]]:
+    options = {"kafka.bootstrap.servers": servers, "kafka.isolation.level": level}
+    frame = session.read.format("kafka").options(**options, subscribe=topic).load()
+    columns = ("partition", "offset", "CAST(value AS STRING)")
+    rows = frame.selectExpr(*columns).orderBy("partition", "offset").collect()
+    return [list(row) for row in rows]
+
+
+def copy_committed(servers: str, jars: str, checkpoints: str, source: str, target: str) -> None:
+    """Copy the committed records of a topic by a streaming query until it is killed."""
+    session = session_with_jars(jars)
+    stream = (
+        session.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", servers)
+        .option("kafka.isolation.level", "read_committed")
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    copies = (
+        stream.select("key", "value")
+        .writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", servers)
+        .option("topic", target)
+        .option("checkpointLocation", checkpoints)
+    )
+    while True:
+        query = copies.start()
+        sys.stdout.write(f"{STREAMS}\n")
+        sys.stdout.flush()
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            if FAILED_METRICS not in str(error):
+                raise
+
+
+PROGRAMS = {
+    program.__name__: program
+    for program in (read_metadata, write, read_by_functions, read_isolated, copy_committed)
+}
 
 if __name__ == "__main__":
     PROGRAMS[sys.argv[1]](*sys.argv[2:])
