@@ -56,6 +56,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="not everything was polled at the end, so unseen values are reported only",
     )
     parser.add_argument(
+        "--exclude",
+        type=_anomalies,
+        default=frozenset(),
+        metavar="NAME,NAME",
+        help="anomalies that break no history here, as lost-write where records are deleted",
+    )
+    parser.add_argument(
         "--cases",
         type=int,
         default=CASES_KEPT,
@@ -75,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         is_read_committed=arguments.isolation_level == READ_COMMITTED,
         is_idempotent=not arguments.no_idempotence,
         is_read_to_the_end=not arguments.no_final_read,
+        excluded=arguments.exclude,
     )
     is_sound = True
     for file in arguments.files:
@@ -84,6 +92,16 @@ def run(arguments: argparse.Namespace) -> int:
             print(line)
         is_sound = is_sound and report.is_sound
     return OK if is_sound else FAILED
+
+
+def _anomalies(text: str) -> frozenset[Anomaly]:
+    """Return the anomalies that are named with commas between them."""
+    by_label = {anomaly.label: anomaly for anomaly in Anomaly}
+    unknown = [name for name in text.split(",") if name not in by_label]
+    if unknown:
+        known = ", ".join(by_label)
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {known}")
+    return frozenset(by_label[name] for name in text.split(","))
 
 
 def _check(file: Path, settings: Settings, cases: int) -> Report:

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from kvorum.cli.progress import LiveLine, TimedProgress
+from kvorum.cli.simulated_histories import write_histories
 from kvorum.simulation.makeup import WorldKind
 from kvorum.simulation.report import BrokersReport, QuorumReport, Report, failure_lines
 from kvorum.simulation.run import SeedResult, run_seed
@@ -60,6 +61,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="how much time passes in the world of a quorum alone (default: 120)",
     )
     parser.add_argument("--trace", type=Path, metavar="FILE", help="write what happened to FILE")
+    parser.add_argument(
+        "--history",
+        type=Path,
+        metavar="DIRECTORY",
+        help="write what the clients of brokers saw to DIRECTORY, for check-history",
+    )
     parser.add_argument(
         "--shrink",
         action="store_true",
@@ -159,10 +166,16 @@ def _results(
     mode: Literal["w", "a"],
 ) -> Generator[SeedResult]:
     """Yield the result of each seed, in the order of completion."""
-    trace = arguments.trace if _is_alone(seeds, arguments.jobs) else None
-    for result in _each(partial(work, is_traced=trace is not None), seeds, arguments.jobs):
-        if trace is not None and (len(seeds) == 1 or result.broken is not None):
+    is_alone = _is_alone(seeds, arguments.jobs)
+    trace = arguments.trace if is_alone else None
+    directory = arguments.history if is_alone else None
+    work = partial(work, is_traced=trace is not None, is_history_kept=directory is not None)
+    for result in _each(work, seeds, arguments.jobs):
+        is_wanted = len(seeds) == 1 or result.broken is not None
+        if trace is not None and is_wanted:
             _write(trace, result.trace, mode=mode)
+        if directory is not None and is_wanted:
+            write_histories(directory, result.histories)
         yield result
 
 

@@ -13,6 +13,7 @@ class Legality(Enum):
     UNCOMMITTED = "legal with read_uncommitted"
     NOT_IDEMPOTENT = "legal without idempotence"
     REPORTED = "reported"
+    EXCLUDED = "excluded from the check"
 
 
 class Anomaly(Enum):
@@ -140,6 +141,8 @@ class Settings:
     """Whether producers have `enable.idempotence=true`."""
     is_read_to_the_end: bool = True
     """Whether everything was polled at the end, after all faults."""
+    excluded: frozenset[Anomaly] = frozenset()
+    """The anomalies that something else makes legal, such as records that are deleted."""
 
     @property
     def of_dirty_reads(self) -> Legality:

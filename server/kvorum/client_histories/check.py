@@ -41,7 +41,7 @@ class Report:
 def check_history(history: History, settings: Settings, kept_max: int = CASES_KEPT) -> Report:
     """Look for all anomalies; raise HistoryError where a value was sent twice."""
     committed = _committed_operations(history)
-    findings = Findings(kept_max)
+    findings = Findings(kept_max, settings.excluded)
     dependencies = Dependencies(history, committed)
     in_logs = LogAnomalies(history, committed, settings, findings)
     in_orders = OrderAnomalies(history, findings)

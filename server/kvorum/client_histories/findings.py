@@ -1,7 +1,7 @@
 """The cases that a check has found: all are counted, and the facts of some are kept."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -37,13 +37,17 @@ class Facts:
 class Findings:
     """The counts of cases, and the facts of the first `kept_max` of each kind."""
 
-    def __init__(self, kept_max: int) -> None:
+    def __init__(self, kept_max: int, excluded: Collection[Anomaly] = ()) -> None:
+        """Cases of `excluded` anomalies that are never legal otherwise break no history."""
         self._kept_max = kept_max
+        self._excluded = excluded
         self.counts: Final[Counter[Kind]] = Counter()
         self.kept: Final[dict[Kind, list[Facts]]] = {}
 
     def add(self, anomaly: Anomaly, legality: Legality, facts: Callable[[], Facts]) -> None:
         """Count a case, and ask for its facts if they are to be kept."""
+        if anomaly in self._excluded and legality is Legality.NEVER:
+            legality = Legality.EXCLUDED
         kind = Kind(anomaly, legality)
         self.counts[kind] += 1
         if self.counts[kind] <= self._kept_max:

@@ -6,6 +6,8 @@ from time import process_time
 
 from kvorum.simulation.faults import Fault, FaultKind
 from kvorum.simulation.makeup import WorldKind
+from kvorum.simulation.partitions.cluster import Cluster
+from kvorum.simulation.partitions.history_check import WrittenHistory
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.world import DURATION_MS, World
 
@@ -43,6 +45,8 @@ class SeedResult:
     trace: tuple[str, ...] = ()
     plan: tuple[str, ...] = ()
     """The planned faults, as text."""
+    histories: tuple[WrittenHistory, ...] = ()
+    """The histories of the clients of brokers, if they were asked for."""
 
     @property
     def rerun(self) -> str:
@@ -60,6 +64,7 @@ def run_seed(
     duration_ms: int = DURATION_MS,
     plan: tuple[Fault, ...] | None = None,
     is_traced: bool = False,
+    is_history_kept: bool = False,
 ) -> SeedResult:
     """Run one world and return its result; `plan` replaces the drawn faults of the quorum."""
     began = process_time()
@@ -92,4 +97,10 @@ def run_seed(
         failed_at_ms=around.now_ms,
         trace=tuple(around.trace.lines),
         plan=tuple(fault.describe() for fault in world.plan),
+        histories=_histories(world) if is_history_kept else (),
     )
+
+
+def _histories(world: World) -> tuple[WrittenHistory, ...]:
+    inhabitants = world.inhabitants
+    return inhabitants.histories() if isinstance(inhabitants, Cluster) else ()

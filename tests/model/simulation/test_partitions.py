@@ -67,6 +67,22 @@ def test_a_world_repeats_itself_in_another_process(seed: int, tmp_path: Path) ->
     assert "partition 0: leader" in trace.read_text()
 
 
+@pytest.mark.process
+def test_the_history_of_a_world_is_checked_again_from_its_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The world repeats itself in another process, without being asked for its history.
+
+    In world 2 brokers coordinate transactions, and every record stays.
+    """
+    assert main(["simulate", "--only=brokers", "--seed=2", f"--history={tmp_path}"]) == 0
+    assert f"kvorum check-history {tmp_path}/read_committed.jsonl" in capsys.readouterr().out
+    for isolation in ("read_committed", "read_uncommitted"):
+        options = ["--isolation-level", isolation, str(tmp_path / f"{isolation}.jsonl")]
+        assert main(["check-history", *options]) == 0
+        assert ": 0 operations" not in capsys.readouterr().out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "mistake", [one for one in MISTAKES if one.seed is not None], ids=lambda mistake: mistake.what

@@ -30,7 +30,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "markers are written before the outcome is committed",
-        promises.OUTCOME_KEPT,
+        promises.HISTORY_IS_SOUND,
         None,
         edited(
             Edit(
@@ -57,7 +57,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "partitions are added in any epoch",
-        promises.ZOMBIES_FENCED,
+        promises.HISTORY_IS_SOUND,
         None,
         edited(
             Edit(
@@ -70,7 +70,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "a transaction is ended in any epoch",
-        promises.ZOMBIES_FENCED,
+        promises.HISTORY_IS_SOUND,
         None,
         edited(
             Edit(
@@ -87,7 +87,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "no leader verifies a transaction",
-        promises.READS_COMMITTED,
+        promises.HISTORY_IS_SOUND,
         None,
         edited(
             Edit(
@@ -104,7 +104,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "a marker of an older transaction ends a newer one",
-        promises.WHOLE_TRANSACTIONS,
+        promises.HISTORY_IS_SOUND,
         None,
         edited(
             Edit(
@@ -125,7 +125,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "a transaction is complete when its markers were tried once",
-        promises.OUTCOME_KEPT,
+        promises.HISTORY_IS_SOUND,
         29,
         edited(
             Edit(
@@ -137,7 +137,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "a producer begins while the transaction before is open",
-        promises.ZOMBIES_FENCED,
+        promises.HISTORY_IS_SOUND,
         14,
         edited(
             Edit(
@@ -149,7 +149,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "a step is taken on what is not committed",
-        promises.OUTCOME_KEPT,
+        promises.HISTORY_IS_SOUND,
         None,
         edited(
             Edit(
@@ -173,7 +173,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "a coordinator that resigns goes on to write markers",
-        promises.OUTCOME_KEPT,
+        promises.HISTORY_IS_SOUND,
         None,
         edited(
             Edit(
@@ -197,7 +197,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "markers that are refused count as written",
-        promises.WHOLE_TRANSACTIONS,
+        promises.HISTORY_IS_SOUND,
         None,
         edited(
             Edit(
@@ -209,7 +209,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "the markers of a commit abort",
-        promises.OUTCOME_KEPT,
+        promises.HISTORY_IS_SOUND,
         2,
         edited(
             Edit(
@@ -221,7 +221,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "an outcome is decided anew after it was decided",
-        promises.WHOLE_TRANSACTIONS,
+        promises.HISTORY_IS_SOUND,
         None,
         edited(
             Edit(
@@ -240,7 +240,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "markers that are tried again abort",
-        promises.OUTCOME_KEPT,
+        promises.HISTORY_IS_SOUND,
         27,
         edited(
             Edit(
@@ -255,7 +255,7 @@ TRANSACTION_MISTAKES: Final = (
     ),
     Mistake(
         "the first of several brokers alone is asked to commit",
-        promises.WHOLE_TRANSACTIONS,
+        promises.HISTORY_IS_SOUND,
         27,
         edited(
             Edit(

@@ -180,6 +180,19 @@ def test_json(unseen: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
+def test_what_is_excluded_breaks_nothing(unseen: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--exclude=lost-write,unseen", unseen) == OK
+    assert "unseen, excluded from the check: 3 cases" in capsys.readouterr().out
+    assert run("--exclude=lost-write", unseen) == FAILED
+
+
+def test_an_anomaly_to_exclude_is_one_that_is_looked_for(
+    unseen: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--exclude=lost-writes", unseen) == WRONG_USAGE
+    assert "'lost-writes' is not one of inconsistent-offsets, duplicate" in capsys.readouterr().err
+
+
 def test_a_torn_line(sound: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with sound.open("ab") as file:
         file.write(b'{"p": 1, "ty')

@@ -9,6 +9,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.simulation.events import WALL_START_MS, Events
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.operator import OPERATOR_ID
+from kvorum.simulation.partitions.client_history import ClientHistory
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.ledger import PartitionLedger
 from kvorum.simulation.partitions.places import Places
@@ -64,6 +65,7 @@ class BrokerSurroundings:
     """The places of clients in the network that are not taken yet."""
     quorum: SimulatedQuorum
     ledger: PartitionLedger
+    history: ClientHistory
     places: Places
     servers: Mapping[int, Server]
     groups: dict[str, GroupLedger]

@@ -1,6 +1,6 @@
 """Producers and consumers, and operators who delete records; each does one thing at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from kvorum.broker.epoch_end_offset import NO_EPOCH
@@ -12,6 +12,7 @@ from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
 from kvorum.node.handlers.fetch import FIRST_VERSION_WITH_TOPIC_IDS as FIRST_FETCH_WITH_TOPIC_IDS
 from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.client_history import INFO, OK, SEND, TXN
 from kvorum.simulation.partitions.client_versions import ClientVersions
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
 from kvorum.simulation.requests import OnAnswer
@@ -150,6 +151,11 @@ class Producer(PartitionClient):
             self._lowest_version = FIRST_VERSION_WITH_TOPIC_IDS
         self.sequence = first_sequence
         """The sequence of the next record."""
+        self.writer = around.history.writer(
+            TXN if is_transactional else SEND,
+            is_left_out=producer_id < 0 or topic is not STAYING_TOPIC,
+        )
+        """Its operations in the history, which has none where records may be there twice."""
         self._written = 0
         self._batch: RecordBatch | None = None
         self._attempt = 0
@@ -193,6 +199,7 @@ class Producer(PartitionClient):
             is_transactional=self._is_transactional,
         )
         (batch,) = read_batches(build_batch(records, options))
+        self.writer.send(self.index, batch)
         return batch
 
     def _record(self, value: bytes) -> RecordData:
@@ -251,6 +258,7 @@ class Producer(PartitionClient):
         self.last_code = one.error_code
         if one.error_code == ErrorCode.NONE:
             self.around.ledger.acknowledge(self.place, one.base_offset, batch.crc)
+            self.writer.acknowledge(self.index, batch, one.base_offset)
         return one.error_code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}
 
     @property
@@ -261,13 +269,15 @@ class Producer(PartitionClient):
 
     def on_appended(self) -> None:
         """Note that a batch is written."""
+        self.writer.end(OK)
 
     def on_lost(self) -> None:
         """Begin again, as a producer may after an unclean election has lost records (KIP-360)."""
         self.begin_epoch(self.epoch + 1)
 
     def begin_epoch(self, epoch: int) -> None:
-        """Begin with the first sequence of an epoch."""
+        """Begin with the first sequence of an epoch; what has no answer yet is given up."""
+        self.writer.end(INFO)
         self.epoch, self.sequence, self._batch = epoch, 0, None
 
     def give_up_batch(self) -> None:
@@ -287,6 +297,9 @@ class Consumer(PartitionClient):
         super().__init__(around, index, topic=topic)
         self._offset = 0
         self._is_waiting = False
+        self._reader = around.history.reader(
+            index, self.isolation, is_left_out=topic is not STAYING_TOPIC
+        )
         lowest = FIRST_FETCH_WITH_TOPIC_IDS if topic is not STAYING_TOPIC else min(FETCH_VERSIONS)
         drawn = around.random.choice([one for one in FETCH_VERSIONS if one >= lowest])
         self._version = self.version_of(FetchRequest, lowest=lowest, latest=drawn)
@@ -315,6 +328,7 @@ class Consumer(PartitionClient):
             topics=[FetchRequest.FetchTopic(*self.topic, [requested])],
         )
         offset = self._offset
+        self._reader.invoke()
 
         def read(answer: Message | None) -> None:
             self._on_answer(answer, f"from {offset} of broker {broker}")
@@ -335,12 +349,14 @@ class Consumer(PartitionClient):
             return
         read = list(read_batches(memoryview(data.records or b""), is_cut_allowed=True))
         self.around.ledger.on_read(self.place, read, message=message)
-        self.on_batches(data, read, message)
+        given = self.read(data, read, message)
+        self._reader.poll(self._offset, given)
         if read:
             self._offset = read[-1].next_offset
 
     def _reset(self) -> None:
         """Read from the start of the log, or from anywhere (``auto.offset.reset``)."""
+        self._reader.seek()
         leader = self.leader()
         if leader is None or self.around.random.random() < READS_ANYWHERE:
             self._offset = self.around.random.randint(0, 500)
@@ -358,10 +374,12 @@ class Consumer(PartitionClient):
             if found.error_code == ErrorCode.NONE:
                 self._offset = found.offset
 
-    def on_batches(
+    def read(
         self, data: FetchResponse.PartitionData, batches: Sequence[RecordBatch], message: str
-    ) -> None:
-        """Take what was read."""
+    ) -> Iterable[RecordBatch]:
+        """Return the batches of a fetch whose records an application is given."""
+        del data, message
+        return batches
 
 
 class Deleter(PartitionClient):

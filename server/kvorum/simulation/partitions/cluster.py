@@ -8,13 +8,15 @@ from typing import Final
 
 from kvorum.metadata.partition import PartitionRegistration
 from kvorum.simulation.events import WALL_START_MS
-from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions import history_check, promises
 from kvorum.simulation.partitions.applications import Applications
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.client_history import ClientHistory
 from kvorum.simulation.partitions.controller_tasks import CONTROLLER_TASKS, run_task
 from kvorum.simulation.partitions.faults import Faults
 from kvorum.simulation.partitions.first_records import first_records
+from kvorum.simulation.partitions.history_check import WrittenHistory
 from kvorum.simulation.partitions.idle_partitions import IdlePartitions
 from kvorum.simulation.partitions.ledger import PartitionLedger, Replica
 from kvorum.simulation.partitions.places import Places
@@ -71,6 +73,7 @@ class Cluster:
             count(FIRST_CLIENT_ID, -1),
             quorum,
             self.ledger,
+            ClientHistory(lambda: world.now_ms, settings.partitions),
             Places(settings.partitions),
             self.brokers,
             {},
@@ -78,6 +81,7 @@ class Cluster:
             self._on_expansion,
             self._on_outcome,
         )
+        self.history = around.history
         self._faults = Faults(around, self.brokers, self._registrations)
         self._idle = IdlePartitions(around, self.brokers, self._registrations)
         for node in quorum.brokers():
@@ -113,8 +117,9 @@ class Cluster:
             every(MOVE_TRANSACTIONS_MS, self._faults.move_transactions)
         if self.settings.is_stormy:
             every(MOVE_IN_STORM_MS, self._faults.move_replica)
-        for deleter in self._applications.deleters:
-            every(400, deleter.step)
+        if self.settings.deletes_records:
+            for deleter in self._applications.deleters:
+                every(400, deleter.step)
 
     def settle(self) -> float:
         """Start brokers that are down, and pause one later; draw the time to the first look."""
@@ -181,13 +186,40 @@ class Cluster:
         waiting = {
             index for index, one in self._registrations.items() if waits_for_an_operator(one)
         }
-        counts = self.ledger.counts
+        ledger = self.ledger
+        counts = ledger.counts
         counts["waits for an operator"] += len(waiting)
         self._applications.check_end(self.brokers, waiting)
         for index, partition in self._registrations.items():
             if index not in waiting:
                 self._check_partition(index, partition)
+        self.read_to_the_end()
+        history_check.check(self.histories(), ledger.checks)
         self._around.trace.say(repr((_NOTHING_FAILED, sorted(counts.items()))))
+
+    @property
+    def left_out(self) -> set[int]:
+        """The partitions that the history of the clients is judged without."""
+        indexes = range(self.settings.partitions)
+        return {
+            index
+            for index in indexes
+            if self.ledger.is_exempt(index)
+            or index not in self._registrations
+            or waits_for_an_operator(self._registrations[index])
+        }
+
+    def read_to_the_end(self) -> None:
+        """Read all replicas of the topic that stays, as the last consumers of a history."""
+        for index in range(self.settings.partitions):
+            for broker in self.brokers.values():
+                replica = broker.replica(index)
+                if replica is not None:
+                    history_check.read_to_the_end(self.history, replica)
+
+    def histories(self) -> tuple[WrittenHistory, ...]:
+        """Return the history of the consumers of each isolation level."""
+        return history_check.written(self.history, self.settings, self.left_out)
 
     def _check_partition(self, index: int, partition: PartitionRegistration) -> None:
         ledger = self.ledger

@@ -16,6 +16,7 @@ from typing import Final
 
 from kvorum.broker.partition import ALL_IN_SYNC
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.client_history import OK
 from kvorum.simulation.partitions.clients import REQUEST_TIMEOUT_MS, Producer
 from kvorum.simulation.partitions.ordered_connection import OrderedConnection
 from kvorum.wire.error_codes import ErrorCode
@@ -96,6 +97,9 @@ class PipelinedProducer(Producer):
         self.around.ledger.counts["batches in flight"] += len(self._sent)
         while self._sent and self._sent[0].is_appended:
             self._sent.popleft()
+        if not self._sent:
+            # All that were in flight together are one operation: they overlap.
+            self.writer.end(OK)
         if one.is_appended:
             return
         self._connection = None

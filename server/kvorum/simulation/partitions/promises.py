@@ -48,9 +48,7 @@ STABLE_OFFSETS: Final = Property("P68", "a stable offset waits for open transact
 SESSION_ANSWERED: Final = Property(
     "P69", "a fetch session answers for its partitions, from where they are read"
 )
-WHOLE_TRANSACTIONS: Final = Property("P70", "a transaction is read whole or not at all")
-OUTCOME_KEPT: Final = Property("P71", "an acknowledged outcome of a transaction is the one read")
-ZOMBIES_FENCED: Final = Property("P72", "what a fenced producer has not committed is never read")
+HISTORY_IS_SOUND: Final = Property("P70", "the history of the clients has no anomaly")
 
 WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
 ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
@@ -75,7 +73,7 @@ SAFETY: Final = (
     *(FENCED_STAY_AWAY, ENDED_PROCESS_IS_REFUSED, FORMER_CLIENTS_ASK_LEADERS, KNOWN_EPOCHS),
     *(STARTS_FOLLOW, LATEST_STAYS, ANSWERS_KNOWN, LEADER_KNOWS, ANSWERED_IN_TIME),
     *(FENCED_BY_ANOTHER, SESSION_KEPT, SIZE_KEPT, STABLE_OFFSETS),
-    *(SESSION_ANSWERED, WHOLE_TRANSACTIONS, OUTCOME_KEPT, ZOMBIES_FENCED),
+    *(SESSION_ANSWERED, HISTORY_IS_SOUND),
 )
 LIVENESS: Final = (
     *(WRITES_END, ALL_IN_SYNC_AGAIN, ALL_READABLE, ALL_COMMITTED, ALL_THE_SAME, COMMITS_END),

@@ -61,6 +61,8 @@ HAS_PIPELINES: Final = 0.2
 """The share of worlds with producers that have several batches in flight."""
 HAS_COORDINATED_TRANSACTIONS: Final = 0.35
 """The share of worlds, without unclean elections, whose brokers coordinate transactions."""
+KEEPS_RECORDS: Final = 0.6
+"""The share of those in which no record is deleted or compacted, so that one is lost or read."""
 HAS_SHORT_LIVED_TOPIC: Final = 0.2
 """The share of worlds in which a topic is created and deleted again and again."""
 IS_STORMY: Final = 0.2
@@ -174,6 +176,9 @@ class ClusterSettings:
     replica_fetch_version: int = 18
     """The version of Fetch of followers, as an older metadata.version has it."""
 
+    deletes_records: bool = True
+    """Whether records are deleted: by operators, and by their size or age."""
+
     transactions: ClusterTransactionSettings | None = None
     """The coordinators of transactions; without any, producers play their part."""
 
@@ -189,7 +194,12 @@ class ClusterSettings:
         drawn = cls._draw(random, storm, linger)
         if coordinated.random() >= HAS_COORDINATED_TRANSACTIONS or drawn.is_unclean_enabled:
             return drawn
-        return replace(drawn, transactions=ClusterTransactionSettings.draw(coordinated))
+        drawn = replace(drawn, transactions=ClusterTransactionSettings.draw(coordinated))
+        if coordinated.random() >= KEEPS_RECORDS:
+            return drawn
+        return replace(
+            drawn, is_compacted=False, deletes_records=False, retention_bytes=-1, retention_ms=-1
+        )
 
     @classmethod
     def _draw(cls, random: Random, storm: Random, linger: Random) -> ClusterSettings:

@@ -1,17 +1,18 @@
-"""The book of coordinated transactions: the wishes of their producers, and what others read.
+"""The book of coordinated transactions: the wishes of their producers, and their offsets.
 
-A record of a transaction names it. An outcome that was acknowledged is the one that is read.
-Without an acknowledgement it is one that the producer has asked for, or an abort by a coordinator,
-and the same in all partitions.
+A record of a transaction names it. The history of the clients (`client_history`) judges what was
+read of the records; the offset that a transaction commits has the outcome that was acknowledged, or
+read first.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 
-from kvorum.simulation.partitions import promises
+from kvorum.simulation.partitions.client_history import FAIL, INFO, OK, Operation
 from kvorum.simulation.partitions.group_ledger import OffsetLedger
 from kvorum.simulation.partitions.transactions import TransactionLedger
-from kvorum.simulation.properties.catalogue import Checks, Property, PropertyViolatedError
+from kvorum.simulation.properties.catalogue import Checks
 from kvorum.wire.records import RecordBatch
 
 _BEHIND_NAME: Final = "#"
@@ -26,18 +27,16 @@ class BookedTransaction:
     """
 
     name: str
-    transactional_id: str
-    instance: int
+    producer_id: int
+    epoch: int
     begun_ms: float
+    operation: Operation
     offsets: OffsetLedger
     offset: int | None = None
     is_commit_wanted: bool = False
-    """Whether its producer has asked for a commit, before a later instance began."""
-    is_fenced: bool = False
-    """Whether a later instance began before a commit was asked for."""
-    acknowledged: bool | None = None
-    read: bool | None = None
-    """The outcome that was read of its records: True for a commit."""
+    """Whether its producer has asked for a commit, before a later epoch began."""
+    is_settled: bool = False
+    """Whether its offset has an outcome."""
 
     def record_value(self, number: int) -> bytes:
         """Return the value of a record of the transaction."""
@@ -45,85 +44,66 @@ class BookedTransaction:
 
     def ask_for(self, *, is_commit: bool) -> None:
         """Note that the producer asks for an outcome."""
-        if is_commit and not self.is_fenced and not self.is_commit_wanted:
+        if is_commit and self.operation.completed is None and not self.is_commit_wanted:
             self.is_commit_wanted = True
             if self.offset is not None:
                 self.offsets.permit(self.offset)
 
+    def acknowledge(self, *, is_commit: bool) -> None:
+        """Note that the coordinator has answered that the outcome is decided."""
+        self.operation.end(OK if is_commit else FAIL)
+        self.settle(is_commit=is_commit)
+
+    def fence(self) -> None:
+        """Note that a later epoch has begun: without a commit asked for it has failed."""
+        if not self.is_commit_wanted:
+            self.operation.end(FAIL)
+
+    def break_off(self) -> None:
+        """Note that its producer has ended."""
+        self.operation.end(INFO if self.is_commit_wanted else FAIL)
+
+    def settle(self, *, is_commit: bool) -> None:
+        """Give its offset the outcome, unless it has one."""
+        if self.is_settled or self.offset is None:
+            return
+        self.is_settled = True
+        if is_commit:
+            self.offsets.acknowledge(self.offset, self.begun_ms)
+        else:
+            self.offsets.refuse(self.offset)
+
 
 class TransactionBook:
-    """All transactions of a world; methods raise PropertyViolatedError."""
+    """All transactions of a world."""
 
-    def __init__(self, checks: Checks, *, keeps_markers: bool) -> None:
+    def __init__(self, *, keeps_markers: bool) -> None:
         """Without `keeps_markers` an aborted record may lack its marker (`TransactionLedger`)."""
-        self._checks = checks
         self._keeps_markers = keeps_markers
         self._transactions: dict[str, BookedTransaction] = {}
+        self._epochs: defaultdict[int, int] = defaultdict(int)
+        """The latest epoch that each producer id was initialized with."""
 
-    def begin(
-        self, transactional_id: str, instance: int, offsets: OffsetLedger, begun_ms: float
-    ) -> BookedTransaction:
-        """Return a new transaction."""
-        name = f"{transactional_id}/{instance}/{len(self._transactions)}"
-        begun = BookedTransaction(
-            name=name,
-            transactional_id=transactional_id,
-            instance=instance,
-            begun_ms=begun_ms,
-            offsets=offsets,
-        )
-        self._transactions[name] = begun
-        return begun
+    def add(self, transaction: BookedTransaction) -> None:
+        """Add a transaction, of a producer that may be fenced already."""
+        self._transactions[transaction.name] = transaction
+        if transaction.epoch < self._epochs[transaction.producer_id]:
+            transaction.fence()
 
-    def on_initialized(self, transactional_id: str, instance: int) -> None:
-        """Note that an instance has an epoch: no commit counts that was not asked for before."""
+    def on_initialized(self, producer_id: int, epoch: int) -> None:
+        """Note that an epoch has begun: those before it are fenced."""
+        self._epochs[producer_id] = max(self._epochs[producer_id], epoch)
         for one in self._transactions.values():
-            is_earlier = one.transactional_id == transactional_id and one.instance <= instance
-            if is_earlier and not one.is_commit_wanted:
-                one.is_fenced = True
+            if one.producer_id == producer_id and one.epoch < epoch:
+                one.fence()
 
-    def acknowledge(self, transaction: BookedTransaction, *, is_commit: bool) -> None:
-        """Note that the coordinator has answered that the outcome is decided."""
-        transaction.acknowledged = is_commit
-        self._check(transaction, is_commit=is_commit, message="acknowledged")
-        self._settle_offset(transaction, is_commit=is_commit)
-
-    def on_read(self, value: bytes, *, is_commit: bool, message: str) -> None:
-        """Check a record that was read as committed, or left out as aborted."""
+    def on_read(self, value: bytes, *, is_commit: bool) -> None:
+        """Note a record that was read as committed, or left out as aborted."""
         name, _, _ = value.decode().rpartition(_BEHIND_NAME)
         transaction = self._transactions[name]
         if is_commit and not self._keeps_markers and not transaction.is_commit_wanted:
             return
-        if transaction.read not in {None, is_commit}:
-            self._fail(promises.WHOLE_TRANSACTIONS, transaction, message)
-        self._checks.held(promises.WHOLE_TRANSACTIONS)
-        self._check(transaction, is_commit=is_commit, message=message)
-        if transaction.read is None:
-            transaction.read = is_commit
-            self._settle_offset(transaction, is_commit=is_commit)
-
-    def _check(self, transaction: BookedTransaction, *, is_commit: bool, message: str) -> None:
-        if transaction.acknowledged not in {None, is_commit}:
-            self._fail(promises.OUTCOME_KEPT, transaction, message)
-        if transaction.acknowledged is not None:
-            self._checks.held(promises.OUTCOME_KEPT)
-        if is_commit and not transaction.is_commit_wanted:
-            is_zombie = transaction.is_fenced
-            broken = promises.ZOMBIES_FENCED if is_zombie else promises.READS_COMMITTED
-            self._fail(broken, transaction, message)
-        self._checks.held(promises.ZOMBIES_FENCED)
-
-    def _settle_offset(self, transaction: BookedTransaction, *, is_commit: bool) -> None:
-        offset, offsets = transaction.offset, transaction.offsets
-        if offset is None:
-            return
-        if is_commit:
-            offsets.acknowledge(offset, transaction.begun_ms)
-        else:
-            offsets.refuse(offset)
-
-    def _fail(self, broken: Property, transaction: BookedTransaction, message: str) -> None:
-        raise PropertyViolatedError(broken, f"{transaction}; {message}")
+        transaction.settle(is_commit=is_commit)
 
 
 class CoordinatedLedger(TransactionLedger):
@@ -134,8 +114,8 @@ class CoordinatedLedger(TransactionLedger):
         self._book = book
 
     def judge(self, batch: RecordBatch, *, is_read: bool, message: str) -> None:
-        """Check the records of a batch, of which compaction may have left none."""
+        """Take the records of a batch, of which compaction may have left none."""
+        del message
         for record in batch.records():
             assert record.value is not None
-            where = f"producer {batch.producer_id} in {batch.producer_epoch} at {record.offset}"
-            self._book.on_read(record.value, is_commit=is_read, message=f"{where}; {message}")
+            self._book.on_read(record.value, is_commit=is_read)

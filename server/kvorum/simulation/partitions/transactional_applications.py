@@ -118,7 +118,7 @@ class TransactionalApplications:
         self._settings = settings
         random = around.random_for("transactional applications")
         self._keeps_markers = around.settings.keeps_markers
-        self._book = TransactionBook(around.checks, keeps_markers=self._keeps_markers)
+        self._book = TransactionBook(keeps_markers=self._keeps_markers)
         self._applications = [
             TransactionalApplication(around, random, self._book, settings, number)
             for number in range(APPLICATION_COUNT)

@@ -19,6 +19,7 @@ from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.handlers.registry import broker_apis
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.client_history import TXN
 from kvorum.simulation.partitions.clients import (
     KEYS,
     PRODUCE_TIMEOUT_MS,
@@ -151,6 +152,8 @@ class TransactionalInstance:
         self._has_own_epochs = has_own_epochs
         self._offsets = offsets
         self._id = next(around.client_ids)
+        self._process = around.history.new_process()
+        self._begun_count = 0
         self._leaders = [PartitionClient(around, one) for one in range(around.settings.partitions)]
         self._group = PartitionClient(around, 0, topic=Topic(GROUP_METADATA_TOPIC, OFFSETS_ID))
         self._timeout_ms = random.choice(TIMEOUTS_MS)
@@ -178,6 +181,8 @@ class TransactionalInstance:
     def end(self) -> None:
         """End the process: it hears no answer any more."""
         self.is_over = True
+        if self._open is not None:
+            self._open.booked.break_off()
         self._attempt += 1
 
     def step(self) -> None:
@@ -268,7 +273,7 @@ class TransactionalInstance:
         elif self._is_done(answer.error_code):
             self._begin_epoch(answer.producer_id, answer.producer_epoch)
             self._has_to_init = False
-            self._book.on_initialized(self.transactional_id, self.number)
+            self._book.on_initialized(answer.producer_id, answer.producer_epoch)
             self._around.ledger.counts["coordinated: initialized"] += 1
 
     def _is_done(self, code: int) -> bool:
@@ -309,9 +314,7 @@ class TransactionalInstance:
         random = self._random
         count = random.randint(1, len(self._leaders))
         partitions = tuple(sorted(random.sample(range(len(self._leaders)), count)))
-        booked = self._book.begin(
-            self.transactional_id, self.number, self._offsets, self._around.now_ms
-        )
+        booked = self._booked()
         begun = _Open(booked, partitions)
         writes = [(Step.WRITE, random.choice(partitions)) for _ in range(random.randint(0, 2))]
         steps = [*((Step.WRITE, one) for one in partitions), *writes]
@@ -325,6 +328,20 @@ class TransactionalInstance:
         begun.steps.extend(steps)
         self._open = begun
         self._around.ledger.counts["coordinated: begun"] += 1
+
+    def _booked(self) -> BookedTransaction:
+        """Return a new transaction, which is in the book and in the history."""
+        self._begun_count += 1
+        begun = BookedTransaction(
+            name=f"{self.transactional_id}/{self.number}/{self._begun_count}",
+            producer_id=self._producer_id,
+            epoch=self._epoch,
+            begun_ms=self._around.now_ms,
+            operation=self._around.history.begin(self._process, TXN),
+            offsets=self._offsets,
+        )
+        self._book.add(begun)
+        return begun
 
     def _go_on(self, opened: _Open, coordinator: int) -> None:
         random, now_ms = self._random, self._around.now_ms
@@ -450,6 +467,7 @@ class TransactionalInstance:
             is_transactional=True,
         )
         (batch,) = read_batches(build_batch(records, options))
+        opened.booked.operation.send(index, batch)
         return batch
 
     def _on_written(self, index: int, batch: RecordBatch, answer: Message | None) -> None:
@@ -460,6 +478,8 @@ class TransactionalInstance:
         if code == ErrorCode.NONE:
             place = self._leaders[index].place
             self._around.ledger.acknowledge(place, one.base_offset, batch.crc)
+            if self._open is not None:
+                self._open.booked.operation.acknowledge(index, batch, one.base_offset)
         if code in {ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER}:
             following = batch.base_sequence + batch.last_offset_delta + 1
             self._sequences[index] = following & INT32_MAX
@@ -483,7 +503,7 @@ class TransactionalInstance:
         is_commit = opened.outcome is True
         if not self._is_done(answer.error_code):
             return
-        self._book.acknowledge(opened.booked, is_commit=is_commit)
+        opened.booked.acknowledge(is_commit=is_commit)
         name = "coordinated: committed" if is_commit else "coordinated: aborted"
         self._around.ledger.counts[name] += 1
         self._open = None

@@ -6,14 +6,20 @@ that reads, works and writes.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from kvorum.broker.fetch_isolation import IsolationLevel
 from kvorum.broker.partition import ALL_IN_SYNC
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
+from kvorum.simulation.partitions.client_history import FAIL, OK
 from kvorum.simulation.partitions.clients import Consumer, Producer
+from kvorum.simulation.partitions.committed_batches import (
+    Aborted,
+    committed_batches,
+    judged_batches,
+)
 from kvorum.simulation.partitions.groups import READS, GroupClient
 from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.settings import METADATA_BYTES_MAX, QUIET_FROM_MS, TOPIC, TOPIC_ID
@@ -29,8 +35,7 @@ from kvorum.wire.messages.txn_offset_commit import (
 )
 from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kvorum.wire.primitives import Message
-from kvorum.wire.records import ControlRecordType, RecordBatch
-from kvorum.wire.records.control import decode_control_record
+from kvorum.wire.records import RecordBatch
 
 TRANSACTION_VERSION: Final = 2
 FIRST_MARKER_OF_EPOCH: Final = 2
@@ -48,13 +53,6 @@ STABLE_READS: Final = 0.5
 BREAK: Final = 0.05
 BREAK_MS_MAX: Final = 2_500
 """A pause between two transactions, in which the offsets may expire."""
-
-
-class Aborted(NamedTuple):
-    """An aborted transaction, as a fetch or a log returns it."""
-
-    producer_id: int
-    first_offset: int
 
 
 class TransactionLedger:
@@ -80,18 +78,8 @@ class TransactionLedger:
 
         The batches and the aborted transactions are those of one range of the log, in order.
         """
-        waiting = sorted(aborted, key=lambda one: one.first_offset)
-        left_out: set[int] = set()
-        for batch in batches:
-            while waiting and waiting[0].first_offset <= batch.last_offset:
-                left_out.add(waiting.pop(0).producer_id)
-            if batch.is_control:
-                # Compaction may leave the batch of a marker empty.
-                for record in batch.records():
-                    if decode_control_record(record).type is ControlRecordType.ABORT:
-                        left_out.discard(batch.producer_id)
-            elif batch.is_transactional:
-                is_read = batch.producer_id not in left_out
+        for batch, is_read in judged_batches(batches, aborted):
+            if batch.is_transactional:
                 self.judge(batch, is_read=is_read, message=f"{aborted}; {message}")
 
     def judge(self, batch: RecordBatch, *, is_read: bool, message: str) -> None:
@@ -197,6 +185,7 @@ class TransactionalProducer(Producer):
         self.last_code = code
         if code == ErrorCode.NONE:
             self.around.ledger.counts["commits" if self._is_commit else "aborts"] += 1
+            self.writer.end(OK if self._is_commit else FAIL)
             self._is_commit, self._is_open = None, False
             self.begin_epoch(self.epoch + 1)
 
@@ -212,12 +201,12 @@ class CommittedConsumer(Consumer):
         super().__init__(around, index)
         self._transactions = transactions
 
-    def on_batches(
+    def read(
         self, data: FetchResponse.PartitionData, batches: Sequence[RecordBatch], message: str
-    ) -> None:
-        """Check the transactions that were read."""
+    ) -> Iterable[RecordBatch]:
+        """Check the transactions that were fetched, and return what is committed."""
         if self.around.ledger.is_exempt(self.index):
-            return
+            return ()
         aborted = [
             Aborted(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()
         ]
@@ -225,6 +214,7 @@ class CommittedConsumer(Consumer):
         self.around.ledger.counts["read transactions' batches"] += sum(
             batch.is_transactional for batch in batches
         )
+        return committed_batches(batches, aborted)
 
 
 class TransactionalCommitter(GroupClient):
