@@ -6,6 +6,7 @@ import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final
 
 from kvorum.cli import FAILED, OK, UsageError
@@ -16,6 +17,7 @@ from kvorum.client_histories.findings import Facts, Kind, Strip
 from kvorum.client_histories.history import Operation, Record
 from kvorum.client_histories.history_error import HistoryError
 from kvorum.client_histories.reader import read_history
+from kvorum.client_histories.spool import Spool
 from kvorum.inspection.reading import Tell
 
 NAME = "check-history"
@@ -86,10 +88,11 @@ def run(arguments: argparse.Namespace) -> int:
     )
     is_sound = True
     for file in arguments.files:
-        report = _check(file, settings, max(arguments.cases, 0))
-        lines = _objects(file, report) if arguments.json else _lines(file, report)
-        for line in lines:
-            print(line)
+        with TemporaryFile() as spool:
+            report = _check(file, settings, max(arguments.cases, 0), Spool(spool))
+            lines = _objects(file, report) if arguments.json else _lines(file, report)
+            for line in lines:
+                print(line)
         is_sound = is_sound and report.is_sound
     return OK if is_sound else FAILED
 
@@ -104,11 +107,11 @@ def _anomalies(text: str) -> frozenset[Anomaly]:
     return frozenset(by_label[name] for name in text.split(","))
 
 
-def _check(file: Path, settings: Settings, cases: int) -> Report:
+def _check(file: Path, settings: Settings, cases: int, spool: Spool) -> Report:
     """Return what is in a file; raise UsageError for one that is not a history."""
     try:
         with read_progress(PROGRAM) as reading, _opened(file) as opened:
-            history = read_history(_told(opened, file, reading.tell))
+            history = read_history(_told(opened, file, reading.tell), spool)
             return check_history(history, settings, cases)
     except HistoryError as error:
         raise UsageError(f"{file}:{error.line}: {error.problem}") from error

@@ -9,7 +9,8 @@ from kvorum.client_histories.consumption import Consumption
 from kvorum.client_histories.cycle_anomalies import CycleAnomalies
 from kvorum.client_histories.dependencies import Dependencies
 from kvorum.client_histories.findings import Facts, Findings, Kind
-from kvorum.client_histories.history import OK, OUTCOME_NAMES, POLLED, History
+from kvorum.client_histories.history import OK, OUTCOME_NAMES, History
+from kvorum.client_histories.key_entries import POLLED
 from kvorum.client_histories.key_log import KeyLog
 from kvorum.client_histories.log_anomalies import LogAnomalies
 from kvorum.client_histories.order_anomalies import OrderAnomalies
@@ -68,7 +69,7 @@ def _committed_operations(history: History) -> bytearray:
         unknown = entries.unknown_sends
         if not unknown:
             continue
-        for operation, mark, _, value in entries:
+        for operation, mark, _, value in entries.all():
             if mark == POLLED and value in unknown and history.outcomes[operation] == OK:
                 committed[unknown[value]] = 1
     return committed

@@ -4,7 +4,8 @@ from typing import Final
 
 from kvorum.client_histories.anomalies import Anomaly, Legality
 from kvorum.client_histories.findings import Facts, Findings, Strip
-from kvorum.client_histories.history import OK, POLLED, TXN, History
+from kvorum.client_histories.history import OK, TXN, History
+from kvorum.client_histories.key_entries import POLLED, SENT
 from kvorum.client_histories.key_log import KeyLog
 
 _NANOSECONDS: Final = 1_000_000_000
@@ -57,22 +58,22 @@ class Consumption:
 
     def _measure_lag(self, log: KeyLog) -> None:
         stale_from = self._times_of_newer_values(log)
-        last: tuple[int, int] | None = None
-        """The latest operation that polled the key, and the offset that it has come to."""
-        for operation, mark, offset, _ in log.entries:
+        last: tuple[int, int, int] | None = None
+        """The latest operation that polled the key, its offset there, and its invocation."""
+        for (operation, mark, offset, _), time in zip(log.entries, log.entries.times, strict=True):
             if mark != POLLED:
                 continue
             if last is not None and last[0] != operation:
                 self._measure_poll(log, stale_from, *last)
-            last = (operation, offset)
+            last = (operation, offset, time)
         if last is not None:
             self._measure_poll(log, stale_from, *last)
 
     def _measure_poll(
-        self, log: KeyLog, stale_from: list[int], operation: int, offset: int
+        self, log: KeyLog, stale_from: list[int], operation: int, offset: int, invoked_time: int
     ) -> None:
         history = self._history
-        lag = history.invoked_times[operation] - stale_from[log.indexes[offset] + 1]
+        lag = invoked_time - stale_from[log.indexes[offset] + 1]
         if lag <= self._lag or history.outcomes[operation] != OK:
             return
         self._lag = lag
@@ -87,10 +88,12 @@ class Consumption:
         """Return for each index the time from which it, or a later one, was acknowledged."""
         history = self._history
         times = [_NEVER] * (len(log.offsets) + 1)
-        for value, writer in log.writers.items():
+        for (writer, mark, _, value), time in zip(log.entries, log.entries.times, strict=True):
+            if mark != SENT or history.outcomes[writer] != OK:
+                continue
             index = log.index_of(value)
-            if index is not None and history.outcomes[writer] == OK:
-                times[index] = history.completed_times[writer]
+            if index is not None:
+                times[index] = time
         for index in range(len(times) - 2, -1, -1):
             times[index] = min(times[index], times[index + 1])
         return times

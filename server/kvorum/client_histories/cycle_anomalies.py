@@ -10,7 +10,8 @@ from kvorum.client_histories.anomalies import Anomaly, Legality, Settings
 from kvorum.client_histories.dependencies import WR, WW, Dependencies, Span
 from kvorum.client_histories.findings import Facts, Findings, Strip
 from kvorum.client_histories.graph import Graph
-from kvorum.client_histories.history import INFO, NO_OFFSET, POLLED, SENT, History, KeyEntries
+from kvorum.client_histories.history import INFO, History
+from kvorum.client_histories.key_entries import NO_OFFSET, POLLED, SENT, KeyEntries
 from kvorum.client_histories.key_log import KeyLog
 
 PROCESS: Final = 4

@@ -5,8 +5,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from kvorum.client_histories.history import FAIL, INFO, POLLED, History
+from kvorum.client_histories.history import FAIL, INFO, History
+from kvorum.client_histories.key_entries import POLLED
 from kvorum.client_histories.key_log import KeyLog
+from kvorum.client_histories.operation_pairs import OperationPairs
 
 WW: Final = 1
 """A dependency: the second operation wrote the value that follows one of the first."""
@@ -33,8 +35,10 @@ class Dependencies:
     def __init__(self, history: History, committed: bytearray) -> None:
         self._history = history
         self._committed = committed
-        self._writers: Final = {WW: array("I"), WR: array("I")}
-        self._dependents: Final = {WW: array("I"), WR: array("I")}
+        self._pairs: Final = {
+            WW: OperationPairs(history.spool),
+            WR: OperationPairs(history.spool),
+        }
         self._unknown = sorted(
             (history.invoked_lines[operation], operation)
             for operation, outcome in enumerate(history.outcomes)
@@ -49,8 +53,7 @@ class Dependencies:
         """Add the dependencies that the log of a key shows."""
         committed = self._committed
         outcomes = self._history.outcomes
-        writers = self._writers[WR]
-        dependents = self._dependents[WR]
+        pairs = self._pairs[WR]
         last: tuple[int, int] | None = None
         for operation, mark, _, value in log.entries:
             if mark != POLLED or outcomes[operation] == FAIL:
@@ -61,12 +64,10 @@ class Dependencies:
             # The values of a transaction are next to one another as a rule.
             if committed[operation] and last != (writer, operation):
                 last = (writer, operation)
-                writers.append(writer)
-                dependents.append(operation)
+                pairs.add(writer, operation)
         for before, after in log.neighbours():
             if committed[before] and committed[after]:
-                self._writers[WW].append(before)
-                self._dependents[WW].append(after)
+                self._pairs[WW].add(before, after)
 
     def place(self, operation: int) -> int:
         """Return the line in which an operation took effect at the latest."""
@@ -80,7 +81,7 @@ class Dependencies:
         reach = array("I", [0]) * (max(places, default=0) + 1)
         """The end of the longest dependency back to each line."""
         for kind in (WW, WR):
-            for writer, dependent in zip(self._writers[kind], self._dependents[kind], strict=True):
+            for writer, dependent in self._pairs[kind]:
                 first = places[dependent]
                 reach[first] = max(reach[first], places[writer])
         spans: list[Span] = []
@@ -112,7 +113,7 @@ class Dependencies:
     def within(self, groups: "array[int]") -> Iterator[tuple[int, int, int]]:
         """Yield kind, writer and dependent where both are of one group, whose number is not 0."""
         for kind in (WW, WR):
-            for writer, dependent in zip(self._writers[kind], self._dependents[kind], strict=True):
+            for writer, dependent in self._pairs[kind]:
                 if groups[writer] and groups[writer] == groups[dependent]:
                     yield kind, writer, dependent
 

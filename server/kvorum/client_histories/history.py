@@ -1,15 +1,14 @@
-"""The operations of a history, as columns of integers: some for all, and some for each key.
+"""The operations of a history, as columns of integers.
 
 Operations have ids in the order of their completions. The ones that never completed come last.
-Columns take a fraction of the memory of objects, so that a history may have millions of operations.
 """
 
 from array import array
-from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, repeat
 from typing import Final
+
+from kvorum.client_histories.key_entries import NO_OFFSET, POLLED, SENT, KeyEntries
+from kvorum.client_histories.spool import Spool
 
 OK: Final = 1
 """An outcome: the operation was done."""
@@ -25,85 +24,6 @@ POLL: Final = 1
 TXN: Final = 2
 """A kind: a transaction, of sends and polls."""
 KIND_NAMES: Final = {SEND: "send", POLL: "poll", TXN: "txn"}
-SENT: Final = 0
-"""A mark: an entry is a value that its operation sent."""
-POLLED: Final = 1
-"""A mark: an entry is a value that its operation polled."""
-FORGOTTEN: Final = 2
-"""A mark: a process lost its position in the key; the value is its number."""
-NO_OFFSET: Final = -1
-"""The offset of a send whose producer did not get one."""
-
-
-class KeyEntries:
-    """The values of one key in the order of operations: who sent and polled what, and where."""
-
-    __slots__ = (
-        "marks",
-        "name",
-        "offsets",
-        "operations",
-        "rebalanced",
-        "unknown_sends",
-        "values",
-    )
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.operations = array("I")
-        self.marks = array("B")
-        self.offsets = array("i")
-        self.values = array("i")
-        self.rebalanced: set[int] = set()
-        """The operations in which a rebalance gave or took the key."""
-        self.unknown_sends: dict[int, int] = {}
-        """The values that transactions of unknown outcome sent, and these transactions."""
-
-    def append(self, operation: int, mark: int, offset: int, value: int) -> None:
-        """Add an entry of the latest operation."""
-        self.operations.append(operation)
-        self.marks.append(mark)
-        self.offsets = _appended(self.offsets, offset)
-        self.values = _appended(self.values, value)
-
-    def append_polled(self, operation: int, records: list[tuple[int, int]]) -> None:
-        """Add the pairs of offset and value that the latest operation polled."""
-        offsets = [offset for offset, _ in records]
-        if min(offsets, default=0) < 0:
-            raise ValueError(offsets)
-        self.offsets = _extended(self.offsets, offsets)
-        self.values = _extended(self.values, [value for _, value in records])
-        self.operations.extend(repeat(operation, len(records)))
-        self.marks.extend(repeat(POLLED, len(records)))
-
-    def __iter__(self) -> Iterator[tuple[int, int, int, int]]:
-        return zip(self.operations, self.marks, self.offsets, self.values, strict=True)
-
-    def of_operation(self, operation: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the mark, offset and value of each entry of an operation."""
-        place = bisect_left(self.operations, operation)
-        while place < len(self.operations) and self.operations[place] == operation:
-            if self.marks[place] != FORGOTTEN:
-                yield self.marks[place], self.offsets[place], self.values[place]
-            place += 1
-
-
-def _appended(column: "array[int]", number: int) -> "array[int]":
-    """Return a column with a number added, as `_extended` does with several."""
-    try:
-        column.append(number)
-    except OverflowError:
-        return _extended(column, [number])
-    return column
-
-
-def _extended(column: "array[int]", numbers: list[int]) -> "array[int]":
-    """Return a column with numbers added; it is a wider one as soon as a number needs that."""
-    try:
-        column.extend(array(column.typecode, numbers))
-    except OverflowError:
-        return array("q", chain(column, numbers))
-    return column
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +49,14 @@ class Operation:
 
 
 class History:
-    """The columns of all operations, and those of each key."""
+    """The columns of all operations, and the entries of each key.
 
-    def __init__(self) -> None:
+    What is only looked at one key at a time, or from its beginning to its end, goes to `spool`, if
+    there is one.
+    """
+
+    def __init__(self, spool: Spool | None = None) -> None:
+        self.spool = spool
         self.processes = array("q")
         self.outcomes = bytearray()
         self.kinds = bytearray()
@@ -140,8 +65,6 @@ class History:
         self.invoked_lines = array("I")
         self.completed_lines = array("I")
         """The lines of the completions, 0 for an operation that has none."""
-        self.invoked_times = array("q")
-        self.completed_times = array("q")
         self.keys: list[KeyEntries] = []
         self.torn_line: int | None = None
         """The number of the last line, where its end is missing; it was left out."""

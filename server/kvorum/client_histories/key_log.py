@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from kvorum.client_histories.history import FORGOTTEN, NO_OFFSET, OK, SENT, History, KeyEntries
+from kvorum.client_histories.history import OK, History
 from kvorum.client_histories.history_error import HistoryError
+from kvorum.client_histories.key_entries import FORGOTTEN, NO_OFFSET, SENT, KeyEntries
 
 STRIP_REACH: Final = 3
 """The number of offsets that a strip shows on either side."""
@@ -29,7 +30,10 @@ class KeyLog:
     """
 
     def __init__(self, history: History, entries: KeyEntries, committed: bytearray) -> None:
-        self.entries: Final = entries
+        self.name: Final = entries.name
+        self.entries: Final = entries.all()
+        self.rebalanced: Final = entries.rebalanced
+        """The operations in which a rebalance gave or took the key."""
         self.writers: Final[dict[int, int]] = {}
         """The operation that sent each value, whatever became of it."""
         self.first_offsets: Final[dict[int, int]] = {}
@@ -41,7 +45,7 @@ class KeyLog:
         """Further values at offsets that have several."""
         self.polled: Final[set[int]] = set()
         """The values that operations of the outcome ok polled."""
-        for operation, mark, offset, value in entries:
+        for operation, mark, offset, value in self.entries:
             if mark == SENT:
                 if value in self.writers:
                     raise _sent_twice(history, entries.name, value, self.writers[value], operation)
@@ -64,11 +68,6 @@ class KeyLog:
         if first != offset:
             self.first_offsets[value] = min(first, offset)
             self.last_offsets[value] = max(first, offset, self.last_offsets.get(value, offset))
-
-    @property
-    def name(self) -> str:
-        """The name of the key."""
-        return self.entries.name
 
     def index_of(self, value: int) -> int | None:
         """Return the first index of a value, or None if its offset is unknown."""

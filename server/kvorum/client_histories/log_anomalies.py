@@ -5,7 +5,8 @@ from typing import Final
 
 from kvorum.client_histories.anomalies import Anomaly, Legality, Settings
 from kvorum.client_histories.findings import Facts, Findings, Strip
-from kvorum.client_histories.history import FAIL, OK, POLLED, SENT, TXN, History
+from kvorum.client_histories.history import FAIL, OK, TXN, History
+from kvorum.client_histories.key_entries import POLLED, SENT
 from kvorum.client_histories.key_log import KeyLog
 
 _USERS_SHOWN_MAX: Final = 6

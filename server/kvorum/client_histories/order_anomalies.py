@@ -4,7 +4,8 @@ from typing import Final, NamedTuple
 
 from kvorum.client_histories.anomalies import Anomaly, Legality
 from kvorum.client_histories.findings import Facts, Findings, Strip
-from kvorum.client_histories.history import FAIL, FORGOTTEN, OK, SENT, TXN, History
+from kvorum.client_histories.history import FAIL, OK, TXN, History
+from kvorum.client_histories.key_entries import FORGOTTEN, SENT
 from kvorum.client_histories.key_log import KeyLog
 
 NO_OPERATION: Final = -1
@@ -43,7 +44,7 @@ class OrderAnomalies:
     def _find_in_polls(self, log: KeyLog) -> None:
         """Find skips and steps back; the polls of one operation are next to one another."""
         indexes = log.indexes
-        rebalanced = log.entries.rebalanced
+        rebalanced = log.rebalanced
         done: dict[int, _Position] = {}
         """The last value that each process polled in an operation of the outcome ok."""
         current = NO_OPERATION

@@ -5,35 +5,28 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from kvorum.client_histories.history import (
-    FAIL,
-    FORGOTTEN,
-    INFO,
-    NO_OFFSET,
-    OK,
-    POLL,
-    SEND,
-    SENT,
-    TXN,
-    History,
-    KeyEntries,
-)
+from kvorum.client_histories.history import FAIL, INFO, OK, POLL, SEND, TXN, History
 from kvorum.client_histories.history_error import HistoryError
+from kvorum.client_histories.key_entries import FORGOTTEN, NO_OFFSET, SENT, Entry, KeyEntries
 from kvorum.client_histories.line_problems import INTEGER_MAX, INTEGER_MIN, problem_of
+from kvorum.client_histories.spool import Spool
 
 OUTCOMES: Final = {"ok": OK, "fail": FAIL, "info": INFO}
 KINDS: Final = {"send": SEND, "poll": POLL, "txn": TXN}
+ENTRIES_IN_MEMORY_MAX: Final = 1 << 20
+"""The number of entries of all keys from which on they go to the spool, if there is one."""
 _MALFORMED: Final = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 """The errors of code that takes the form of a line for granted, where the line has another one."""
 _UNKNOWN_PROBLEM: Final = "it is not a line of a history"
 
 
-def read_history(lines: Iterable[bytes]) -> History:
+def read_history(lines: Iterable[bytes], spool: Spool | None = None) -> History:
     """Read the lines of a history, each with its end; the last one may be torn.
 
-    Raises HistoryError for a line that does not belong into a history.
+    With a spool the history takes little memory; it is of use as long as the spool is. Raises
+    HistoryError for a line that does not belong into a history.
     """
-    reader = _Reader()
+    reader = _Reader(spool)
     number = 0
     for number, line in enumerate(lines, start=1):
         try:
@@ -53,6 +46,13 @@ def read_history(lines: Iterable[bytes]) -> History:
     if not len(reader.history):
         raise HistoryError(number, "the history has no operation of sends or polls")
     return reader.history
+
+
+class _Times(NamedTuple):
+    """The times of the invocation and of the completion of an operation."""
+
+    invoked: int
+    completed: int
 
 
 class _Invocation(NamedTuple):
@@ -75,8 +75,9 @@ class _Invocation(NamedTuple):
 class _Reader:
     """The history as far as it has been read, and the operations that are under way."""
 
-    def __init__(self) -> None:
-        self.history = History()
+    def __init__(self, spool: Spool | None) -> None:
+        self.history = History(spool)
+        self._entries_in_memory = 0
         self._open: dict[int, _Invocation] = {}
         self._keys: dict[str | int, KeyEntries] = {}
         self._polled: defaultdict[int, set[str]] = defaultdict(set)
@@ -114,8 +115,8 @@ class _Reader:
             value = invocation.checked_value()
             kind = KINDS.get(invocation.function)
             if kind is not None:
-                self._add_operation(process, INFO, invocation, 0, invocation.time)
-                self._add_steps(INFO, kind, value)
+                self._add_operation(process, INFO, invocation, 0)
+                self._add_steps(INFO, kind, value, _Times(invocation.time, invocation.time))
 
     def _complete(self, line: int, found: Any, process: int) -> None:
         outcome = OUTCOMES[found["type"]]
@@ -137,13 +138,13 @@ class _Reader:
             return
         is_known = "v" in found or outcome == OK
         steps = found["v"] if is_known else invocation.checked_value()
-        self._add_operation(process, outcome, invocation, line, found["t"])
-        self._add_steps(outcome, kind, steps)
+        self._add_operation(process, outcome, invocation, line)
+        self._add_steps(outcome, kind, steps, _Times(invocation.time, found["t"]))
         for key in found.get("rebalanced", ()):
             self._entries(key).rebalanced.add(len(self.history) - 1)
 
     def _add_operation(
-        self, process: int, outcome: int, invocation: _Invocation, line: int, time: int
+        self, process: int, outcome: int, invocation: _Invocation, line: int
     ) -> None:
         history = self.history
         history.processes.append(process)
@@ -152,22 +153,30 @@ class _Reader:
         history.subscribed.append(process in self._subscribed)
         history.invoked_lines.append(invocation.line)
         history.completed_lines.append(line)
-        history.invoked_times.append(invocation.time)
-        history.completed_times.append(time)
 
-    def _add_steps(self, outcome: int, kind: int, steps: list[Any]) -> None:
+    def _add_steps(self, outcome: int, kind: int, steps: list[Any], times: _Times) -> None:
         """Add what the latest operation sent and polled to the entries of the keys."""
         operation = len(self.history) - 1
         for step in steps:
             if step[0] == "send" and kind != POLL:
-                self._add_send(operation, step, is_unknown_txn=kind == TXN and outcome == INFO)
+                is_unknown_txn = kind == TXN and outcome == INFO
+                self._add_send(operation, step, times.completed, is_unknown_txn=is_unknown_txn)
             elif step[0] == "poll" and kind != SEND:
                 if len(step) > 1:
-                    self._add_poll(operation, step)
+                    self._add_poll(operation, step, times.invoked)
             else:
                 raise ValueError
+        if self._entries_in_memory >= ENTRIES_IN_MEMORY_MAX:
+            self._store_entries()
 
-    def _add_send(self, operation: int, step: list[Any], *, is_unknown_txn: bool) -> None:
+    def _store_entries(self) -> None:
+        for entries in self.history.keys:
+            entries.store()
+        self._entries_in_memory = 0
+
+    def _add_send(
+        self, operation: int, step: list[Any], time: int, *, is_unknown_txn: bool
+    ) -> None:
         _, key, what = step
         offset, value = (None, what) if type(what) is int else what
         if offset is None:
@@ -175,17 +184,19 @@ class _Reader:
         elif offset < 0:
             raise ValueError
         entries = self._entries(key)
-        entries.append(operation, SENT, offset, value)
+        entries.latest.append(Entry(operation, SENT, offset, value, time))
+        self._entries_in_memory += 1
         if is_unknown_txn:
             entries.unknown_sends[value] = operation
 
-    def _add_poll(self, operation: int, step: list[Any]) -> None:
+    def _add_poll(self, operation: int, step: list[Any], time: int) -> None:
         _, polled = step
         positions = self._polled[self.history.processes[operation]]
         for key, records in polled.items():
             entries = self._entries(key)
             positions.add(entries.name)
-            entries.append_polled(operation, records)
+            entries.latest.append_polled(operation, records, time)
+            self._entries_in_memory += len(records)
 
     def _entries(self, key: str | int) -> KeyEntries:
         """Return the entries of a key; a number and its text are the same key."""
@@ -196,7 +207,7 @@ class _Reader:
             name = str(key)
             entries = self._keys.get(name)
             if entries is None:
-                entries = self._keys[name] = KeyEntries(name)
+                entries = self._keys[name] = KeyEntries(name, self.history.spool)
                 self.history.keys.append(entries)
             self._keys[key] = entries
         return entries
@@ -220,5 +231,6 @@ class _Reader:
             self._subscribed.discard(process)
         positions = self._polled[process]
         for name in positions - kept:
-            self._keys[name].append(len(self.history), FORGOTTEN, NO_OFFSET, process)
+            forgotten = Entry(len(self.history), FORGOTTEN, NO_OFFSET, process, 0)
+            self._keys[name].latest.append(forgotten)
         positions &= kept
