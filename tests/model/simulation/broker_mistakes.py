@@ -14,6 +14,7 @@ from tests.model.simulation.handler_mistakes import HANDLER_MISTAKES
 from tests.model.simulation.log_mistakes import LOG_MISTAKES
 from tests.model.simulation.mistake import Mistake, edited, in_place_of
 from tests.model.simulation.replication_mistakes import REPLICATION_MISTAKES
+from tests.model.simulation.stored_transaction_mistakes import STORED_TRANSACTION_MISTAKES
 from tests.model.simulation.transaction_mistakes import TRANSACTION_MISTAKES
 
 from kvorum.broker.fetcher import replica_fetcher
@@ -238,5 +239,6 @@ MISTAKES: Final = (
     *LOG_MISTAKES,
     *GROUP_MISTAKES,
     *HANDLER_MISTAKES,
+    *STORED_TRANSACTION_MISTAKES,
     *TRANSACTION_MISTAKES,
 )

@@ -126,7 +126,7 @@ TRANSACTION_MISTAKES: Final = (
     Mistake(
         "a transaction is complete when its markers were tried once",
         promises.HISTORY_IS_SOUND,
-        29,
+        None,
         edited(
             Edit(
                 within="TransactionMarkerChannelManager._end",
@@ -210,7 +210,7 @@ TRANSACTION_MISTAKES: Final = (
     Mistake(
         "the markers of a commit abort",
         promises.HISTORY_IS_SOUND,
-        2,
+        None,
         edited(
             Edit(
                 within="TransactionMarkerChannelManager._end",
@@ -241,7 +241,7 @@ TRANSACTION_MISTAKES: Final = (
     Mistake(
         "markers that are tried again abort",
         promises.HISTORY_IS_SOUND,
-        27,
+        None,
         edited(
             Edit(
                 within="TransactionMarkerChannelManager._end",
@@ -270,6 +270,186 @@ TRANSACTION_MISTAKES: Final = (
                     for number, (node_id, some) in enumerate(by_leader.items())
                 ]""",
             )
+        ),
+    ),
+    Mistake(
+        "a marker is lost when its partition's leader changes",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="TransactionMarkerChannelManager._end",
+                old="codes.get(where) not in _DONE",
+                new="codes.get(where) not in {*_DONE, ErrorCode.NOT_LEADER_OR_FOLLOWER}",
+            ),
+        ),
+    ),
+    Mistake(
+        "a partition that gives no answer counts as done",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="TransactionMarkerChannelManager._end",
+                old="codes.get(where) not in _DONE",
+                new="codes.get(where, ErrorCode.NONE) not in {*_DONE, ErrorCode.NETWORK_EXCEPTION}",
+            ),
+        ),
+    ),
+    Mistake(
+        "a producer begins in the epoch of the one before it",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="TransactionMetadata.increment_producer_epoch",
+                old="self.producer_epoch + 1",
+                new="max(self.producer_epoch, 0)",
+            ),
+        ),
+    ),
+    Mistake(
+        "an abort by the coordinator fences no producer",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="aborted_by_coordinator",
+                old="metadata if has_next_epoch else metadata.fence_producer()",
+                new="metadata",
+            ),
+        ),
+    ),
+    Mistake(
+        "partitions that are added take the place of those before",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="TransactionMetadata.add_partitions",
+                old="self.partitions.union(partitions)",
+                new="frozenset(partitions)",
+            ),
+        ),
+    ),
+    Mistake(
+        "a coordinator that loads forgets a partition of each transaction",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="metadata_of_record",
+                old="value.transaction_partitions or ()",
+                new="(value.transaction_partitions or ())[1:]",
+            ),
+        ),
+    ),
+    Mistake(
+        "a transaction begins while the one before is being ended",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="TransactionalIds.is_pending",
+                old="""
+                if latest is not None and latest.state.is_prepared:
+                    return True
+                """,
+                new="",
+            ),
+        ),
+    ),
+    Mistake(
+        "a step is taken while the one before is not committed",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="TransactionalIds.is_pending",
+                old="return latest is not self.committed(transactional_id)",
+                new="return False",
+            ),
+        ),
+    ),
+    Mistake(
+        "the end of an older transaction completes a newer one",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="TransactionMetadata.has_same_end",
+                old="self.producer_epoch == other.producer_epoch",
+                new="True",
+            ),
+        ),
+    ),
+    Mistake(
+        "a new coordinator writes markers of what is not committed",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="TransactionCoordinatorShard.on_loaded",
+                old="self._outbox.set_timer(PreparedTransaction(metadata.transactional_id), 0)",
+                new="self._write_markers(metadata.transactional_id)",
+            ),
+        ),
+    ),
+    Mistake(
+        "a partition counts as added before that is committed",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="verified",
+                old="metadata = ids.committed(wanted.transactional_id)",
+                new="metadata = ids.latest(wanted.transactional_id)",
+            ),
+        ),
+    ),
+    Mistake(
+        "a commit is acknowledged of what was aborted",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="_ended_in_one_epoch",
+                old="metadata.state is _OUTCOMES[wanted.is_commit]",
+                new="metadata.state in _OUTCOMES.values()",
+            ),
+            Edit(
+                within="_ended_with_next_epoch",
+                old="is_retry and metadata.state is _OUTCOMES[wanted.is_commit]",
+                new="is_retry and metadata.state in _OUTCOMES.values()",
+            ),
+        ),
+    ),
+    Mistake(
+        "an abort by the coordinator commits",
+        promises.HISTORY_IS_SOUND,
+        None,
+        edited(
+            Edit(
+                within="aborted_by_coordinator",
+                old="""
+                fenced.prepare_end(
+                    is_commit=False,
+                    client_version=EPOCH_OF_EACH_TRANSACTION if has_next_epoch else 0,
+                    next_producer_id=_next_producer_id(metadata, generate_producer_id)
+                    if has_next_epoch
+                    else NO_PRODUCER,
+                    now_ms=now_ms,
+                )
+                """,
+                new="""
+                fenced.prepare_end(
+                    is_commit=True,
+                    client_version=EPOCH_OF_EACH_TRANSACTION if has_next_epoch else 0,
+                    next_producer_id=NO_PRODUCER,
+                    now_ms=now_ms,
+                )
+                """,
+            ),
         ),
     ),
 )

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
-from tests.unit.transactions.coordinator import DATA, FIRST_PRODUCER, ID, TIMEOUT_MS, Coordinator
+from tests.support.transaction_coordinator import DATA, FIRST_PRODUCER, ID, TIMEOUT_MS, Coordinator
 
 from kvorum.coordinator.record import DamagedRecordError
 from kvorum.transactions.transaction_metadata import (
