@@ -1,6 +1,5 @@
 """The anomalies of order among operations: circles of dependencies, and of orders with them."""
 
-from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise, product
@@ -8,6 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from kvorum.client_histories.anomalies import Anomaly, Legality, Settings
 from kvorum.client_histories.dependencies import WR, WW, Dependencies, Span
+from kvorum.client_histories.dependency_parts import Dependency, DependencyParts
 from kvorum.client_histories.findings import Facts, Findings, Strip
 from kvorum.client_histories.graph import Graph
 from kvorum.client_histories.history import INFO, History
@@ -85,21 +85,24 @@ class CycleAnomalies:
         spans = self._dependencies.spans()
         if not spans:
             return
-        parts = _Parts(self._history, self._dependencies, spans)
-        for number, span in enumerate(spans, start=1):
-            operations = self._dependencies.operations(span)
-            graph = Graph(
-                2 * len(operations),
-                chain(
-                    parts.edges_of(number),
-                    _process_edges(self._history, operations),
-                    _realtime_edges(self._history, operations),
-                ),
-            )
-            for component in graph.components(ALL):
-                nodes = sorted(component)
-                inner = [operations[node] for node in nodes if node < len(operations)]
-                self._find_in_component(graph.part(nodes), inner)
+        for numbers, dependencies in DependencyParts(self._history, self._dependencies, spans):
+            for number in numbers:
+                self._find_in_part(spans[number - 1], dependencies.of_part(number))
+
+    def _find_in_part(self, span: Span, dependencies: Iterator[Dependency]) -> None:
+        operations = self._dependencies.operations(span)
+        graph = Graph(
+            2 * len(operations),
+            chain(
+                dependencies,
+                _process_edges(self._history, operations),
+                _realtime_edges(self._history, operations),
+            ),
+        )
+        for component in graph.components(ALL):
+            nodes = sorted(component)
+            inner = [operations[node] for node in nodes if node < len(operations)]
+            self._find_in_component(graph.part(nodes), inner)
 
     def _find_in_component(self, graph: Graph, operations: Sequence[int]) -> None:
         """Find the circles of a component, whose first nodes are operations."""
@@ -250,38 +253,3 @@ def _with_kinds(graph: Graph, way: list[int], level: _Level, size: int) -> list[
             kinds = (kind for kind, to in graph.edges_of(source, level.kinds) if to == target)
             steps.append((source, min(kinds)))
     return steps
-
-
-class _Parts:
-    """The dependencies within each part of a history, by the numbers of nodes in that part."""
-
-    def __init__(self, history: History, dependencies: Dependencies, spans: list[Span]) -> None:
-        zero = array("I", [0])
-        groups = zero * len(history)
-        """The number of the part that each operation is in, from 1 on, or 0."""
-        nodes = zero * len(history)
-        for number, span in enumerate(spans, start=1):
-            for node, operation in enumerate(dependencies.operations(span)):
-                groups[operation] = number
-                nodes[operation] = node
-        self._ends = zero * (len(spans) + 1)
-        """The end of the dependencies of each part, in the columns of all."""
-        for _, writer, _ in dependencies.within(groups):
-            self._ends[groups[writer]] += 1
-        for number in range(len(spans)):
-            self._ends[number + 1] += self._ends[number]
-        following = array("I", self._ends)
-        self._kinds = bytearray(self._ends[-1])
-        self._sources = zero * self._ends[-1]
-        self._targets = zero * self._ends[-1]
-        for kind, writer, dependent in dependencies.within(groups):
-            place = following[groups[writer] - 1]
-            following[groups[writer] - 1] = place + 1
-            self._kinds[place] = kind
-            self._sources[place] = nodes[writer]
-            self._targets[place] = nodes[dependent]
-
-    def edges_of(self, number: int) -> Iterator[tuple[int, int, int]]:
-        """Yield kind, source and target of each dependency of a part."""
-        for place in range(self._ends[number - 1], self._ends[number]):
-            yield self._kinds[place], self._sources[place], self._targets[place]

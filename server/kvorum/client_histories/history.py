@@ -57,7 +57,7 @@ class History:
 
     def __init__(self, spool: Spool | None = None) -> None:
         self.spool = spool
-        self.processes = array("q")
+        self.processes = array("i")
         self.outcomes = bytearray()
         self.kinds = bytearray()
         self.subscribed = bytearray()

@@ -57,8 +57,8 @@ class EntryColumns:
         """Add an entry of the latest operation."""
         self.operations.append(entry.operation)
         self.marks.append(entry.mark)
-        self.offsets = _appended(self.offsets, entry.offset)
-        self.values = _appended(self.values, entry.value)
+        self.offsets = appended(self.offsets, entry.offset)
+        self.values = appended(self.values, entry.value)
         self.times.append(entry.time)
 
     def append_polled(self, operation: int, records: list[tuple[int, int]], time: int) -> None:
@@ -157,8 +157,8 @@ class KeyEntries:
         return piece.loaded(self._spool)
 
 
-def _appended(column: "array[int]", number: int) -> "array[int]":
-    """Return a column with a number added, as `_extended` does with several."""
+def appended(column: "array[int]", number: int) -> "array[int]":
+    """Return a column with a number added; it is a wider one as soon as the number needs that."""
     try:
         column.append(number)
     except OverflowError:

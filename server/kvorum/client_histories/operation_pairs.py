@@ -13,8 +13,10 @@ PAIRS_IN_MEMORY_MAX: Final = 1 << 20
 class OperationPairs:
     """Two columns of operations, one beside the other."""
 
-    def __init__(self, spool: Spool | None) -> None:
+    def __init__(self, spool: Spool | None, kept_max: int = PAIRS_IN_MEMORY_MAX) -> None:
+        """With a spool no more than `kept_max` pairs stay in memory."""
         self._spool = spool
+        self._kept_max = kept_max
         self._firsts = array("I")
         self._seconds = array("I")
         self._pieces: list[tuple[StoredColumn, StoredColumn]] = []
@@ -29,7 +31,7 @@ class OperationPairs:
         """Add a pair."""
         self._firsts.append(first)
         self._seconds.append(second)
-        if self._spool is not None and len(self._firsts) >= PAIRS_IN_MEMORY_MAX:
+        if self._spool is not None and len(self._firsts) >= self._kept_max:
             self._pieces.append((self._spool.store(self._firsts), self._spool.store(self._seconds)))
             self._firsts = array("I")
             self._seconds = array("I")

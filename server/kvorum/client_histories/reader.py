@@ -7,7 +7,14 @@ from typing import Any, Final, NamedTuple
 
 from kvorum.client_histories.history import FAIL, INFO, OK, POLL, SEND, TXN, History
 from kvorum.client_histories.history_error import HistoryError
-from kvorum.client_histories.key_entries import FORGOTTEN, NO_OFFSET, SENT, Entry, KeyEntries
+from kvorum.client_histories.key_entries import (
+    FORGOTTEN,
+    NO_OFFSET,
+    SENT,
+    Entry,
+    KeyEntries,
+    appended,
+)
 from kvorum.client_histories.line_problems import INTEGER_MAX, INTEGER_MIN, problem_of
 from kvorum.client_histories.spool import Spool
 
@@ -147,7 +154,7 @@ class _Reader:
         self, process: int, outcome: int, invocation: _Invocation, line: int
     ) -> None:
         history = self.history
-        history.processes.append(process)
+        history.processes = appended(history.processes, process)
         history.outcomes.append(outcome)
         history.kinds.append(KINDS[invocation.function])
         history.subscribed.append(process in self._subscribed)

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.client_histories.history_lines import SAFE_SETTINGS, Lines
 from tests.unit.client_histories.played_kafka import sound_lines
 
-from kvorum.client_histories import operation_pairs, reader
+from kvorum.client_histories import dependency_parts, operation_pairs, reader
 from kvorum.client_histories.check import Report, check_history
 from kvorum.client_histories.history import Operation
 from kvorum.client_histories.key_entries import POLLED, SENT, Entry, KeyEntries
@@ -21,6 +21,8 @@ LARGE = 1 << 40
 def small_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "ENTRIES_IN_MEMORY_MAX", 10)
     monkeypatch.setattr(operation_pairs, "PAIRS_IN_MEMORY_MAX", 7)
+    monkeypatch.setattr(dependency_parts, "PAIRS_IN_MEMORY_MAX", 7)
+    monkeypatch.setattr(dependency_parts, "OPERATIONS_AT_ONCE", 5)
 
 
 def with_an_anomaly(seed: int) -> Lines:
