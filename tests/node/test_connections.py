@@ -14,17 +14,18 @@ from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, StandingClock, wait_for, wait_for_async
 
 from kvorum.node.asyncio_runtime import AsyncioRuntime
+from kvorum.node.config import SecurityProtocol
 from kvorum.node.coroutines import Signal
 from kvorum.node.errors import NodeStartError
 from kvorum.node.open_file_limit import connection_count_max, raise_descriptor_limit
 from kvorum.node.serving.connection import (
     ConnectionRules,
     OpenConnections,
-    Peer,
     ResponseFrame,
     ServerConnection,
 )
 from kvorum.node.serving.connection_quotas import ConnectionQuotas, Limits, usable_limits
+from kvorum.node.serving.session import Session
 from kvorum.testing import Cluster
 from kvorum.wire.headers import encode_request_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -158,12 +159,14 @@ class Held:
         self.asked: list[bytes] = []
         self.may_answer = Signal(runtime)
         limits = ConnectionQuotas(Limits(total_max=1, per_address_max=1), self.clock)
-        rules = ConnectionRules("PLAINTEXT", 100, self._answer, limits, runtime)
+        rules = ConnectionRules(
+            "PLAINTEXT", SecurityProtocol.PLAINTEXT, 100, self._answer, limits, runtime
+        )
         self.connection = ServerConnection(rules, OpenConnections(runtime))
         self.connection.connection_made(self.transport)
 
-    async def _answer(self, frame: bytes, peer: Peer) -> ResponseFrame:
-        del peer
+    async def _answer(self, frame: bytes, session: Session) -> ResponseFrame:
+        del session
         self.asked.append(frame)
         await self.may_answer.wait()
         return ResponseFrame([RESPONSE])

@@ -124,7 +124,7 @@ class BrokerServer:
         """The parts that handlers use."""
         self._handler = self._request_handler(apis)
         self._servers = {
-            listener.name: shared.server(listener.name, self._handler)
+            listener.name: shared.server(listener, self._handler)
             for listener in config.listeners.brokers
         }
 

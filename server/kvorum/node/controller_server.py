@@ -17,7 +17,8 @@ from kvorum.node.coroutines import ClosableTasks
 from kvorum.node.handlers.registry import controller_apis
 from kvorum.node.metadata_events import MetadataEvents
 from kvorum.node.services import ControllerServices
-from kvorum.node.serving.request_handler import Origin, RequestHandler
+from kvorum.node.serving.request_handler import RequestHandler
+from kvorum.node.serving.session import Session
 from kvorum.node.shared_server import SharedServer
 from kvorum.node.tasks import run
 from kvorum.wire.uuid_text import random_uuid
@@ -78,7 +79,7 @@ class ControllerServer:
             metrics=shared.request_metrics,
         )
         self._servers = {
-            listener.name: shared.server(listener.name, dispatcher)
+            listener.name: shared.server(listener, dispatcher)
             for listener in shared.config.listeners.controllers
         }
         self._registrar = ControllerRegistrationManager(
@@ -106,9 +107,9 @@ class ControllerServer:
         # Imported here: nothing is forwarded while a node starts.
         from kvorum.node.handlers.envelope import answer_forwarded  # noqa: PLC0415 - see above
 
-        listeners = self._shared.config.listeners
-        origin = Origin(listeners.controllers[0].name, host, principal, is_forwarded=True)
-        return await answer_forwarded(frame, origin, self._services)
+        listener = self._shared.config.listeners.controllers[0]
+        session = Session(listener.name, listener.protocol, host, principal, is_forwarded=True)
+        return await answer_forwarded(frame, session, self._services)
 
     async def start(self) -> None:
         """Accept requests; the log must be open.

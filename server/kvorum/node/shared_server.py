@@ -10,7 +10,7 @@ from kvorum.metadata.cluster_image import Endpoint
 from kvorum.metadata.features import VersionRange, supported_features
 from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.clock import Clock
-from kvorum.node.config import NodeConfig
+from kvorum.node.config import Listener, NodeConfig
 from kvorum.node.directories import NodeDirectories
 from kvorum.node.endpoints import Sockets, advertised_endpoints
 from kvorum.node.events.log_event import LogEvent
@@ -163,11 +163,12 @@ class SharedServer:
             outgoing=self.outgoing,
         )
 
-    def server(self, listener: str, dispatcher: RequestHandler[Services]) -> SocketServer:
+    def server(self, listener: Listener, dispatcher: RequestHandler[Services]) -> SocketServer:
         """Return the server of one listener, not yet started."""
         network = self.config.network
         rules = ConnectionRules(
-            listener=listener,
+            listener=listener.name,
+            protocol=listener.protocol,
             frame_bytes_max=network.request_bytes_max,
             answer=dispatcher.answer,
             limits=self.limits,

@@ -5,9 +5,11 @@ from typing import Any, cast
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Principal
 from kvorum.node.broker.forwarding_manager import ForwardingManager
+from kvorum.node.config import SecurityProtocol
 from kvorum.node.coroutines import Task, Wait
 from kvorum.node.errors import NotControllerError
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.session import Session
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -51,10 +53,8 @@ def forwarded(channel: Channel, controller: Controller | None) -> bytes:
         header=RequestHeader(ApiKey.DESCRIBE_QUORUM, 2, 7, "client"),
         body=DescribeQuorumRequest(),
         frame=FRAME,
-        listener="PLAINTEXT",
-        client_host="fe80::1%eth0",
         progress=cast("Any", None),
-        principal=ANONYMOUS,
+        session=Session("PLAINTEXT", SecurityProtocol.PLAINTEXT, "fe80::1%eth0", ANONYMOUS),
         access=UNRESTRICTED,
     )
     return result_of(manager.forward(request))

@@ -8,8 +8,15 @@ import pytest
 from tests.support.waiting import StandingClock
 
 from kvorum.metadata.api import NONE, refused_by_code
-from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules, Principal
-from kvorum.node.serving.connection import Peer, ResponseFrame
+from kvorum.metadata.standard_authorizer import (
+    ANONYMOUS,
+    UNRESTRICTED,
+    Access,
+    AuthorizerRules,
+    Principal,
+)
+from kvorum.node.config import SecurityProtocol
+from kvorum.node.serving.connection import ResponseFrame
 from kvorum.node.serving.repeated_answers import ANSWERS_MAX, RESPONSE_BYTES_MAX, Basis
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import (
@@ -20,6 +27,7 @@ from kvorum.node.serving.request_handler import (
     ServedApi,
 )
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
+from kvorum.node.serving.session import Session
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
@@ -93,12 +101,14 @@ class Listener:
         correlation_id: int = 1,
         listener: str = "A",
         client_id: str = "",
+        principal: Principal = ANONYMOUS,
     ) -> ResponseFrame:
         request = DescribeClusterRequest(endpoint_type=endpoint_type)
         frame = encode_request_frame(
             request, version=VERSION, correlation_id=correlation_id, client_id=client_id
         )
-        coroutine = self._handler.answer(frame, Peer("host", 1, listener))
+        session = Session(listener, SecurityProtocol.SSL, "host", principal)
+        coroutine = self._handler.answer(frame, session)
         with pytest.raises(StopIteration) as end:
             coroutine.send(None)
         response: ResponseFrame = end.value.value
@@ -139,6 +149,13 @@ def test_another_request_and_another_listener_are_answered_by_themselves(
     assert [listener.ask(), listener.ask(endpoint_type=2), listener.ask(listener="B")] == [
         (1, 1), (1, 2), (1, 3),
     ]  # fmt: skip
+
+
+def test_what_one_user_was_answered_is_not_shown_to_another(listener: Listener) -> None:
+    assert listener.ask(principal=Principal("User", "alice")) == (1, 1)
+    assert listener.ask() == (1, 2)
+    assert listener.ask(principal=Principal("User", "alice", is_token_authenticated=True)) == (1, 3)
+    assert listener.ask(principal=Principal("User", "alice")) == (1, 1)
 
 
 def test_what_the_answer_depends_on_has_changed(listener: Listener) -> None:

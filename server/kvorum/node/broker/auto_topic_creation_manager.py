@@ -116,10 +116,8 @@ class AutoTopicCreationManager:
             header=header,
             body=self._request(names),
             frame=b"",  # encoded when it is sent
-            listener=request.listener,
-            client_host=request.client_host,
             progress=request.progress,
-            principal=request.principal,
+            session=request.session,
             access=request.access,
         )
 

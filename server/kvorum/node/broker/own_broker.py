@@ -5,9 +5,11 @@ from typing import Any, Final, TypeVar
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED
 from kvorum.node.clock import Clock
+from kvorum.node.config import SecurityProtocol
 from kvorum.node.coroutines import Wait
 from kvorum.node.serving.request import IncomingRequest, RequestProgress
 from kvorum.node.serving.request_handler import HandlerResponse
+from kvorum.node.serving.session import Session
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
@@ -37,7 +39,7 @@ class OwnBroker:
         self.broker_id = broker_id
         self.client_id = f"broker-{broker_id}"
         self.peer_versions = peer_versions
-        self._listener = listener
+        self._session = Session(listener, SecurityProtocol.PLAINTEXT, LOOPBACK, ANONYMOUS)
         self._handle = handle
         self._clock = clock
 
@@ -58,10 +60,8 @@ class OwnBroker:
             header=RequestHeader(message.API_KEY, version, _NO_CORRELATION, self.client_id),
             body=message,
             frame=b"",
-            listener=self._listener,
-            client_host=LOOPBACK,
             progress=RequestProgress(self._clock),
-            principal=ANONYMOUS,
+            session=self._session,
             access=UNRESTRICTED,
         )
         response = await self._handle(request)

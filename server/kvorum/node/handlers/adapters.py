@@ -24,7 +24,7 @@ def decided(api: ControllerApi[Message, Message]) -> ControllerListenerApi[Messa
 
     async def answer(request: IncomingRequest[Message], controller: ControllerServices) -> Message:
         if api.admit is not None:
-            refusal = api.admit(request.body, requester_of(request, controller.config))
+            refusal = api.admit(request.body, requester_of(request))
             if refusal is not None:
                 return refusal
         if api.is_for_any_controller:
@@ -48,7 +48,7 @@ def forwarded(api: ControllerApi[Message, Message]) -> BrokerApi[Message]:
 
     async def answer(request: IncomingRequest[Message], broker: BrokerServices) -> HandlerResponse:
         if api.admit is not None and api.is_admitted_by_brokers:
-            refusal = api.admit(request.body, requester_of(request, broker.config))
+            refusal = api.admit(request.body, requester_of(request))
             if refusal is not None:
                 return refusal
         frame = await broker.forwarder.forward(request)

@@ -10,12 +10,8 @@ from kvorum.node.handlers.registry import controller_apis, forwardable_keys
 from kvorum.node.principal_serde import decode_principal
 from kvorum.node.services import ControllerListenerApi, ControllerServices
 from kvorum.node.serving.request import IncomingRequest
-from kvorum.node.serving.request_handler import (
-    EncodedResponse,
-    Origin,
-    RequestHandler,
-    encode_answer,
-)
+from kvorum.node.serving.request_handler import EncodedResponse, RequestHandler, encode_answer
+from kvorum.node.serving.session import Session
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.headers import decode_request_header
@@ -31,7 +27,7 @@ async def answer(
     envelope = request.body
     try:
         frame = bytes(envelope.request_data)
-        response = await answer_forwarded(frame, _origin(request), controller)
+        response = await answer_forwarded(frame, _session(request), controller)
     except CloseConnectionError:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     except NotControllerError:
@@ -41,7 +37,7 @@ async def answer(
     return EnvelopeResponse(response_data=response)
 
 
-async def answer_forwarded(frame: bytes, origin: Origin, controller: ControllerServices) -> bytes:
+async def answer_forwarded(frame: bytes, session: Session, controller: ControllerServices) -> bytes:
     """Return the frame of the response to a request that a broker forwards.
 
     Raises NotControllerError where another controller has to answer, CloseConnectionError for a
@@ -51,7 +47,7 @@ async def answer_forwarded(frame: bytes, origin: Origin, controller: ControllerS
     if _key_of(frame) not in forwardable_keys():
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
     dispatcher = _dispatcher(controller)
-    inner = dispatcher.read(frame, origin)
+    inner = dispatcher.read(frame, session)
     response = await dispatcher.handle(inner)
     if isinstance(response, DescribeQuorumResponse) and _says_not_leader(response):
         raise NotControllerError("another node leads the quorum")
@@ -62,7 +58,7 @@ async def answer_forwarded(frame: bytes, origin: Origin, controller: ControllerS
     )
 
 
-def _origin(request: IncomingRequest[EnvelopeRequest]) -> Origin:
+def _session(request: IncomingRequest[EnvelopeRequest]) -> Session:
     """Return the client that an Envelope names; raises RequestError for no address."""
     envelope = request.body
     principal = decode_principal(bytes(envelope.request_principal or b""))
@@ -70,7 +66,8 @@ def _origin(request: IncomingRequest[EnvelopeRequest]) -> Origin:
         host = str(ipaddress.ip_address(bytes(envelope.client_host_address)))
     except ValueError as error:
         raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST) from error
-    return Origin(request.listener, host, principal, is_forwarded=True)
+    carrier = request.session
+    return Session(carrier.listener, carrier.protocol, host, principal, is_forwarded=True)
 
 
 def _key_of(frame: bytes) -> int:

@@ -3,37 +3,36 @@
 from kvorum.broker.view_api import BrokerView
 from kvorum.controller.api import Requester
 from kvorum.metadata.standard_authorizer import ANONYMOUS
-from kvorum.node.config import NodeConfig, SecurityProtocol
+from kvorum.node.config import SecurityProtocol
 from kvorum.node.services import BrokerServices, ControllerServices
 from kvorum.node.serving.repeated_answers import Basis
 from kvorum.node.serving.request import IncomingRequest
+from kvorum.node.serving.session import Session
 from kvorum.wire.primitives import Message
 
 
-def requester_of(request: IncomingRequest[Message], config: NodeConfig) -> Requester:
+def requester_of(request: IncomingRequest[Message]) -> Requester:
     """Return the client of `request`."""
     return Requester(
         principal=request.principal,
         access=request.access,
         api_version=request.version,
-        may_ask_about_tokens=may_ask_about_tokens(request, config),
+        may_ask_about_tokens=may_ask_about_tokens(request.session),
     )
 
 
-def may_ask_about_tokens(request: IncomingRequest[Message], config: NodeConfig) -> bool:
+def may_ask_about_tokens(session: Session) -> bool:
     """Return whether the client has authenticated in a way that permits requests about tokens.
 
     A controller trusts a broker to forward only clients that have.
     """
-    if request.principal.is_token_authenticated:
+    if session.principal.is_token_authenticated:
         return False
-    if request.is_forwarded:
+    if session.is_forwarded:
         return True
-    listeners = config.listeners.bound
-    protocol = next(each.protocol for each in listeners if each.name == request.listener)
-    return protocol is not SecurityProtocol.PLAINTEXT and (
-        protocol is not SecurityProtocol.SSL or not request.principal.is_same_user(ANONYMOUS)
-    )
+    if session.protocol is SecurityProtocol.SSL:
+        return not session.principal.is_same_user(ANONYMOUS)
+    return session.protocol is not SecurityProtocol.PLAINTEXT
 
 
 def view_of(request: IncomingRequest[Message], broker: BrokerServices) -> BrokerView:
@@ -50,7 +49,7 @@ def view_of(request: IncomingRequest[Message], broker: BrokerServices) -> Broker
         request_partitions_max=config.network.request_partitions_max,
         access=request.access,
         token_settings=config.security.tokens,
-        may_ask_about_tokens=may_ask_about_tokens(request, config),
+        may_ask_about_tokens=may_ask_about_tokens(request.session),
         serves_metadata_topic=broker.metadata_topic is not None,
     )
 
@@ -72,5 +71,5 @@ def view_of_controller(
         texts=controller.config.texts,
         access=request.access,
         token_settings=controller.config.security.tokens,
-        may_ask_about_tokens=may_ask_about_tokens(request, controller.config),
+        may_ask_about_tokens=may_ask_about_tokens(request.session),
     )

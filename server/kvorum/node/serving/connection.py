@@ -11,12 +11,15 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+from kvorum.metadata.standard_authorizer import ANONYMOUS
+from kvorum.node.config import SecurityProtocol
 from kvorum.node.coroutines import Task, Wait, sleep
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.runtime import Runtime
 from kvorum.node.serving.connection_quotas import AT_ONCE, ConnectionQuotas
 from kvorum.node.serving.frame_writer import FramePart, FrameWriter
+from kvorum.node.serving.session import Session
 from kvorum.node.serving.turn_end import TurnEnd
 from kvorum.node.sockets import ConnectionEnd
 from kvorum.wire.headers import FrameSizeError, take_frame
@@ -27,11 +30,10 @@ _log = logging.getLogger(__name__)
 
 
 class Peer(NamedTuple):
-    """The client at the other end, and the listener that it is connected to."""
+    """The address at the other end."""
 
     host: str
     port: int
-    listener: str
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -59,8 +61,9 @@ class ConnectionRules(NamedTuple):
     """
 
     listener: str
+    protocol: SecurityProtocol
     frame_bytes_max: int
-    answer: Callable[[bytes, Peer], Coroutine[Wait[Any], Any, ResponseFrame]]
+    answer: Callable[[bytes, Session], Coroutine[Wait[Any], Any, ResponseFrame]]
     limits: ConnectionQuotas
     runtime: Runtime
 
@@ -87,7 +90,8 @@ class ServerConnection(asyncio.Protocol):
         self.last_active_ms = rules.runtime.monotonic_ms()
         self._rules = rules
         self._others = others
-        self._peer = Peer("?", 0, rules.listener)
+        self._peer = Peer("?", 0)
+        self._session: Session | None = None
         self._transport: asyncio.Transport | None = None
         self._writer: FrameWriter | None = None
         self._buffer = bytearray()
@@ -114,7 +118,10 @@ class ServerConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._writer = FrameWriter(self._transport, self._can_write)
         name = transport.get_extra_info("peername") or ("?", 0)
-        self._peer = Peer(str(name[0]), int(name[1]), self._rules.listener)
+        self._peer = Peer(str(name[0]), int(name[1]))
+        self._session = Session(
+            self._rules.listener, self._rules.protocol, self._peer.host, ANONYMOUS
+        )
         if not self._others.is_over and self._rules.limits.admit(self._peer.host):
             self._is_admitted = True
             self._others.add(self)
@@ -182,7 +189,7 @@ class ServerConnection(asyncio.Protocol):
                 LogEvent(
                     "Closed a connection",
                     client=str(self._peer),
-                    listener=self._peer.listener,
+                    listener=self._rules.listener,
                     reason=reason,
                     others=suppressed_count or None,
                 )
@@ -227,7 +234,8 @@ class ServerConnection(asyncio.Protocol):
             self._set_reading(wanted=True)
             return
         self._is_answering = True
-        self._answering = Task(self._rules.answer(frame, self._peer), self._answered)
+        assert self._session is not None
+        self._answering = Task(self._rules.answer(frame, self._session), self._answered)
 
     def _answered(self, response: ResponseFrame | Exception) -> None:
         if isinstance(response, Exception):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from operator import is_
 from typing import Final, NamedTuple, TypeAlias
 
+from kvorum.metadata.standard_authorizer import Principal
 from kvorum.wire.primitives import Message
 
 REQUEST_BYTES_MAX: Final = 1024
@@ -22,11 +23,15 @@ Basis: TypeAlias = tuple[object, ...]
 
 
 class Question(NamedTuple):
-    """A request without what its answer does not depend on; its body is still encoded."""
+    """A request without what its answer does not depend on; its body is still encoded.
+
+    An answer may show what is its user's alone, as tokens are.
+    """
 
     api_key: int
     api_version: int
     listener: str
+    principal: Principal
     body: bytes
 
 

@@ -7,6 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 from kvorum.metadata.standard_authorizer import Access, Principal
 from kvorum.node.clock import Clock
 from kvorum.node.serving.request_metrics import RequestTimes
+from kvorum.node.serving.session import Session
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
@@ -91,21 +92,38 @@ class RequestProgress:
 
 
 class IncomingRequest(NamedTuple, Generic[Request_co]):
-    """A request with its header, its client and its listener.
+    """A request with its header, and the session of its client.
 
-    `frame` has the original header and body, to be forwarded. `client_host` is the address of the
-    client, even if a broker forwarded the request. `access` decides what the principal may do.
+    `frame` has the original header and body, to be forwarded. `access` decides what the principal
+    of the session may do.
     """
 
     header: RequestHeader
     body: Request_co
     frame: bytes
-    listener: str
-    client_host: str
     progress: RequestProgress
-    principal: Principal
+    session: Session
     access: Access
-    is_forwarded: bool = False
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener that the request came to."""
+        return self.session.listener
+
+    @property
+    def client_host(self) -> str:
+        """The address of the client, also where a broker forwarded the request."""
+        return self.session.client_host
+
+    @property
+    def principal(self) -> Principal:
+        """The user that the client is."""
+        return self.session.principal
+
+    @property
+    def is_forwarded(self) -> bool:
+        """Whether a broker forwarded the request."""
+        return self.session.is_forwarded
 
     @property
     def version(self) -> int:

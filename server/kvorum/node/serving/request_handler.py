@@ -13,11 +13,11 @@ from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import Api, RequestError
-from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Access, Principal
+from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, Principal
 from kvorum.node.clock import Clock
 from kvorum.node.coroutines import Wait
 from kvorum.node.errors import CloseConnectionError, NotControllerError
-from kvorum.node.serving.connection import Peer, ResponseFrame
+from kvorum.node.serving.connection import ResponseFrame
 from kvorum.node.serving.repeated_answers import (
     REQUEST_BYTES_MAX,
     Basis,
@@ -27,6 +27,7 @@ from kvorum.node.serving.repeated_answers import (
 )
 from kvorum.node.serving.request import IncomingRequest, RequestProgress
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
+from kvorum.node.serving.session import Session
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
@@ -136,15 +137,6 @@ def cut_error_messages(value: Struct) -> None:
                 cut_error_messages(inner)
 
 
-class Origin(NamedTuple):
-    """The origin of a request; for a forwarded one, its client at the broker."""
-
-    listener: str
-    client_host: str
-    principal: Principal
-    is_forwarded: bool = False
-
-
 def _unthrottled(request: IncomingRequest[Message], response: HandlerResponse) -> HandlerResponse:
     del request
     return response
@@ -171,15 +163,15 @@ class RequestHandler(Generic[Services]):
         self._throttle = throttle
         self._repeated = RepeatedAnswers()
 
-    async def answer(self, frame: bytes, peer: Peer) -> ResponseFrame:
+    async def answer(self, frame: bytes, session: Session) -> ResponseFrame:
         """Return the response frame; raises CloseConnectionError."""
         progress = RequestProgress(self._clock)
         header, body_start = self._read_header(frame)
         if header.request_api_key == ApiKey.API_VERSIONS and not self._serves(header):
             return ResponseFrame((self._unknown_api_versions(header),))
-        arrival = (Origin(peer.listener, peer.host, ANONYMOUS), progress)
+        arrival = (session, progress)
         body_bytes = len(frame) - body_start
-        lookup = self._lookup(header, frame, body_start, peer)
+        lookup = self._lookup(header, frame, body_start, session)
         known = None if lookup is None else self._repeated.find(*lookup)
         if known is not None:
             request = self._incoming(known.request, header, frame, arrival)
@@ -212,7 +204,7 @@ class RequestHandler(Generic[Services]):
         return ResponseFrame(parts, pause_ms, on_sent)
 
     def _lookup(
-        self, header: RequestHeader, frame: bytes, body_start: int, peer: Peer
+        self, header: RequestHeader, frame: bytes, body_start: int, session: Session
     ) -> tuple[Question, Basis] | None:
         """Return what a known answer is found by; None for a request that is to be handled."""
         key = header.request_api_key
@@ -220,9 +212,15 @@ class RequestHandler(Generic[Services]):
         basis = None if served is None else served.load().basis
         if basis is None or len(frame) - body_start > REQUEST_BYTES_MAX:
             return None
-        if self._give_access(ANONYMOUS, peer.host) is not UNRESTRICTED:
+        if self._give_access(session.principal, session.client_host) is not UNRESTRICTED:
             return None
-        question = Question(key, header.request_api_version, peer.listener, frame[body_start:])
+        question = Question(
+            api_key=key,
+            api_version=header.request_api_version,
+            listener=session.listener,
+            principal=session.principal,
+            body=frame[body_start:],
+        )
         return question, basis(self._node)
 
     def _repeat(
@@ -246,11 +244,11 @@ class RequestHandler(Generic[Services]):
         times = request.progress.times(self._clock.monotonic_ms(), body_bytes)
         self._metrics.update(key, request.version, body, times)
 
-    def read(self, frame: bytes, origin: Origin) -> IncomingRequest[Message]:
+    def read(self, frame: bytes, session: Session) -> IncomingRequest[Message]:
         """Return the request in a frame that a broker forwarded; raises CloseConnectionError."""
         header, body_start = self._read_header(frame)
         progress = RequestProgress(self._clock)
-        return self._read_request(frame, header, body_start, (origin, progress))
+        return self._read_request(frame, header, body_start, (session, progress))
 
     async def handle(self, request: IncomingRequest[Message]) -> HandlerResponse:
         """Return the response of the API; an unexpected error of a handler is logged and answered.
@@ -288,7 +286,7 @@ class RequestHandler(Generic[Services]):
         frame: bytes,
         header: RequestHeader,
         body_start: int,
-        arrival: tuple[Origin, RequestProgress],
+        arrival: tuple[Session, RequestProgress],
     ) -> IncomingRequest[Message]:
         key, version = header.request_api_key, header.request_api_version
         if not self._serves(header):
@@ -310,19 +308,16 @@ class RequestHandler(Generic[Services]):
         body: Message,
         header: RequestHeader,
         frame: bytes,
-        arrival: tuple[Origin, RequestProgress],
+        arrival: tuple[Session, RequestProgress],
     ) -> IncomingRequest[Message]:
-        origin, progress = arrival
+        session, progress = arrival
         return IncomingRequest(
             header=header,
             body=body,
             frame=frame,
-            listener=origin.listener,
-            client_host=origin.client_host,
             progress=progress,
-            principal=origin.principal,
-            access=self._give_access(origin.principal, origin.client_host),
-            is_forwarded=origin.is_forwarded,
+            session=session,
+            access=self._give_access(session.principal, session.client_host),
         )
 
     def _unknown_api_versions(self, header: RequestHeader) -> bytes:

@@ -12,7 +12,7 @@ from kvorum.broker.fetch_session.context import FetchManager
 from kvorum.broker.quota.client_quota_manager import QuotaManagers
 from kvorum.broker.quota.rate import MetricConfig
 from kvorum.broker.quota.replication_quota_manager import ReplicationQuotaManagers
-from kvorum.metadata.standard_authorizer import UNRESTRICTED
+from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.broker_metadata_publisher import BrokerMetadataPublisher
@@ -23,17 +23,18 @@ from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.broker.transaction_verification import VerifiedPartitions
-from kvorum.node.config import NodeConfig
+from kvorum.node.config import NodeConfig, SecurityProtocol
 from kvorum.node.coroutines import Task
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.registry import broker_apis
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.services import BrokerServices
-from kvorum.node.serving.connection import Peer, ResponseFrame
+from kvorum.node.serving.connection import ResponseFrame
 from kvorum.node.serving.frame_writer import FramePart
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import HandlerResponse, RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
+from kvorum.node.serving.session import Session
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker_coordination import BrokerCoordination, PublishedImage
@@ -51,7 +52,7 @@ from kvorum.wire.primitives import Message
 LISTENER: Final = "PLAIN"
 MARKER_TIMEOUT_MS: Final = 200
 QUOTA_CONFIG: Final = MetricConfig(11, 1_000)
-_CLIENT: Final = Peer("127.0.0.1", 1, LISTENER)
+_CLIENT: Final = Session(LISTENER, SecurityProtocol.PLAINTEXT, "127.0.0.1", ANONYMOUS)
 _FULL_SOCKET: Final = 0.1
 """The share of responses that wait for their client: its socket takes nothing more."""
 _FULL_SOCKET_MS_MAX: Final = 60.0

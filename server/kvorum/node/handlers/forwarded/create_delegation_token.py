@@ -18,7 +18,7 @@ async def answer(
 ) -> HandlerResponse:
     """Refuse clients that may not create tokens, and invalid renewers; forward the rest."""
     body = request.body
-    requester = requester_of(request, broker.config)
+    requester = requester_of(request)
     refusal = decided.admit(body, requester)
     if refusal is not None:
         return refusal
