@@ -57,12 +57,12 @@ endef
 OF_RUNTIME := kvorum into $(VENV), with what it needs from the Python package index: once, about half a minute
 $(VENV)/.runtime: pyproject.toml constraints.txt
 	$(call environment,$(OF_RUNTIME))
-	@$(PIP) install --constraint constraints.txt --editable '.[speed,metrics,tools]'
+	@$(PIP) install --constraint constraints.txt --editable '.[speed,metrics,security,tools]'
 	@touch $@
 
 $(VENV)/.development: $(VENV)/.runtime
 	@echo "installing what checks and tests need into $(VENV): once, some minutes"
-	@$(PIP) install --constraint constraints.txt --editable '.[speed,spark,java,metrics,tools,dev]'
+	@$(PIP) install --constraint constraints.txt --editable '.[speed,spark,java,metrics,security,tools,dev]'
 	@touch $@
 
 # What zips the files, and nothing that they need to run.

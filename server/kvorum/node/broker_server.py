@@ -37,6 +37,7 @@ from kvorum.node.replication import Replication
 from kvorum.node.services import BrokerServices, VersionRanges
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import HandlerResponse, RequestHandler, ServedApis
+from kvorum.node.serving.socket_server import SocketServer
 from kvorum.node.shared_server import SharedServer
 from kvorum.node.tasks import run
 from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
@@ -128,9 +129,10 @@ class BrokerServer:
             for listener in config.listeners.brokers
         }
 
-    def connection_counts(self) -> Mapping[str, int]:
-        """Return how many connections are open, by listener."""
-        return {name: server.connection_count for name, server in self._servers.items()}
+    @property
+    def socket_servers(self) -> Mapping[str, SocketServer]:
+        """The servers of this role's listeners, by name."""
+        return self._servers
 
     async def start(self) -> None:
         """Register, open the logs, wait until the broker is unfenced, and accept requests."""

@@ -19,6 +19,7 @@ from kvorum.node.metadata_events import MetadataEvents
 from kvorum.node.services import ControllerServices
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.session import Session
+from kvorum.node.serving.socket_server import SocketServer
 from kvorum.node.shared_server import SharedServer
 from kvorum.node.tasks import run
 from kvorum.wire.uuid_text import random_uuid
@@ -93,9 +94,10 @@ class ControllerServer:
         )
         self._warming = ClosableTasks()
 
-    def connection_counts(self) -> Mapping[str, int]:
-        """Return how many connections are open, by listener."""
-        return {name: server.connection_count for name, server in self._servers.items()}
+    @property
+    def socket_servers(self) -> Mapping[str, SocketServer]:
+        """The servers of this role's listeners, by name."""
+        return self._servers
 
     @property
     def is_active(self) -> bool:

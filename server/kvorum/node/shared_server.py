@@ -27,6 +27,7 @@ from kvorum.node.serving.connection_quotas import (
     rate_limits,
     usable_limits,
 )
+from kvorum.node.serving.listener_tls import ListenerTls
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.socket_server import SocketServer
@@ -137,6 +138,7 @@ class SharedServer:
     runtime: Runtime
     random: Random
     sockets: Sockets
+    tls: Mapping[str, ListenerTls]
     controller_endpoints: tuple[Endpoint, ...]
     loader: MetadataLoader
     images: PublishedImages
@@ -173,6 +175,7 @@ class SharedServer:
             answer=dispatcher.answer,
             limits=self.limits,
             runtime=self.runtime,
+            tls=self.tls.get(listener.name),
         )
         return SocketServer(
             rules, idle_ms_max=network.connections_idle_ms_max, backlog=network.listen_backlog
@@ -184,6 +187,7 @@ async def open_shared_server(
     *,
     directories: NodeDirectories,
     sockets: Sockets,
+    tls: Mapping[str, ListenerTls],
     on_failure: Callable[[Exception], None],
 ) -> SharedServer:
     """Create the shared parts and open the log, which may take long.
@@ -220,6 +224,7 @@ async def open_shared_server(
         runtime=runtime,
         random=SystemRandom(),
         sockets=sockets,
+        tls=tls,
         controller_endpoints=endpoints,
         loader=loader,
         images=PublishedImages(loader, runtime),

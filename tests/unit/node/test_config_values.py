@@ -71,9 +71,14 @@ settings classes are read from, as the tables in `kvorum.metadata.config_definit
 
 ## What differs from Kafka
 
-- Only PLAINTEXT is spoken: a listener mapped to SSL or SASL is refused at start-up, and so is such
-  a controller listener in the file of a broker, which would connect to it.
+- Listeners speak PLAINTEXT and SSL, nodes among themselves only PLAINTEXT. Refused at start-up are
+  a listener with SASL, and one with SSL as `inter.broker.listener.name` or as the first of
+  `controller.listener.names`, also in the file of a broker, which would connect to it.
   `kvorum storage` formats and inspects the directories of such a node all the same.
+- SSL needs the extra `security`, which `make run` installs (`pip install './kvorum[security]'`).
+  Stores are PEM or PKCS12, the latter also under the type JKS; Java's own form JKS is refused.
+  Stores are read when the node starts: a change of their keys by IncrementalAlterConfigs has no
+  effect until then. Of the suites of TLS 1.3, `ssl.cipher.suites` has all three or none.
 - The policies (`create.topic.policy.class.name`, `alter.config.policy.class.name`) are Python
   classes, described in `kvorum.controller.policies`. Other class names are taken as text.
 - `authorizer.class.name` names Kafka's StandardAuthorizer
@@ -318,6 +323,8 @@ def test_values_are_of_the_type_of_their_field() -> None:
 def test_the_listed_classes_are_those_that_are_read() -> None:
     source = "".join(file.text for file in python_files("server"))
     of_components = {settings.__name__ for settings in SETTINGS} - {"ListenerKeys", "NodeConfig"}
+    # The settings of TLS are read for one listener after the other.
+    of_components -= {"SslSettings"}
     assert {*re.findall(r"config\.read\(\s*(\w+)", source)} == of_components
 
 

@@ -73,12 +73,66 @@ def test_ports_may_be_left_to_the_system() -> None:
     assert [each.port for each in config.listeners.bound] == [0, 0]
 
 
-def test_listeners_that_need_tls_are_refused_with_advice_but_may_be_formatted() -> None:
-    properties = BOTH | {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"}
-    with pytest.raises(ConfigError, match="CONTROLLER://:9093 uses SSL, but kvorum serves PLAIN"):
+@pytest.mark.parametrize(
+    ("protocols", "message"),
+    [
+        ("PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL", "CONTROLLER://:9093 uses SASL_SSL, but"),
+        ("PLAINTEXT:SSL,CONTROLLER:PLAINTEXT", "by listener PLAINTEXT, which uses SSL, but"),
+        ("PLAINTEXT:PLAINTEXT,CONTROLLER:SSL", "by listener CONTROLLER, which uses SSL, but"),
+    ],
+)
+def test_what_only_kafka_serves_is_refused_with_advice_but_may_be_formatted(
+    protocols: str, message: str
+) -> None:
+    properties = BOTH | {
+        "listener.security.protocol.map": protocols,
+        "inter.broker.listener.name": "PLAINTEXT",
+    }
+    with pytest.raises(ConfigError, match=message):
         NodeConfig.from_properties(properties)
     config = NodeConfig.from_properties(properties, must_be_servable=False)
-    assert config.listeners.controllers[0].protocol is SecurityProtocol.SSL
+    shown = [each.protocol.value for each in config.listeners.bound]
+    assert shown == [pair.split(":")[1] for pair in protocols.split(",")]
+
+
+TLS = BOTH | {
+    "listeners": "PLAINTEXT://:9092,Secret://:9094,CONTROLLER://:9093",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECRET:SSL",
+    "ssl.keystore.location": "of the node",
+    "ssl.keystore.password": "of the node",
+}
+
+
+def test_the_keys_of_a_listener_count_before_those_of_the_node() -> None:
+    own = {
+        "listener.name.secret.ssl.keystore.location": "of the listener",
+        "listener.name.secret.ssl.client.auth": "required",
+        # A prefix in upper case has no effect.
+        "listener.name.SECRET.ssl.keystore.password": "of nobody",
+        # An empty value is a value.
+        "listener.name.secret.ssl.truststore.location": "",
+    }
+    config = NodeConfig.from_properties(TLS | own)
+    (name,) = config.ssl
+    settings = config.ssl[name]
+    assert name == "SECRET"
+    assert settings.key_store.location == "of the listener"
+    assert settings.key_store.password == "of the node"
+    assert settings.client_auth == "required"
+    assert settings.trust_store.location == ""
+    unused = "listener.name.secret.ssl.provider"
+    assert unused in known_but_unused({**TLS, **own, unused: "x"})
+    assert "listener.name.secret.ssl.client.auth" not in known_but_unused(own)
+
+
+@pytest.mark.parametrize("prefix", ["", "listener.name.secret."])
+def test_a_wrong_wish_for_certificates_of_clients_is_refused(prefix: str) -> None:
+    message = (
+        "Invalid value foo for configuration ssl.client.auth: String must be one of: required, "
+        "requested, none"
+    )
+    with pytest.raises(ConfigError, match=message):
+        NodeConfig.from_properties(TLS | {f"{prefix}ssl.client.auth": "foo"})
 
 
 BROKER = properties.BOTH | {
@@ -99,10 +153,8 @@ def test_a_broker_does_not_connect_in_plain_text_where_sasl_is_asked_for() -> No
 
 
 @pytest.mark.parametrize("properties", [BROKER, BOTH], ids=["broker", "combined"])
-def test_every_key_of_sasl_and_tls_is_named_as_one_without_effect(
-    properties: dict[str, str],
-) -> None:
-    keys = {name for name in BROKER_CONFIGS if name.startswith(("sasl.", "ssl."))}
+def test_every_key_of_sasl_is_named_as_one_without_effect(properties: dict[str, str]) -> None:
+    keys = {name for name in BROKER_CONFIGS if name.startswith("sasl.")}
     assert "sasl.mechanism.controller.protocol" in keys
     values = {name: BROKER_CONFIGS[name].default for name in keys}
     given = {name: value for name, value in values.items() if value is not None}

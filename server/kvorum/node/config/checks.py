@@ -16,6 +16,7 @@ _HOST_CHARACTERS = re.compile(r"[0-9a-zA-Z\-%._:]*\Z")
 _ALL_DIRECTORIES = "*"
 _NAMES = "controller.listener.names"
 _MAP = "listener.security.protocol.map"
+_SERVED_PROTOCOLS = frozenset({SecurityProtocol.PLAINTEXT, SecurityProtocol.SSL})
 _ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 
 
@@ -49,7 +50,7 @@ def check_node(
 
 
 def check_can_be_served(values: NodeValues, listeners: Listeners) -> None:
-    """Refuse an authorizer, and listeners that need TLS or SASL, which only Kafka has."""
+    """Refuse an authorizer, and uses of TLS and SASL, that only Kafka has."""
     authorizer = values.text(AUTHORIZER_KEY)
     require(
         authorizer in {"", AUTHORIZER_CLASS},
@@ -57,11 +58,18 @@ def check_can_be_served(values: NodeValues, listeners: Listeners) -> None:
         "kvorum has",
     )
     for listener in listeners.bound:
-        if listener.protocol is not SecurityProtocol.PLAINTEXT:
+        if listener.protocol not in _SERVED_PROTOCOLS:
             raise ConfigError(
                 f"Listener {listener} uses {listener.protocol.value}, but kvorum serves PLAINTEXT "
-                f"only: map {listener.name} to PLAINTEXT in listener.security.protocol.map"
+                f"and SSL only: map {listener.name} to one of them in {_MAP}"
             )
+    inter_broker = listeners.inter_broker_name
+    require(
+        listeners.inter_broker_protocol is SecurityProtocol.PLAINTEXT or not listeners.brokers,
+        f"Brokers reach each other by listener {inter_broker}, which uses "
+        f"{listeners.inter_broker_protocol.value}, but kvorum connects in PLAINTEXT only: name a "
+        "PLAINTEXT listener in inter.broker.listener.name",
+    )
     # A broker has no socket for these listeners, but connects to controllers by the first one.
     name = listeners.controller_names[0]
     protocol = listeners.protocols.get(name.upper(), SecurityProtocol.PLAINTEXT)

@@ -15,10 +15,11 @@ from kvorum.node.config.listeners import ListenerKeys
 from kvorum.node.config.node_config import NodeConfig
 from kvorum.node.config.values import NODE_CONFIGS
 from kvorum.raft.config import RaftConfig
+from kvorum.security.ssl_settings import SslSettings
 from kvorum.storage.directory.log_manager import LogManagerSettings
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
 
-_KEYS_BY_LISTENER = frozenset({"max.connection.creation.rate"})
+_KEYS_BY_LISTENER = keys_of(SslSettings) | {"max.connection.creation.rate"}
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.")
 TOPIC_KEYS_IN_USE: Final = keys_of(TopicLogConfig) | {MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION}
 """The topic keys with an effect that a node's file can have defaults for, and others."""
@@ -30,6 +31,7 @@ SETTINGS: Final[tuple[type, ...]] = (
     MutationQuotas,
     NodeConfig,
     RaftConfig,
+    SslSettings,
 )
 """The settings classes that are read from a node's keys; those of their fields are too."""
 KEYS_IN_USE: Final = (

@@ -12,6 +12,7 @@ from typing import Annotated
 from kvorum.metadata.config_definitions import Settings, ValueOf, read_settings
 from kvorum.node.config.checks import check_can_be_served, check_node
 from kvorum.node.config.errors import ConfigError
+from kvorum.node.config.listener_ssl import ssl_of_listeners
 from kvorum.node.config.listeners import Listeners, parse_node_listeners
 from kvorum.node.config.own_settings import OwnSettings
 from kvorum.node.config.security import SecuritySettings
@@ -29,6 +30,7 @@ from kvorum.node.config.settings import (
     network_settings,
 )
 from kvorum.node.config.values import NodeValues
+from kvorum.security.ssl_settings import SslSettings
 from kvorum.storage.errors import PropertiesFormatError
 from kvorum.storage.small_files.java_properties import load_java_properties
 
@@ -50,7 +52,7 @@ class NodeConfig:
 
     `texts` are the node's own settings as written (with broker.id and node.id filled in from each
     other), which DescribeConfigs shows as static. `warnings` are problems that Kafka logs without
-    refusing the start.
+    refusing the start. `ssl` is by the name of a listener.
     """
 
     node_id: Annotated[int, "node.id", "broker.id"]
@@ -68,6 +70,7 @@ class NodeConfig:
     policies: PolicySettings
     network: NetworkSettings
     security: SecuritySettings
+    ssl: Mapping[str, SslSettings]
     own: OwnSettings
     enable_unstable_api_versions: Annotated[bool, "unstable.api.versions.enable"]
     enable_unstable_feature_versions: Annotated[bool, "unstable.feature.versions.enable"]
@@ -111,6 +114,7 @@ class NodeConfig:
             listeners=listeners,
             quorum=quorum,
             network=network_settings(values, listeners),
+            ssl=ssl_of_listeners(values, listeners.bound),
             texts=texts,
             warnings=warnings,
             _value_of=values.value_of,

@@ -389,7 +389,11 @@ RAFT_TEXTS: Final = MetricGroup(
 CONNECTIONS: Final = MetricGroup(
     SERVER_DOMAIN,
     "socket-server-metrics",
-    {"connection-count": "Open connections of a listener"},
+    {
+        "connection-count": "Open connections of a listener",
+        "successful-authentication-total": "Clients that TLS has let in",
+        "failed-authentication-total": "Clients that TLS has not let in",
+    },
     has_attributes=True,
     labels=("listener", "networkProcessor"),
 )

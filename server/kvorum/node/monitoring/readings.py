@@ -27,6 +27,7 @@ from kvorum.node.metrics.sensors import WindowedSensor
 from kvorum.node.raft import RaftNode
 from kvorum.node.raft.measures import RaftMeasures
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, RequestMetrics
+from kvorum.node.serving.socket_server import SocketServer
 from kvorum.node.shared_server import SharedServer
 from kvorum.raft.metrics import RaftMetrics
 from kvorum.wire.error_codes import ErrorCode
@@ -126,10 +127,15 @@ def stall_readings(raft: RaftNode) -> Iterator[Reading]:
     yield catalogue.OWN_COUNTS.reading("event_loop_stalled_ms", raft.stalled_ms)
 
 
-def connection_readings(counts: Mapping[str, int]) -> Iterator[Reading]:
-    """Yield the number of open connections by listener."""
-    for listener, count in counts.items():
-        yield catalogue.CONNECTIONS.reading("connection-count", count, listener, ONLY_PROCESSOR)
+def connection_readings(servers: Mapping[str, SocketServer]) -> Iterator[Reading]:
+    """Yield the numbers of open connections and of authentications by listener."""
+    group = catalogue.CONNECTIONS
+    for listener, server in servers.items():
+        labels = (listener, ONLY_PROCESSOR)
+        done = server.authentications
+        yield group.reading("connection-count", server.connection_count, *labels)
+        yield group.reading("successful-authentication-total", done.successful_count, *labels)
+        yield group.reading("failed-authentication-total", done.failed_count, *labels)
 
 
 def request_readings(metrics: RequestChannelMetrics) -> Iterator[Reading]:
@@ -340,7 +346,7 @@ def controller_readings(shared: SharedServer, server: ControllerServer) -> Itera
     yield from _heartbeats(shared, server.controller)
     yield from _reassignment(server)
     yield catalogue.CONTROLLER_SERVER_TEXTS.reading("ClusterId", shared.directories.cluster_id)
-    yield from connection_readings(server.connection_counts())
+    yield from connection_readings(server.socket_servers)
 
 
 def broker_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Reading]:
@@ -353,7 +359,7 @@ def broker_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     yield group.reading("ignored-static-voters", _ignored_static_voters(shared))
     yield catalogue.KAFKA_SERVER.reading("BrokerState", int(server.lifecycle_manager.state))
     yield catalogue.KAFKA_SERVER_TEXTS.reading("ClusterId", shared.directories.cluster_id)
-    yield from connection_readings(server.connection_counts())
+    yield from connection_readings(server.socket_servers)
 
 
 def snapshot_readings(shared: SharedServer, keeper: SnapshotGenerator) -> Iterator[Reading]:

@@ -17,11 +17,15 @@ from kvorum.node.coroutines import Task, Wait, sleep
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.runtime import Runtime
+from kvorum.node.serving.authentications import Authentications
 from kvorum.node.serving.connection_quotas import AT_ONCE, ConnectionQuotas
 from kvorum.node.serving.frame_writer import FramePart, FrameWriter
+from kvorum.node.serving.listener_tls import ListenerTls
 from kvorum.node.serving.session import Session
+from kvorum.node.serving.tls_transport import TlsTransport
 from kvorum.node.serving.turn_end import TurnEnd
 from kvorum.node.sockets import ConnectionEnd
+from kvorum.security.tls_server import HandshakeFailedError, TlsBrokenError, TlsServer
 from kvorum.wire.headers import FrameSizeError, take_frame
 
 READ_AHEAD_BYTES = 64 * 1024
@@ -66,6 +70,7 @@ class ConnectionRules(NamedTuple):
     answer: Callable[[bytes, Session], Coroutine[Wait[Any], Any, ResponseFrame]]
     limits: ConnectionQuotas
     runtime: Runtime
+    tls: ListenerTls | None = None
 
 
 class OpenConnections(set["ServerConnection"]):
@@ -76,6 +81,7 @@ class OpenConnections(set["ServerConnection"]):
         self.is_over = False
         self.closings = RareEvents()
         self.turn_end = TurnEnd(runtime)
+        self.authentications = Authentications(runtime)
 
 
 class ServerConnection(asyncio.Protocol):
@@ -93,6 +99,7 @@ class ServerConnection(asyncio.Protocol):
         self._peer = Peer("?", 0)
         self._session: Session | None = None
         self._transport: asyncio.Transport | None = None
+        self._tls: TlsTransport | None = None
         self._writer: FrameWriter | None = None
         self._buffer = bytearray()
         self._answering: Task[Any] | None = None
@@ -116,13 +123,15 @@ class ServerConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the connection; close it if there are too many or the server stops."""
         self._transport = cast("asyncio.Transport", transport)
+        tls = self._rules.tls
+        if tls is not None and tls.context is not None:
+            self._tls = TlsTransport(self._transport, TlsServer(tls.context))
+            self._transport = self._tls
         self._writer = FrameWriter(self._transport, self._can_write)
         name = transport.get_extra_info("peername") or ("?", 0)
         self._peer = Peer(str(name[0]), int(name[1]))
-        self._session = Session(
-            self._rules.listener, self._rules.protocol, self._peer.host, ANONYMOUS
-        )
-        if not self._others.is_over and self._rules.limits.admit(self._peer.host):
+        can_be_read = tls is None or tls.context is not None
+        if can_be_read and not self._others.is_over and self._rules.limits.admit(self._peer.host):
             self._is_admitted = True
             self._others.add(self)
             self._keep_pace()
@@ -167,11 +176,30 @@ class ServerConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Buffer bytes, and begin with the next request if none is being answered."""
         self.last_active_ms = self._rules.runtime.monotonic_ms()
-        self._buffer += data
+        self._buffer += data if self._tls is None else self._decrypted(self._tls, data)
         if not self.is_busy:
             self._begin_next()
         elif len(self._buffer) > READ_AHEAD_BYTES:
             self._set_reading(wanted=False)
+
+    def _decrypted(self, tls: TlsTransport, data: bytes) -> bytes:
+        """Return what a client has sent by TLS; the connection ends if that cannot be read."""
+        was_established = tls.is_established
+        try:
+            received = tls.receive(data)
+        except HandshakeFailedError as error:
+            self._others.authentications.fail(self._peer.host, self._rules.listener, str(error))
+            tls.close()
+            return b""
+        except TlsBrokenError as error:
+            self.close(str(error))
+            return b""
+        if tls.is_established and not was_established:
+            self._others.authentications.succeed()
+        if tls.is_closed_by_client:
+            # As at the end of plain bytes: what came before is answered if that needs no wait.
+            self._others.turn_end.call(tls.close)
+        return received
 
     def pause_writing(self) -> None:
         """Stop answering: the client reads its responses too slowly."""
@@ -234,8 +262,26 @@ class ServerConnection(asyncio.Protocol):
             self._set_reading(wanted=True)
             return
         self._is_answering = True
-        assert self._session is not None
-        self._answering = Task(self._rules.answer(frame, self._session), self._answered)
+        try:
+            session = self._session or self._open_session()
+        except CloseConnectionError as error:
+            self.close(str(error))
+            return
+        self._answering = Task(self._rules.answer(frame, session), self._answered)
+
+    def _open_session(self) -> Session:
+        """Return the session of the client, which its transport has authenticated.
+
+        Raises CloseConnectionError for a client that has no name.
+        """
+        tls = self._rules.tls
+        principal = ANONYMOUS
+        if tls is not None and self._tls is not None:
+            principal = tls.principal_of(self._tls.certificate)
+        self._session = Session(
+            self._rules.listener, self._rules.protocol, self._peer.host, principal
+        )
+        return self._session
 
     def _answered(self, response: ResponseFrame | Exception) -> None:
         if isinstance(response, Exception):

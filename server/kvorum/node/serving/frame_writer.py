@@ -143,10 +143,13 @@ class FrameWriter:
         """Send records from `start` on by way of memory, a piece at a time."""
         while start < len(records):
             size = min(len(records) - start, READ_BYTES)
+            await _bring_in(records, start, size)
             self._put(records.read(start, size))
             start += size
             if self._pending_bytes >= READ_BYTES:
                 await self._flush()
+                # Other connections get their turn, also where the client takes all at once.
+                await asyncio.sleep(0)
 
     async def _send_file(self, records: FileRecords) -> None:
         await self._flush()
@@ -205,6 +208,14 @@ class FrameWriter:
 
 def _in_memory(part: FramePart) -> bytes | memoryview:
     return part.read(0, len(part)) if isinstance(part, FileRecords) else part
+
+
+async def _bring_in(records: FileRecords, start: int, size: int) -> None:
+    """Have a thread read a part of records from the disk if the system's memory lacks it."""
+    descriptor = records.descriptor
+    position = records.position + start
+    if descriptor is not None and not _is_in_memory(descriptor, position, size):
+        await asyncio.to_thread(_read_in, descriptor, position, size)
 
 
 def _is_in_memory(descriptor: Descriptor, position: int, size: int) -> bool:

@@ -6,6 +6,7 @@ import logging
 import socket
 
 from kvorum.node.errors import NodeStartError
+from kvorum.node.serving.authentications import Authentications
 from kvorum.node.serving.connection import ConnectionRules, OpenConnections, ServerConnection
 from kvorum.node.sockets import end_listening, let_port_be_reused
 from kvorum.node.tasks import cancel_and_wait
@@ -34,6 +35,11 @@ class SocketServer:
     def connection_count(self) -> int:
         """The number of open connections."""
         return len(self._connections)
+
+    @property
+    def authentications(self) -> Authentications:
+        """The numbers of clients that have been let in, and have not."""
+        return self._connections.authentications
 
     async def start(self, bound: socket.socket) -> None:
         """Listen on a bound socket, which this server closes."""

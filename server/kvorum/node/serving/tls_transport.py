@@ -1,0 +1,91 @@
+"""A transport that encrypts: what is written to it goes out as TLS by the transport below."""
+
+import asyncio
+from typing import Any
+
+from kvorum.security.tls_server import TlsServer
+
+
+class TlsTransport(asyncio.Transport):
+    """The server's side of a TLS connection on the transport of its socket.
+
+    Nothing is kept here: what is written is encrypted and handed on, so that the limits of the
+    transport below are those of this one.
+    """
+
+    def __init__(self, below: asyncio.Transport, tls: TlsServer) -> None:
+        super().__init__()
+        self._below = below
+        self._tls = tls
+
+    @property
+    def is_established(self) -> bool:
+        """Whether the handshake is over, and the client as trusted as the listener wants it."""
+        return self._tls.is_established
+
+    @property
+    def is_closed_by_client(self) -> bool:
+        """Whether the client has said that nothing more comes."""
+        return self._tls.is_closed_by_client
+
+    @property
+    def certificate(self) -> bytes | None:
+        """The client's certificate in DER, None without one."""
+        return self._tls.certificate
+
+    def receive(self, data: bytes) -> bytes:
+        """Return what can be read after `data`, and send what TLS has to say to that.
+
+        Raises TlsBrokenError, whose alert has been sent; the connection is to be closed.
+        """
+        try:
+            return self._tls.receive(data)
+        finally:
+            self._flush()
+
+    def _flush(self) -> None:
+        outgoing = self._tls.outgoing()
+        if outgoing:
+            self._below.write(outgoing)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Encrypt bytes, and send them."""
+        self._tls.send(bytes(data))
+        self._flush()
+
+    def close(self) -> None:
+        """Send the client the end of TLS, and close once all is sent."""
+        self._tls.say_goodbye()
+        self._flush()
+        self._below.close()
+
+    def abort(self) -> None:
+        """Close at once; the end of TLS is sent only if that does not wait for the client."""
+        if self._below.get_write_buffer_size() == 0:
+            self.close()
+        else:
+            self._below.abort()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Return a fact about the connection, as the transport below knows it."""
+        return True if name == "sslcontext" else self._below.get_extra_info(name, default)
+
+    def get_write_buffer_size(self) -> int:
+        """Return how many bytes the system has not taken yet."""
+        return self._below.get_write_buffer_size()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Set the number of unsent bytes from which on the protocol pauses."""
+        self._below.set_write_buffer_limits(high, low)
+
+    def pause_reading(self) -> None:
+        """Read nothing for now."""
+        self._below.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again."""
+        self._below.resume_reading()
+
+    def is_closing(self) -> bool:
+        """Return whether the connection is closed, or will be in a moment."""
+        return self._below.is_closing()

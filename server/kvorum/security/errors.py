@@ -1,0 +1,5 @@
+"""The errors of settings of TLS, whose text is Kafka's where Kafka refuses the same."""
+
+
+class InvalidSslSettingsError(ValueError):
+    """Settings of TLS that no listener can be made with; one line for the operator."""
