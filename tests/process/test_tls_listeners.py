@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.support.certificates import Authority
 from tests.support.metrics_scrape import scrape
 from tests.support.node import Node
 from tests.support.ports import free_ports
@@ -16,8 +17,12 @@ from tests.support.record_requests import FETCH_VERSION, batch, fetch, produce
 from tests.support.resources import Memory, wait_until_quiet
 from tests.support.tls_nodes import Keys, Listeners, TlsClient
 from tests.support.topics import create, wait_until_written
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_S, wait_for
 
+from kvorum.metadata.config_definitions import BROKER_CONFIGS, parse_all, read_settings
+from kvorum.node.outbound.client_connection import ClientConnection, SslAuthenticationError
+from kvorum.security.ssl_settings import SslSettings
+from kvorum.security.tls_contexts import client_context
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kvorum.wire.messages.fetch import FetchRequest
@@ -33,6 +38,7 @@ DEAF_CLIENTS: Final = 20
 BYTES_EACH_MAX: Final = 768 * 1024
 """The memory for a client: the requests read ahead, a piece of a file, and the state of TLS."""
 IDLE_MS: Final = 1_000
+TIMEOUT_MS: Final = int(PATIENCE_S * 1000)
 INTERNAL_ERROR: Final = bytes.fromhex("15030300020250")
 AUTHENTICATIONS: Final = "kafka_server_socket_server_metrics_{}_authentication_total"
 SOFTWARE: Final = ApiVersionsRequest("test", "1")
@@ -187,6 +193,87 @@ def _deaf(port: int, context: ssl.SSLContext) -> ssl.SSLSocket:
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.connect(("127.0.0.1", port))
     return context.wrap_socket(plain, server_hostname="localhost")
+
+
+def connecting(keys: Keys, **changes: str) -> ssl.SSLContext:
+    """Return the context of a node's connections, out of Kafka's keys."""
+    roles = {"process.roles": "broker", "node.id": "1", "controller.listener.names": "C"}
+    own = {f"ssl.{name.replace('_', '.')}": value for name, value in changes.items()}
+    values = parse_all(BROKER_CONFIGS, {**roles, **keys.settings(), **own})
+    return client_context(read_settings(SslSettings, values.__getitem__))
+
+
+async def connect(port: int, context: ssl.SSLContext) -> ClientConnection:
+    return await ClientConnection.open(
+        host="127.0.0.1", port=port, client_id="a", timeout_ms=TIMEOUT_MS, tls=context
+    )
+
+
+@pytest.mark.usefixtures("node")
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+async def test_a_node_connects_with_its_certificate(
+    keys: Keys, listeners: Listeners, version: str
+) -> None:
+    context = connecting(keys, enabled_protocols=version)
+    connection = await connect(listeners.ports["NEEDS"], context)
+    response = await connection.request(SOFTWARE, ApiVersionsResponse, timeout_ms=TIMEOUT_MS)
+    assert response.error_code == ErrorCode.NONE
+    await connection.close()
+
+
+@pytest.mark.usefixtures("node")
+async def test_a_node_does_not_connect_to_whom_it_does_not_trust(
+    keys: Keys, listeners: Listeners, tmp_path: Path
+) -> None:
+    other = Authority("other").write_pem(tmp_path / "other.pem")
+    context = connecting(keys, truststore_location=str(other))
+    with pytest.raises(SslAuthenticationError, match="CERTIFICATE_VERIFY_FAILED"):
+        await connect(listeners.ports["OPEN"], context)
+
+
+@pytest.mark.usefixtures("node")
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+async def test_a_node_that_is_not_trusted_hears_of_it(
+    keys: Keys, listeners: Listeners, tmp_path: Path, version: str
+) -> None:
+    stranger = Authority("other").certify("localhost").write_pem(tmp_path / "stranger.pem")
+    context = connecting(keys, keystore_location=str(stranger), enabled_protocols=version)
+    with pytest.raises(SslAuthenticationError, match="UNKNOWN_CA"):
+        await connect(listeners.ports["NEEDS"], context)
+
+
+async def test_a_node_connects_to_another_host_only_without_the_check(
+    keys: Keys, tmp_path: Path
+) -> None:
+    elsewhere = keys.authority.certify("elsewhere", hosts=("elsewhere.example",))
+    own = {"ssl.keystore.location": str(elsewhere.write_pem(tmp_path / "elsewhere.pem"))}
+    listeners = Listeners(("OPEN",))
+    settings = {**keys.settings(), **listeners.settings(), **own}
+    with Node(tmp_path / "node", settings, ports=listeners.own_ports).format():
+        with pytest.raises(SslAuthenticationError, match="CERTIFICATE_VERIFY_FAILED"):
+            await connect(listeners.ports["OPEN"], connecting(keys))
+        unchecked = connecting(keys, endpoint_identification_algorithm="")
+        connection = await connect(listeners.ports["OPEN"], unchecked)
+        await connection.close()
+
+
+def test_brokers_that_would_not_trust_each_other_do_not_start(keys: Keys, tmp_path: Path) -> None:
+    stranger = Authority("other").certify("localhost")
+    listeners = Listeners(("SECRET",))
+    settings = {
+        **listeners.settings(),
+        **keys.settings(),
+        "inter.broker.listener.name": "SECRET",
+        "ssl.keystore.location": str(stranger.write_pem(tmp_path / "stranger.pem")),
+    }
+    refused = Node(tmp_path, settings, ports=listeners.own_ports).format()
+    refused.launch()
+    wait_for(lambda: not refused.process.is_running, "the node has ended")
+    assert (
+        "for configuration A client SSLEngine created with the provided settings can't connect to "
+        "a server SSLEngine created with those settings." in refused.log_text
+    )
+    refused.kill()
 
 
 def test_a_node_without_a_key_that_fits_is_refused_in_one_line(keys: Keys, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -28,6 +29,7 @@ DAY: Final = timedelta(days=1)
 PASSWORD: Final = "of a store"
 """The password of the stores that have one."""
 NODE_NAME: Final = "localhost"
+THIS_MACHINE: Final = (NODE_NAME, "127.0.0.1")
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Authority:
     def __init__(self, name: str = "authority") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(name)
-        self.certificate = self._sign(self._name, self._key.public_key(), is_authority=True)
+        self.certificate = self._sign(self._name, self._key.public_key())
 
     @property
     def certificate_text(self) -> str:
@@ -87,10 +89,12 @@ class Authority:
         path.write_bytes(serialize_java_truststore(trusted, encryption))
         return path
 
-    def certify(self, name: str, *, is_expired: bool = False) -> Certified:
+    def certify(
+        self, name: str, *, hosts: Sequence[str] = THIS_MACHINE, is_expired: bool = False
+    ) -> Certified:
         """Return a new key and its certificate, for a subject with this common name."""
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._sign(_name(name), key.public_key(), is_expired=is_expired)
+        certificate = self._sign(_name(name), key.public_key(), hosts=hosts, is_expired=is_expired)
         return Certified(key, certificate)
 
     def _sign(
@@ -98,11 +102,11 @@ class Authority:
         subject: x509.Name,
         key: ec.EllipticCurvePublicKey,
         *,
-        is_authority: bool = False,
+        hosts: Sequence[str] = (),
         is_expired: bool = False,
     ) -> x509.Certificate:
         now = datetime.now(UTC)
-        hosts = [x509.DNSName(NODE_NAME), x509.IPAddress(ip_address("127.0.0.1"))]
+        is_authority = not hosts
         builder = x509.CertificateBuilder(
             issuer_name=self._name,
             subject_name=subject,
@@ -112,8 +116,17 @@ class Authority:
             not_valid_after=now + (-DAY if is_expired else DAY),
         ).add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
         if not is_authority:
-            builder = builder.add_extension(x509.SubjectAlternativeName(hosts), critical=False)
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName(map(_general_name, hosts)), critical=False
+            )
         return builder.sign(self._key, SHA256())
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _name(common_name: str) -> x509.Name:

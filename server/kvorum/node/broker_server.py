@@ -319,7 +319,7 @@ def _broker_connections(shared: SharedServer, purpose: str) -> BrokerConnections
         f"broker-{config.node_id}-{purpose}",
         config.listeners.inter_broker_name,
         lambda: shared.loader.published,
-        shared.outgoing,
+        shared.to_brokers,
         request_timeout_ms=config.network.request_timeout_ms,
     )
 

@@ -52,7 +52,7 @@ class ControllerServer:
             loader=shared.loader,
             images=shared.images,
             runtime=shared.runtime,
-            outgoing=shared.outgoing,
+            outgoing=shared.to_controllers,
         )
         apis = controller_apis()
         authorizer = Authorizer(

@@ -25,7 +25,7 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import SnapshotGenerator
 from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.node.outbound.client_connection import Outgoing
-from kvorum.node.serving.listener_tls import tls_of_listeners
+from kvorum.node.serving.listener_tls import tls_of_node
 from kvorum.node.serving.socket_server import bind
 from kvorum.node.shared_server import ServerEnvironment, SharedServer, open_shared_server
 from kvorum.node.sockets import close_listening
@@ -158,7 +158,7 @@ class _ServerStart:
         config = environment.config
         listeners = config.listeners
         check_advertised((*listeners.advertised_brokers, *listeners.advertised_controllers))
-        tls = tls_of_listeners(config)
+        tls = tls_of_node(config)
         directories = open_directories(
             config, environment.files, random=SystemRandom(), locks=resources
         )

@@ -94,7 +94,7 @@ class Replication:
                 client_id=f"broker-{config.node_id}-fetcher-{fetcher_id}",
                 timeout_ms=config.replication.socket_timeout_ms,
                 image=broker.image,
-                outgoing=self._shared.outgoing,
+                outgoing=self._shared.to_brokers,
             )
 
         return ReplicaFetcherManager(

@@ -27,7 +27,7 @@ from kvorum.node.serving.connection_quotas import (
     rate_limits,
     usable_limits,
 )
-from kvorum.node.serving.listener_tls import ListenerTls
+from kvorum.node.serving.listener_tls import ListenerTls, NodeTls
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.socket_server import SocketServer
@@ -144,7 +144,8 @@ class SharedServer:
     images: PublishedImages
     log_listener: MetadataLogListener
     raft: RaftNode
-    outgoing: Outgoing
+    to_controllers: Outgoing
+    to_brokers: Outgoing
     limits: ConnectionQuotas
     request_metrics: RequestChannelMetrics
 
@@ -162,7 +163,7 @@ class SharedServer:
             why_no_leader=self.raft.why_no_leader,
             timeout_ms=timeout_ms,
             runtime=self.runtime,
-            outgoing=self.outgoing,
+            outgoing=self.to_controllers,
         )
 
     def server(self, listener: Listener, dispatcher: RequestHandler[Services]) -> SocketServer:
@@ -187,7 +188,7 @@ async def open_shared_server(
     *,
     directories: NodeDirectories,
     sockets: Sockets,
-    tls: Mapping[str, ListenerTls],
+    tls: NodeTls,
     on_failure: Callable[[Exception], None],
 ) -> SharedServer:
     """Create the shared parts and open the log, which may take long.
@@ -206,13 +207,14 @@ async def open_shared_server(
         overrides=config.network.connections_per_ip_overrides,
     )
     rates = ConnectionRates(rate_limits(config), lambda: loader.published.client_quotas)
+    to_controllers = environment.outgoing.by_tls(tls.to_controllers)
     raft = await RaftNode.open(
         _replica_settings(config, directories, endpoints),
         listener=log_listener,
         files=files,
         clock=clock,
         random=SystemRandom(),
-        outgoing=environment.outgoing,
+        outgoing=to_controllers,
     )
     runtime = AsyncioRuntime(clock, thread_name="kvorum-requests")
     return SharedServer(
@@ -224,13 +226,14 @@ async def open_shared_server(
         runtime=runtime,
         random=SystemRandom(),
         sockets=sockets,
-        tls=tls,
+        tls=tls.listeners,
         controller_endpoints=endpoints,
         loader=loader,
         images=PublishedImages(loader, runtime),
         log_listener=log_listener,
         raft=raft,
-        outgoing=environment.outgoing,
+        to_controllers=to_controllers,
+        to_brokers=environment.outgoing.by_tls(tls.to_brokers),
         limits=ConnectionQuotas(limits, clock, rates),
         request_metrics=RequestChannelMetrics(),
     )

@@ -36,7 +36,10 @@ class TrustStoreSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SslSettings:
-    """The stores of a listener, the versions and suites it speaks, and what it asks of clients."""
+    """The stores of a listener, the versions and suites it speaks, and what it asks of peers.
+
+    The connections of a node to such a listener have the same settings.
+    """
 
     key_store: KeyStoreSettings
     trust_store: TrustStoreSettings
@@ -44,4 +47,5 @@ class SslSettings:
     enabled_protocols: Annotated[tuple[str, ...], "ssl.enabled.protocols"]
     cipher_suites: Annotated[tuple[str, ...], "ssl.cipher.suites"]
     client_auth: Annotated[str, "ssl.client.auth"]
+    endpoint_identification_algorithm: Annotated[str, "ssl.endpoint.identification.algorithm"]
     principal_mapping_rules: Annotated[str, "ssl.principal.mapping.rules"]

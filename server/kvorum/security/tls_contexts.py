@@ -1,4 +1,4 @@
-"""TLS contexts out of Kafka's keys: what Python's ssl needs to speak TLS on a listener."""
+"""TLS contexts out of Kafka's keys: what Python's ssl needs for a listener, on either side."""
 
 import ssl
 from base64 import b64encode
@@ -28,6 +28,24 @@ _PROTOCOLS: Final = frozenset({"tls", "ssl", *map(str.lower, (*_VERSIONS, *_DISA
 _CLIENT_AUTH: Final = {REQUIRED: ssl.CERT_REQUIRED, REQUESTED: ssl.CERT_OPTIONAL}
 
 
+def client_context(settings: SslSettings) -> ssl.SSLContext:
+    """Return the context of connections to a listener; raises InvalidSslSettingsError."""
+    _check_protocol(settings)
+    keys = load_key_store(settings.key_store)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # An empty name is none, and then the certificate may be that of any host.
+    context.check_hostname = bool(settings.endpoint_identification_algorithm)
+    if not _limit(context, settings):
+        raise InvalidSslSettingsError(
+            "ssl.enabled.protocols and ssl.cipher.suites have a name that is not known, or leave "
+            "nothing to connect with"
+        )
+    if keys is not None:
+        _use_key(context, keys)
+    _trust(context, load_trust_store(settings.trust_store), ssl.Purpose.SERVER_AUTH)
+    return context
+
+
 def server_context(settings: SslSettings) -> ssl.SSLContext | None:
     """Return the context of a listener; raises InvalidSslSettingsError.
 
@@ -36,11 +54,7 @@ def server_context(settings: SslSettings) -> ssl.SSLContext | None:
     """
     keys = load_key_store(settings.key_store)
     trusted = load_trust_store(settings.trust_store)
-    if settings.protocol.lower() not in _PROTOCOLS:
-        raise InvalidSslSettingsError(
-            f"java.security.NoSuchAlgorithmException: {settings.protocol} SSLContext not available"
-        )
-    check_tls_1_3_suites(settings.cipher_suites)
+    _check_protocol(settings)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE | ssl.OP_NO_RENEGOTIATION
     if not _limit(context, settings):
@@ -49,8 +63,16 @@ def server_context(settings: SslSettings) -> ssl.SSLContext | None:
         _use_key(context, keys)
     context.verify_mode = _CLIENT_AUTH.get(settings.client_auth, ssl.CERT_NONE)
     if context.verify_mode is not ssl.CERT_NONE:
-        _trust(context, trusted)
+        _trust(context, trusted, ssl.Purpose.CLIENT_AUTH)
     return context
+
+
+def _check_protocol(settings: SslSettings) -> None:
+    if settings.protocol.lower() not in _PROTOCOLS:
+        raise InvalidSslSettingsError(
+            f"java.security.NoSuchAlgorithmException: {settings.protocol} SSLContext not available"
+        )
+    check_tls_1_3_suites(settings.cipher_suites)
 
 
 def _limit(context: ssl.SSLContext, settings: SslSettings) -> bool:
@@ -106,11 +128,13 @@ def _use_key(context: ssl.SSLContext, keys: KeyAndChain) -> None:
             ) from error
 
 
-def _trust(context: ssl.SSLContext, trusted: tuple[x509.Certificate, ...] | None) -> None:
+def _trust(
+    context: ssl.SSLContext, trusted: tuple[x509.Certificate, ...] | None, purpose: ssl.Purpose
+) -> None:
     """Have a context trust certificates, and as in Java also such as are no authority's."""
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if trusted is None:
-        context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+        context.load_default_certs(purpose)
         return
     encoded = b"".join(certificate.public_bytes(Encoding.DER) for certificate in trusted)
     if encoded:

@@ -71,9 +71,8 @@ settings classes are read from, as the tables in `kvorum.metadata.config_definit
 
 ## What differs from Kafka
 
-- Listeners speak PLAINTEXT and SSL, nodes among themselves only PLAINTEXT. Refused at start-up are
-  a listener with SASL, and one with SSL as `inter.broker.listener.name` or as the first of
-  `controller.listener.names`, also in the file of a broker, which would connect to it.
+- Only PLAINTEXT and SSL are spoken: a listener mapped to SASL is refused at start-up, and so is
+  such a controller listener in the file of a broker, which would connect to it.
   `kvorum storage` formats and inspects the directories of such a node all the same.
 - SSL needs the extra `security`, which `make run` installs (`pip install './kvorum[security]'`).
   Stores are PEM or PKCS12, the latter also under the type JKS; Java's own form JKS is refused.

@@ -77,8 +77,7 @@ def test_ports_may_be_left_to_the_system() -> None:
     ("protocols", "message"),
     [
         ("PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL", "CONTROLLER://:9093 uses SASL_SSL, but"),
-        ("PLAINTEXT:SSL,CONTROLLER:PLAINTEXT", "by listener PLAINTEXT, which uses SSL, but"),
-        ("PLAINTEXT:PLAINTEXT,CONTROLLER:SSL", "by listener CONTROLLER, which uses SSL, but"),
+        ("PLAINTEXT:SASL_SSL,CONTROLLER:SSL", "PLAINTEXT://:9092 uses SASL_SSL, but"),
     ],
 )
 def test_what_only_kafka_serves_is_refused_with_advice_but_may_be_formatted(
@@ -87,6 +86,7 @@ def test_what_only_kafka_serves_is_refused_with_advice_but_may_be_formatted(
     properties = BOTH | {
         "listener.security.protocol.map": protocols,
         "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "GSSAPI",
     }
     with pytest.raises(ConfigError, match=message):
         NodeConfig.from_properties(properties)
@@ -123,6 +123,15 @@ def test_the_keys_of_a_listener_count_before_those_of_the_node() -> None:
     unused = "listener.name.secret.ssl.provider"
     assert unused in known_but_unused({**TLS, **own, unused: "x"})
     assert "listener.name.secret.ssl.client.auth" not in known_but_unused(own)
+
+
+def test_a_broker_has_the_keys_of_the_controllers_listener_to_connect_to_it() -> None:
+    own = {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SSL",
+        "listener.name.controller.ssl.keystore.location": "of the controllers",
+    }
+    config = NodeConfig.from_properties(BROKER | own)
+    assert config.ssl["CONTROLLER"].key_store.location == "of the controllers"
 
 
 @pytest.mark.parametrize("prefix", ["", "listener.name.secret."])

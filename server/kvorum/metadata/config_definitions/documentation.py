@@ -197,6 +197,7 @@ _BROKER = {
     "ssl.cipher.suites": "Suites that are spoken; empty for all that OpenSSL has on.",
     "ssl.client.auth": "Ask clients for a certificate: required, requested or none.",
     "ssl.enabled.protocols": "Versions of TLS that are spoken: TLSv1.2, TLSv1.3.",
+    "ssl.endpoint.identification.algorithm": "Check of a node's host name; empty for none.",
     "ssl.key.password": "Password of the private key, where it has one of its own.",
     "ssl.keystore.certificate.chain": "Certificates of the private key as text, with type PEM.",
     "ssl.keystore.key": "Private key as text (PKCS#8), with type PEM.",

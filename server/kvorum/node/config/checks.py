@@ -63,20 +63,13 @@ def check_can_be_served(values: NodeValues, listeners: Listeners) -> None:
                 f"Listener {listener} uses {listener.protocol.value}, but kvorum serves PLAINTEXT "
                 f"and SSL only: map {listener.name} to one of them in {_MAP}"
             )
-    inter_broker = listeners.inter_broker_name
-    require(
-        listeners.inter_broker_protocol is SecurityProtocol.PLAINTEXT or not listeners.brokers,
-        f"Brokers reach each other by listener {inter_broker}, which uses "
-        f"{listeners.inter_broker_protocol.value}, but kvorum connects in PLAINTEXT only: name a "
-        "PLAINTEXT listener in inter.broker.listener.name",
-    )
     # A broker has no socket for these listeners, but connects to controllers by the first one.
     name = listeners.controller_names[0]
     protocol = listeners.protocols.get(name.upper(), SecurityProtocol.PLAINTEXT)
-    if protocol is not SecurityProtocol.PLAINTEXT:
+    if protocol not in _SERVED_PROTOCOLS:
         raise ConfigError(
             f"Controllers are reached by listener {name}, which uses {protocol.value}, but kvorum "
-            f"connects in PLAINTEXT only: map {name} to PLAINTEXT in listener.security.protocol.map"
+            f"connects by PLAINTEXT and SSL only: map {name} to one of them in {_MAP}"
         )
 
 

@@ -1,6 +1,6 @@
 """The settings of TLS of a node's listeners, each with its own keys before those of the node."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from kvorum.metadata.config_definitions import (
@@ -10,20 +10,24 @@ from kvorum.metadata.config_definitions import (
     read_settings,
 )
 from kvorum.node.config.errors import config_errors
-from kvorum.node.config.listeners import Listener, SecurityProtocol
+from kvorum.node.config.listeners import Listeners, SecurityProtocol
 from kvorum.node.config.values import NodeValues
 from kvorum.security.ssl_settings import SslSettings
 
 
-def ssl_of_listeners(
-    values: NodeValues, listeners: Iterable[Listener]
-) -> Mapping[str, SslSettings]:
-    """Return the settings of each listener that uses SSL, by name; raises ConfigError."""
+def ssl_of_listeners(values: NodeValues, listeners: Listeners) -> Mapping[str, SslSettings]:
+    """Return the settings of each listener that uses SSL, by name; raises ConfigError.
+
+    Those of the controllers are needed also by a broker that has no such listener.
+    """
+    names = {listener.name for listener in listeners.bound}
+    names.add(listeners.controller_names[0].upper())
+    protocols = listeners.protocols
     return MappingProxyType(
         {
-            listener.name: _ssl_of(values, listener.name)
-            for listener in listeners
-            if listener.protocol is SecurityProtocol.SSL
+            name: _ssl_of(values, name)
+            for name in sorted(names)
+            if protocols.get(name) is SecurityProtocol.SSL
         }
     )
 

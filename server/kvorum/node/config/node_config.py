@@ -114,7 +114,7 @@ class NodeConfig:
             listeners=listeners,
             quorum=quorum,
             network=network_settings(values, listeners),
-            ssl=ssl_of_listeners(values, listeners.bound),
+            ssl=ssl_of_listeners(values, listeners),
             texts=texts,
             warnings=warnings,
             _value_of=values.value_of,

@@ -4,14 +4,18 @@
 
     ClientConnectionError            the connection is closed, except after NoCommonVersionError
     ├── ConnectFailedError           no connection to the address in time
-    │   └── NobodyListensError       the address refuses connections
+    │   ├── NobodyListensError       the address refuses connections
+    │   └── SslAuthenticationError   one side does not trust the other, or they do not agree on TLS
     ├── ConnectionLostError          the connection broke, or the peer sent an invalid response
     ├── RequestTimedOutError         no response in time; the connection is closed
     └── NoCommonVersionError         no version of the API in common; the connection stays open
 """
 
+from __future__ import annotations
+
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -70,6 +74,13 @@ class NobodyListensError(ConnectFailedError):
     """The machine refused the connection: no process listens at the address."""
 
 
+class SslAuthenticationError(ConnectFailedError):
+    """One side does not trust the other's certificate, or they have no version or suite in common.
+
+    In TLS 1.3 the connection of a client is open before the server has seen its certificate.
+    """
+
+
 class ConnectionLostError(ClientConnectionError):
     """The connection was closed by the peer, by this side, or after invalid bytes."""
 
@@ -111,13 +122,24 @@ class ClientConnection(asyncio.Protocol):
         self._lost = asyncio.Event()
 
     @classmethod
-    async def open(cls, *, host: str, port: int, client_id: str, timeout_ms: int) -> Self:
-        """Connect and request the peer's versions, all within `timeout_ms`."""
+    async def open(
+        cls,
+        *,
+        host: str,
+        port: int,
+        client_id: str,
+        timeout_ms: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> Self:
+        """Connect and request the peer's versions, all within `timeout_ms`; by TLS with `tls`."""
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 connecting = await _connected_socket(host, port)
                 _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: cls(client_id=client_id), sock=connecting
+                    lambda: cls(client_id=client_id),
+                    sock=connecting,
+                    ssl=tls,
+                    server_hostname=None if tls is None else host,
                 )
                 try:
                     await run(connection._agree_on_versions())
@@ -127,6 +149,9 @@ class ClientConnection(asyncio.Protocol):
         except TimeoutError as error:
             message = f"no connection to {host}:{port} within {timeout_ms} ms"
             raise ConnectFailedError(message) from error
+        except ssl.SSLError as error:
+            message = f"SSL handshake with {host}:{port} failed: {error.reason or error}"
+            raise SslAuthenticationError(message) from error
         except ConnectionRefusedError as error:
             raise NobodyListensError(f"no connection to {host}:{port}: {error}") from error
         except (OSError, UnicodeError) as error:
@@ -274,6 +299,8 @@ class ClientConnection(asyncio.Protocol):
         """Have every request fail that waits for its response."""
         if exc is None:
             self._fail(ConnectionLostError("the peer closed the connection"))
+        elif isinstance(exc, ssl.SSLError):
+            self._fail(SslAuthenticationError(f"SSL handshake failed: {exc.reason or exc}"))
         else:
             self._fail(ConnectionLostError(f"the connection broke: {exc}"))
         self._received.clear()
@@ -348,17 +375,32 @@ async def _addresses_of(host: str, port: int) -> Sequence[_Address]:
 
 
 class Outgoing:
-    """Opens connections, except to addresses that are cut off: tests partition clusters with it."""
+    """Opens connections, except to addresses that are cut off: tests partition clusters with it.
 
-    def __init__(self) -> None:
-        self._cut_off: frozenset[Address] = frozenset()
+    With `tls` the connections speak TLS.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
+        self._cut_off: set[Address] = set()
         self._opened: WeakSet[ClientConnection] = WeakSet()
+
+    def by_tls(self, tls: ssl.SSLContext | None) -> Outgoing:
+        """Return one that speaks TLS with `tls`; both are cut off together."""
+        secured = Outgoing(tls)
+        secured._cut_off = self._cut_off
+        secured._opened = self._opened
+        return secured
 
     async def open(self, address: Address, *, client_id: str, timeout_ms: int) -> ClientConnection:
         """Open a connection as `ClientConnection.open` does; raises ClientConnectionError."""
         self._check(address)
         connection = await ClientConnection.open(
-            host=address.host, port=address.port, client_id=client_id, timeout_ms=timeout_ms
+            host=address.host,
+            port=address.port,
+            client_id=client_id,
+            timeout_ms=timeout_ms,
+            tls=self._tls,
         )
         try:
             self._check(address)
@@ -370,7 +412,8 @@ class Outgoing:
 
     def cut_off(self, addresses: Iterable[Address]) -> None:
         """Refuse connections to these addresses, and only these; all open ones are closed."""
-        self._cut_off = frozenset(addresses)
+        self._cut_off.clear()
+        self._cut_off.update(addresses)
         for connection in list(self._opened):
             connection.abort()
 

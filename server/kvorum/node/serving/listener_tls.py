@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.errors import CloseConnectionError, NodeStartError
 from kvorum.security.distinguished_name import DerError, subject_of_certificate
 from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.own_connection import check_own_connection
 from kvorum.security.ssl_principal_mapper import (
     InvalidMappingRuleError,
     NoMappedNameError,
@@ -39,23 +41,64 @@ class ListenerTls(NamedTuple):
             raise CloseConnectionError(str(error)) from error
 
 
-def tls_of_listeners(config: NodeConfig) -> Mapping[str, ListenerTls]:
-    """Return what each listener with TLS needs, by name; raises NodeStartError."""
-    return MappingProxyType({name: _tls(name, each) for name, each in config.ssl.items()})
+class NodeTls(NamedTuple):
+    """The TLS of a node: of its listeners by name, and of its connections to other nodes.
+
+    It is None for connections in plain text.
+    """
+
+    listeners: Mapping[str, ListenerTls]
+    to_brokers: ssl.SSLContext | None
+    to_controllers: ssl.SSLContext | None
+
+
+def tls_of_node(config: NodeConfig) -> NodeTls:
+    """Return what the listeners and connections of a node need; raises NodeStartError."""
+    listeners = config.listeners
+    served = {
+        each.name: _tls(each.name, config.ssl[each.name])
+        for each in listeners.bound
+        if each.name in config.ssl
+    }
+    to_brokers = _connecting(config, listeners.inter_broker_name) if config.is_broker else None
+    if to_brokers is not None:
+        own = listeners.inter_broker_name
+        with _start_errors(own):
+            check_own_connection(served[own].context, to_brokers)
+    to_controllers = _connecting(config, listeners.controller_names[0].upper())
+    return NodeTls(MappingProxyType(served), to_brokers, to_controllers)
+
+
+def _connecting(config: NodeConfig, listener: str) -> ssl.SSLContext | None:
+    """Return the context of connections to a listener of other nodes."""
+    settings = config.ssl.get(listener)
+    if settings is None:
+        return None
+    with _start_errors(listener):
+        from kvorum.security.tls_contexts import client_context  # noqa: PLC0415 - see above
+
+        return client_context(settings)
 
 
 def _tls(listener: str, settings: SslSettings) -> ListenerTls:
-    try:
+    with _start_errors(listener):
         # Imported here: only nodes with TLS need the library that it reads stores with.
         from kvorum.security.tls_contexts import server_context  # noqa: PLC0415 - see above
+
+        return ListenerTls(
+            server_context(settings), SslPrincipalMapper(settings.principal_mapping_rules)
+        )
+
+
+@contextmanager
+def _start_errors(listener: str) -> Generator[None]:
+    """Turn what is wrong with a listener's settings into a NodeStartError."""
+    try:
+        yield
     except ImportError as error:
         raise NodeStartError(
             f"Listener {listener} uses SSL, for which kvorum needs the package cryptography: "
             "install kvorum with its extra 'security'"
         ) from error
-    try:
-        return ListenerTls(
-            server_context(settings), SslPrincipalMapper(settings.principal_mapping_rules)
-        )
     except (InvalidSslSettingsError, InvalidMappingRuleError) as error:
         raise NodeStartError(f"Listener {listener} cannot use SSL: {error}") from error
