@@ -18,6 +18,7 @@ from kvorum.metadata.known_error_code import known_error_code
 from kvorum.wire.error_codes import ErrorCode
 
 ERRORS_PACKAGE: Final = "org.apache.kafka.common.errors"
+NOT_CREATED: Final = "Failed to create new KafkaAdminClient"
 _OTHER_PACKAGES = MappingProxyType({ErrorCode.INVALID_RECORD: "org.apache.kafka.common"})
 # Only codes whose class is not named after them.
 _CLASSES = MappingProxyType(
@@ -159,4 +160,4 @@ def failed(name: str, text: str, *, can_be_retried: bool = False) -> CallFailedE
 def not_created(problem: str) -> AdminError:
     """Return the error of Kafka's tools for an admin client that cannot be created."""
     cause = f"{CONFIG_EXCEPTION}: {problem}"
-    return AdminError("Failed to create new KafkaAdminClient", cause=cause)
+    return AdminError(NOT_CREATED, cause=cause)

@@ -7,23 +7,34 @@ import asyncio
 import ipaddress
 import random
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, cast
 
-from kvorum.cli.admin.errors import AdminError, not_created
+from kvorum.cli.admin.errors import ERRORS_PACKAGE, NOT_CREATED, AdminError, failed, not_created
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import (
+    BROKER_CONFIGS,
     ConfigDefinition,
     ConfigType,
+    ConfigValue,
     InvalidConfigError,
+    keys_of,
     parse_all,
     parse_host_port,
+    read_settings,
 )
 from kvorum.metadata.config_definitions.validators import ListOf, OneOf, OneOfIgnoringCase, Range
-from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
+from kvorum.node.outbound.client_connection import (
+    ClientConnection,
+    ClientConnectionError,
+    SslAuthenticationError,
+)
+from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.ssl_settings import SslSettings
 
 SERVERS: Final = "bootstrap.servers"
 CONTROLLERS: Final = "bootstrap.controllers"
@@ -57,6 +68,7 @@ _DEFINITIONS = MappingProxyType(
                 "PLAINTEXT",
                 OneOfIgnoringCase(("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT")),
             ),
+            *(BROKER_CONFIGS[name] for name in sorted(keys_of(SslSettings))),
         )
     }
 )
@@ -79,6 +91,7 @@ class AdminSettings:
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     retries_max: int = _INT_MAX
+    tls: ssl.SSLContext | None = None
 
 
 def admin_settings(properties: Mapping[str, str], *, warn: Callable[[str], None]) -> AdminSettings:
@@ -98,8 +111,8 @@ def admin_settings(properties: Mapping[str, str], *, warn: Callable[[str], None]
     if servers and controllers:
         raise not_created(f"You cannot set both {SERVERS} and {CONTROLLERS}")
     protocol = str(values[_PROTOCOL]).upper()
-    if protocol != "PLAINTEXT":
-        raise AdminError(f"{_PROTOCOL}={protocol}: kvorum's commands connect in plain text only")
+    if protocol not in {"PLAINTEXT", "SSL"}:
+        raise AdminError(f"{_PROTOCOL}={protocol}: kvorum's commands connect without SASL only")
     request_timeout_ms = cast("int", values[_REQUEST_TIMEOUT])
     return AdminSettings(
         addresses=_addresses(servers or controllers, warn),
@@ -115,7 +128,25 @@ def admin_settings(properties: Mapping[str, str], *, warn: Callable[[str], None]
         retry_backoff_ms=cast("int", values["retry.backoff.ms"]),
         retry_backoff_max_ms=cast("int", values["retry.backoff.max.ms"]),
         retries_max=cast("int", values["retries"]),
+        tls=_tls(values) if protocol == "SSL" else None,
     )
+
+
+def _tls(values: Mapping[str, ConfigValue]) -> ssl.SSLContext:
+    """Return the context of the connections; raises AdminError."""
+    try:
+        # Imported here: only commands with TLS need the library that it reads stores with.
+        from kvorum.security.tls_contexts import client_context  # noqa: PLC0415 - see above
+    except ImportError as error:
+        raise AdminError(
+            f"{_PROTOCOL}=SSL needs the package cryptography: install kvorum with its extra "
+            "'security'"
+        ) from error
+    try:
+        return client_context(read_settings(SslSettings, values.__getitem__))
+    except InvalidSslSettingsError as error:
+        cause = f"{ERRORS_PACKAGE}.InvalidConfigurationException: {error}"
+        raise AdminError(NOT_CREATED, cause=cause) from error
 
 
 def _api_timeout_ms(api_timeout_ms: int, *, request_timeout_ms: int, is_set: bool) -> int:
@@ -221,7 +252,10 @@ class Connections:
         return connection is not None and connection.is_open
 
     async def to(self, node: ClusterNode, *, deadline_ms: int) -> ClientConnection | None:
-        """Return a connection to a node, None where the node cannot be reached."""
+        """Return a connection to a node, None where the node cannot be reached.
+
+        Raises CallFailedError where one side does not trust the other.
+        """
         if self.is_open(node):
             return self._open[node]
         settings = self._settings
@@ -233,7 +267,11 @@ class Connections:
                 port=node.address.port,
                 client_id=settings.client_id,
                 timeout_ms=timeout_ms,
+                tls=settings.tls,
             )
+        except SslAuthenticationError as error:
+            # As in Kafka's clients, this is not tried again.
+            raise failed("SslAuthenticationException", "SSL handshake failed") from error
         except ClientConnectionError:
             if node not in self._warned:
                 self._warned.add(node)

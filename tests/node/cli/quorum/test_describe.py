@@ -231,14 +231,14 @@ def test_a_cause_is_a_second_line(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_only_plain_text_is_spoken(
+def test_sasl_is_not_spoken(
     tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path_factory.mktemp("settings") / "client.properties"
-    file.write_text("security.protocol=ssl\n")
+    file.write_text("security.protocol=sasl_ssl\n")
     arguments = ["--command-config", str(file), "--bootstrap-server", "127.0.0.1:1", "describe"]
     assert main(["quorum", *arguments, "--status"]) == 1
-    assert "security.protocol=SSL: kvorum's commands connect in plain text" in (
+    assert "security.protocol=SASL_SSL: kvorum's commands connect without SASL only" in (
         capsys.readouterr().err
     )
 
