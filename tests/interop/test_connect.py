@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.broker_cluster import BrokerCluster, RunBrokers
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults
 from tests.interop.clients.confluent import read_to_end
 from tests.interop.connect_worker import LINE_SOURCE, ConnectWorker
 from tests.support.kafka.java import Java
@@ -79,6 +79,8 @@ def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
     with run_brokers("kvorum", brokers=3, ours=BROKERS, settings=THREE_REPLICAS) as cluster:
         cluster.make_topic(TOPIC, ":".join(map(str, sorted(BROKERS))))
         yield cluster
+        for broker in cluster.brokers.values():
+            assert faults(broker) == []
 
 
 @pytest.fixture

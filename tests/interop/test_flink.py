@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.broker_cluster import BrokerCluster, RunBrokers
+from tests.interop.broker_cluster import BrokerCluster, RunBrokers, faults
 from tests.interop.clients.confluent import read_to_end, send
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.fetch_jars import FLINK
@@ -72,6 +72,8 @@ def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
         for topic in (SOURCE, COPIES):
             cluster.make_topic(topic, ":".join(map(str, sorted(BROKERS))))
         yield cluster
+        for broker in cluster.brokers.values():
+            assert faults(broker) == []
 
 
 @pytest.mark.slow
