@@ -18,6 +18,7 @@ from kvorum.node.errors import CloseConnectionError
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.runtime import Runtime
 from kvorum.node.serving.authentications import Authentications
+from kvorum.node.serving.client_transport import ClientTransport
 from kvorum.node.serving.connection_quotas import AT_ONCE, ConnectionQuotas
 from kvorum.node.serving.frame_writer import FramePart, FrameWriter
 from kvorum.node.serving.listener_tls import ListenerTls
@@ -98,7 +99,7 @@ class ServerConnection(asyncio.Protocol):
         self._others = others
         self._peer = Peer("?", 0)
         self._session: Session | None = None
-        self._transport: asyncio.Transport | None = None
+        self._transport: ClientTransport | None = None
         self._tls: TlsTransport | None = None
         self._writer: FrameWriter | None = None
         self._buffer = bytearray()
@@ -122,7 +123,7 @@ class ServerConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the connection; close it if there are too many or the server stops."""
-        self._transport = cast("asyncio.Transport", transport)
+        self._transport = cast("ClientTransport", transport)
         tls = self._rules.tls
         if tls is not None and tls.context is not None:
             self._tls = TlsTransport(self._transport, TlsServer(tls.context))

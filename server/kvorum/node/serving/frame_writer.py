@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from kvorum.node.coroutines import Wait
 from kvorum.node.errors import CloseConnectionError
+from kvorum.node.serving.client_transport import ClientTransport
 from kvorum.node.tasks import awaiting
 from kvorum.storage.files import Descriptor
 from kvorum.storage.log.file_records import FileRecords, TruncatedRecordsError
@@ -43,7 +44,7 @@ class FrameWriter:
     the event loop does not let two watch the same one, and only while the transport has nothing.
     """
 
-    def __init__(self, transport: asyncio.Transport, can_write: asyncio.Event) -> None:
+    def __init__(self, transport: ClientTransport, can_write: asyncio.Event) -> None:
         # The transport then says when it has nothing left, and not when it has little.
         transport.set_write_buffer_limits(high=0)
         self._transport = transport

@@ -1,20 +1,19 @@
 """A transport that encrypts: what is written to it goes out as TLS by the transport below."""
 
-import asyncio
 from typing import Any
 
+from kvorum.node.serving.client_transport import ClientTransport
 from kvorum.security.tls_server import TlsServer
 
 
-class TlsTransport(asyncio.Transport):
+class TlsTransport:
     """The server's side of a TLS connection on the transport of its socket.
 
     Nothing is kept here: what is written is encrypted and handed on, so that the limits of the
     transport below are those of this one.
     """
 
-    def __init__(self, below: asyncio.Transport, tls: TlsServer) -> None:
-        super().__init__()
+    def __init__(self, below: ClientTransport, tls: TlsServer) -> None:
         self._below = below
         self._tls = tls
 
