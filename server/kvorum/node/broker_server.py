@@ -77,7 +77,9 @@ class BrokerServer:
             take_clean_shutdown(directory, shared.files)
             for directory in shared.directories.log_directories
         )
-        self._topic_creator = AutoTopicCreationManager(config, self._forwarder, shared.clock)
+        self._topic_creator = AutoTopicCreationManager(
+            config, self._forwarder, shared.images, shared.clock
+        )
         self.lifecycle_manager = self._broker_lifecycle_manager(on_failure)
         self._replication = Replication(
             shared,

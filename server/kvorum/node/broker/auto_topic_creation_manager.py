@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
@@ -13,6 +13,7 @@ from kvorum.node.config import NodeConfig, OffsetsTopicSettings, TransactionTopi
 from kvorum.node.coroutines import Task, Wait
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.events.log_event import LogEvent, RareEvents
+from kvorum.node.metadata_loader import PublishedImages
 from kvorum.node.outbound.client_connection import NoCommonVersionError
 from kvorum.node.outbound.node_to_controller_channel_manager import ControllerUnreachableError
 from kvorum.node.serving.request import IncomingRequest
@@ -22,6 +23,8 @@ from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
 DEFAULT_BY_CONTROLLER = -1
+INTERNAL_TOPIC_TIMEOUT_MS: Final = 500
+"""The wait for an internal topic: librdkafka asks for its coordinator again after as long."""
 _Ask: TypeAlias = Coroutine[Wait[Any], Any, CreateTopicsResponse] | Wait[CreateTopicsResponse]
 _log = logging.getLogger(__name__)
 
@@ -29,9 +32,16 @@ _log = logging.getLogger(__name__)
 class AutoTopicCreationManager:
     """Asks the controller to create topics, in the name of the client that requested them."""
 
-    def __init__(self, config: NodeConfig, forwarder: ForwardingManager, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        forwarder: ForwardingManager,
+        images: PublishedImages,
+        clock: Clock,
+    ) -> None:
         self._config = config
         self._forwarder = forwarder
+        self._images = images
         self._clock = clock
         self._failures = RareEvents()
         self._names_under_way: set[str] = set()
@@ -48,14 +58,17 @@ class AutoTopicCreationManager:
                 self._forwarder.forward_changed(creation, creation.body, CreateTopicsResponse),
             )
 
-    def begin_internal(self, name: str) -> None:
-        """Begin to create an internal topic for the broker's own sake; return at once.
+    async def create_internal(self, name: str) -> None:
+        """Create an internal topic for the broker's own sake; wait for it, but not for long.
 
         The broker asks in its own name: the client may not be allowed to create anything.
         """
         if name not in self._names_under_way:
             creation = self._request([name])
             self._begin([name], self._forwarder.channel.send(creation, CreateTopicsResponse))
+        await self._images.wait_for(
+            lambda image: image.topics.by_name(name) is not None, INTERNAL_TOPIC_TIMEOUT_MS
+        )
 
     def close(self) -> None:
         """End the creations that are under way."""

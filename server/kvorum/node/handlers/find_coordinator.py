@@ -124,7 +124,7 @@ async def _coordinator_node(
 ) -> CoordinatorNode:
     """Return the coordinator of a key; this broker, only when it has the partition's log."""
     partition = runtime.partition_for(key)
-    node = _leader(kind, partition, request, broker)
+    node = await _leader(kind, partition, request, broker)
     if node.node_id == broker.config.node_id:
         # The logs of a new topic take a moment. Until then requests are refused here
         # (NOT_COORDINATOR), after which some clients wait for seconds.
@@ -132,16 +132,16 @@ async def _coordinator_node(
     return node
 
 
-def _leader(
+async def _leader(
     kind: CoordinatorType,
     partition: int,
     request: IncomingRequest[FindCoordinatorRequest],
     broker: BrokerServices,
 ) -> CoordinatorNode:
     """Return the leader of a partition, on the listener of the request; create a missing topic."""
+    if broker.loader.published.topics.by_name(kind.topic) is None:
+        await broker.topic_creator.create_internal(kind.topic)
     image = broker.loader.published
-    if image.topics.by_name(kind.topic) is None:
-        broker.topic_creator.begin_internal(kind.topic)
     return _demand(coordinator_node(image, kind.topic, partition, request.listener))
 
 

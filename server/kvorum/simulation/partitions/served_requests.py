@@ -61,7 +61,7 @@ _FULL_SOCKET_MS_MAX: Final = 60.0
 class _NoTopicCreator:
     """The creation of topics, which are all created in the beginning."""
 
-    def begin_internal(self, topic: str) -> None:
+    async def create_internal(self, topic: str) -> None:
         """Do nothing: a broker that does not know of the topic yet will hear of it."""
 
 
