@@ -61,7 +61,10 @@ LEAVES_OPEN: Final = 0.05
 HAS_OFFSETS: Final = 0.5
 TIMEOUTS_MS: Final = 300, 1_000, 1_000
 TRANSACTIONS_UNTIL_MS: Final = 8_300
-"""The end of all transactions, which go on in peace for a while; some have to time out after it."""
+"""The end of all transactions, which go on in peace for a while.
+
+Some have to time out after it, and their last markers have to be replicated before the world ends.
+"""
 LEFT_OPEN_MS: Final = 700
 """The time for which a producer does nothing about a transaction that it leaves open."""
 NO_ID: Final = -1
