@@ -185,7 +185,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "the start of the leader's epoch is ignored",
         promises.OFFSETS_KEPT,
-        10,
+        7,
         edited(
             Edit(
                 within="PartitionLeader.lead",

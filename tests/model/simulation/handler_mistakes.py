@@ -92,7 +92,7 @@ HANDLER_MISTAKES: Final = (
     Mistake(
         "the epoch that a follower has fetched last is left out",
         promises.ONE_RECORD,
-        2,
+        None,
         edited(
             Edit(
                 within="_sorted_out",
@@ -105,7 +105,7 @@ HANDLER_MISTAKES: Final = (
     Mistake(
         "a follower is not told where the logs diverge",
         promises.ONE_RECORD,
-        2,
+        None,
         edited(
             Edit(
                 within="_read_partition", room=_FETCH, old="read.diverging is not None", new="False"

@@ -65,7 +65,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "retention marks a log as closed that it has shortened",
         promises.ALL_READABLE,
-        20,
+        11,
         edited(
             Edit(
                 within="UnifiedLog.delete_old_segments",
@@ -129,7 +129,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "compaction finds no log",
         promises.COMPACTED,
-        15,
+        24,
         edited(
             Edit(
                 within="CleanerThread._clean_filthiest", old="self._compacted(directory)", new="{}"

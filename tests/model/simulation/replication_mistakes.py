@@ -59,7 +59,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a leader does not tell a follower where their logs diverge",
         promises.ONE_RECORD,
-        2,
+        6,
         edited(
             Edit(
                 within="Partition.fetch_records_of_follower",

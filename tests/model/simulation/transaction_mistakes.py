@@ -46,7 +46,7 @@ TRANSACTION_MISTAKES: Final = (
     Mistake(
         "a new coordinator forgets the outcomes that were decided",
         promises.TRANSACTIONS_REST,
-        2,
+        15,
         edited(
             Edit(
                 within="TransactionCoordinatorShard.on_loaded",

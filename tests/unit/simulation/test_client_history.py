@@ -38,14 +38,21 @@ def lines_of(
     return [json.loads(line) for line in history.lines(isolation, left_out)]
 
 
-def settings_of(*, deletes_records: bool = False, is_compacted: bool = False) -> ClusterSettings:
+def settings_of(
+    *, deletes_records: bool = False, is_compacted: bool = False, delete_retention_ms: int = 0
+) -> ClusterSettings:
     drawn = ClusterSettings.draw(
         random_for(1, "settings"),
         storm=random_for(1, "storm"),
         linger=random_for(1, "linger"),
         coordinated=random_for(1, "coordinated"),
     )
-    return replace(drawn, deletes_records=deletes_records, is_compacted=is_compacted)
+    return replace(
+        drawn,
+        deletes_records=deletes_records,
+        is_compacted=is_compacted,
+        delete_retention_ms=delete_retention_ms,
+    )
 
 
 def test_a_producer_has_one_operation_after_the_other_until_one_is_of_unknown_outcome() -> None:
@@ -164,6 +171,10 @@ def test_what_deletion_makes_legal_is_excluded() -> None:
 
 
 def test_compaction_and_the_loss_of_markers_exclude_more() -> None:
-    compacted = history_check.excluded_anomalies(settings_of(is_compacted=True))
-    assert Anomaly.POLL_SKIP in compacted
-    assert Anomaly.DUPLICATE not in compacted
+    gone = history_check.excluded_anomalies(settings_of(is_compacted=True))
+    kept = history_check.excluded_anomalies(
+        settings_of(is_compacted=True, delete_retention_ms=86_400_000)
+    )
+    assert Anomaly.POLL_SKIP in kept
+    assert Anomaly.DUPLICATE not in gone
+    assert gone - kept == {Anomaly.G1A}
