@@ -229,7 +229,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "answers of another epoch are taken",
         promises.ALL_IN_SYNC_AGAIN,
-        9,
+        24,
         _take_answers_of_another_epoch,
     ),
 )

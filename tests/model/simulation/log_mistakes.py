@@ -41,7 +41,7 @@ LOG_MISTAKES: Final = (
     Mistake(
         "the torn end of a log is taken for damage",
         promises.SOUND_DISK,
-        9,
+        None,
         edited(
             Edit(
                 within="_Loader._scan",
