@@ -353,7 +353,12 @@ def test_the_command_tells_of_failures_and_of_runs_that_differ(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failing(
-        seed: int, *, kind: WorldKind, duration_ms: int, is_traced: bool = False
+        seed: int,
+        *,
+        kind: WorldKind,
+        duration_ms: int,
+        is_traced: bool = False,
+        is_history_kept: bool = False,
     ) -> SeedResult:
         return _result(seed, kind=kind, failure="P1 is broken: so")
 
