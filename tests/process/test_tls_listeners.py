@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -41,6 +42,12 @@ IDLE_MS: Final = 1_000
 TIMEOUT_MS: Final = int(PATIENCE_S * 1000)
 INTERNAL_ERROR: Final = bytes.fromhex("15030300020250")
 AUTHENTICATIONS: Final = "kafka_server_socket_server_metrics_{}_authentication_total"
+WITHOUT_UVLOOP: Final = """\
+import sys
+sys.modules["uvloop"] = None
+from kvorum.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
 SOFTWARE: Final = ApiVersionsRequest("test", "1")
 
 
@@ -60,10 +67,15 @@ def metrics() -> str:
     return f"127.0.0.1:{port}"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=["uvloop", "asyncio"])
 def node(
-    keys: Keys, listeners: Listeners, metrics: str, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    keys: Keys,
+    listeners: Listeners,
+    metrics: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Node]:
+    """A node, once on each of the two event loops that it may run on."""
     settings = {
         **keys.settings(),
         **listeners.settings(),
@@ -76,7 +88,11 @@ def node(
         "kvorum.metrics.listener": metrics,
     }
     folder = tmp_path_factory.mktemp("node")
-    with Node(folder, settings, ports=listeners.own_ports).format() as running:
+    made = Node(folder, settings, ports=listeners.own_ports).format()
+    if request.param == "asyncio":
+        program = [sys.executable, "-c", WITHOUT_UVLOOP]
+        made.process.command = [*program, "server", str(made.properties)]
+    with made as running:
         assert create(running.broker, TOPIC) == [ErrorCode.NONE]
         wait_until_written(running.broker, TOPIC, batch(b"first"))
         with RawClient(running.broker) as client:
