@@ -170,6 +170,13 @@ def test_what_deletion_makes_legal_is_excluded() -> None:
     assert checks.counts[HISTORY_IS_SOUND.id] == len(IsolationLevel)
 
 
+def test_the_deletion_of_a_producers_records_excludes_duplicates() -> None:
+    """After a start its broker does not know it, and appends what it sends again."""
+    for is_compacted in (False, True):
+        settings = settings_of(deletes_records=True, is_compacted=is_compacted)
+        assert Anomaly.DUPLICATE in history_check.excluded_anomalies(settings)
+
+
 def test_compaction_and_the_loss_of_markers_exclude_more() -> None:
     gone = history_check.excluded_anomalies(settings_of(is_compacted=True))
     kept = history_check.excluded_anomalies(

@@ -21,9 +21,11 @@ from kvorum.simulation.properties.catalogue import Checks
 from kvorum.wire.records import RecordBatch
 
 CASES_SHOWN: Final = 1
-_DELETED: Final = frozenset({Anomaly.LOST_WRITE, Anomaly.UNSEEN})
-"""The anomalies of records that were deleted before a consumer has read them."""
-_COMPACTED: Final = _DELETED | {Anomaly.INT_POLL_SKIP, Anomaly.POLL_SKIP}
+_GONE: Final = frozenset({Anomaly.LOST_WRITE, Anomaly.UNSEEN})
+"""The anomalies of records that are gone before a consumer has read them."""
+_DELETED: Final = _GONE | {Anomaly.DUPLICATE}
+"""With its records the log may lose their producers, who then send a batch again unknown."""
+_COMPACTED: Final = _GONE | {Anomaly.INT_POLL_SKIP, Anomaly.POLL_SKIP}
 _WITHOUT_MARKERS: Final = _COMPACTED | {Anomaly.G1A}
 
 
@@ -47,9 +49,10 @@ def written(
 
 def excluded_anomalies(settings: ClusterSettings) -> frozenset[Anomaly]:
     """Return the anomalies that are legal in a world because its records do not stay."""
+    excluded = _DELETED if settings.deletes_records else frozenset[Anomaly]()
     if settings.is_compacted:
-        return _COMPACTED if settings.keeps_markers else _WITHOUT_MARKERS
-    return _DELETED if settings.deletes_records else frozenset()
+        excluded |= _COMPACTED if settings.keeps_markers else _WITHOUT_MARKERS
+    return excluded
 
 
 def read_to_the_end(history: ClientHistory, replica: Replica) -> None:
