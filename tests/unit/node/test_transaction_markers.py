@@ -26,8 +26,12 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from kvorum.wire.primitives import Message
 
-LISTENER, ME, NOBODY = "BROKERS", 1, -1
-TOPIC, TOPIC_ID, DIRECTORY = "orders", b"t" * 16, b"d" * 16
+LISTENER = "BROKERS"
+ME = 1
+NOBODY = -1
+TOPIC = "orders"
+TOPIC_ID = b"t" * 16
+DIRECTORY = b"d" * 16
 ID = "payments"
 PREPARED = TransactionMetadata(
     transactional_id=ID,
