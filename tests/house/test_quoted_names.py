@@ -52,7 +52,8 @@ OTHERS_NAMES: Final = frozenset({
     # of Python 3.14, and of Markdown's blocks
     "compression.zstd", "console",
     # of Kafka and Java
-    "AbstractRequest.getErrorResponse", "Admin", "Optional", "read_committed", "exactly_once_v2",
+    "AbstractRequest.getErrorResponse", "Admin", "GSSAPI", "Optional", "read_committed",
+    "exactly_once_v2",
     # of Kafka's clients
     "auto.offset.reset", "fetch.min.bytes", "group.instance.id",
 })  # fmt: skip

@@ -13,18 +13,16 @@ import pytest
 from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, StandingClock, wait_for, wait_for_async
 
+from kvorum.metadata.api import RequestError
 from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.config import SecurityProtocol
 from kvorum.node.coroutines import Signal
 from kvorum.node.errors import NodeStartError
 from kvorum.node.open_file_limit import connection_count_max, raise_descriptor_limit
-from kvorum.node.serving.connection import (
-    ConnectionRules,
-    OpenConnections,
-    ResponseFrame,
-    ServerConnection,
-)
+from kvorum.node.serving.connection import OpenConnections, ServerConnection
 from kvorum.node.serving.connection_quotas import ConnectionQuotas, Limits, usable_limits
+from kvorum.node.serving.connection_rules import ConnectionRules
+from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import Session
 from kvorum.testing import Cluster
 from kvorum.wire.headers import encode_request_frame, with_size
@@ -160,7 +158,13 @@ class Held:
         self.may_answer = Signal(runtime)
         limits = ConnectionQuotas(Limits(total_max=1, per_address_max=1), self.clock)
         rules = ConnectionRules(
-            "PLAINTEXT", SecurityProtocol.PLAINTEXT, 100, self._answer, limits, runtime
+            listener="PLAINTEXT",
+            protocol=SecurityProtocol.PLAINTEXT,
+            frame_bytes_max=100,
+            answer=self._answer,
+            refuse=self._refuse,
+            limits=limits,
+            runtime=runtime,
         )
         self.connection = ServerConnection(rules, OpenConnections(runtime))
         self.connection.connection_made(self.transport)
@@ -170,6 +174,9 @@ class Held:
         self.asked.append(frame)
         await self.may_answer.wait()
         return ResponseFrame([RESPONSE])
+
+    def _refuse(self, frame: bytes, session: Session, error: RequestError) -> ResponseFrame:
+        raise AssertionError((frame, session, error))
 
     async def ask(self) -> None:
         """Send a request of one byte, and return once it is being answered."""

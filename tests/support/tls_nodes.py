@@ -1,4 +1,4 @@
-"""Nodes with listeners that speak TLS, and clients of them with Python's own ssl."""
+"""Nodes with listeners that speak TLS or SASL, and TLS clients with Python's own ssl."""
 
 import socket
 import ssl
@@ -64,9 +64,13 @@ class Keys:
 
 @dataclass(frozen=True)
 class Listeners:
-    """The listeners of a combined node: PLAINTEXT, CONTROLLER, and those that speak TLS."""
+    """The listeners of a combined node: PLAINTEXT, CONTROLLER, and those that authenticate.
+
+    These speak SSL unless `protocols` has another one for their name.
+    """
 
     names: tuple[str, ...]
+    protocols: Mapping[str, str] = field(default_factory=dict)
     ports: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,7 +85,7 @@ class Listeners:
 
     def settings(self) -> dict[str, str]:
         listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self.ports.items())
-        protocols = [f"{name}:SSL" for name in self.names]
+        protocols = [f"{name}:{self.protocols.get(name, 'SSL')}" for name in self.names]
         return {
             "listeners": listeners,
             "advertised.listeners": listeners,

@@ -20,13 +20,14 @@ from kvorum.node.outbound.node_to_controller_channel_manager import NodeToContro
 from kvorum.node.raft import RaftNode, RaftSettings
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot
 from kvorum.node.runtime import Runtime
-from kvorum.node.serving.connection import ConnectionRules
 from kvorum.node.serving.connection_quotas import (
     ConnectionQuotas,
     ConnectionRates,
     rate_limits,
     usable_limits,
 )
+from kvorum.node.serving.connection_rules import ConnectionRules
+from kvorum.node.serving.listener_sasl import ListenerSasl
 from kvorum.node.serving.listener_tls import ListenerTls, NodeTls
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
@@ -139,6 +140,7 @@ class SharedServer:
     random: Random
     sockets: Sockets
     tls: Mapping[str, ListenerTls]
+    sasl: Mapping[str, ListenerSasl]
     controller_endpoints: tuple[Endpoint, ...]
     loader: MetadataLoader
     images: PublishedImages
@@ -174,9 +176,11 @@ class SharedServer:
             protocol=listener.protocol,
             frame_bytes_max=network.request_bytes_max,
             answer=dispatcher.answer,
+            refuse=dispatcher.refuse,
             limits=self.limits,
             runtime=self.runtime,
             tls=self.tls.get(listener.name),
+            sasl=self.sasl.get(listener.name),
         )
         return SocketServer(
             rules, idle_ms_max=network.connections_idle_ms_max, backlog=network.listen_backlog
@@ -189,6 +193,7 @@ async def open_shared_server(
     directories: NodeDirectories,
     sockets: Sockets,
     tls: NodeTls,
+    sasl: Mapping[str, ListenerSasl],
     on_failure: Callable[[Exception], None],
 ) -> SharedServer:
     """Create the shared parts and open the log, which may take long.
@@ -227,6 +232,7 @@ async def open_shared_server(
         random=SystemRandom(),
         sockets=sockets,
         tls=tls.listeners,
+        sasl=sasl,
         controller_endpoints=endpoints,
         loader=loader,
         images=PublishedImages(loader, runtime),

@@ -1,1 +1,1 @@
-"""Who may come in: TLS out of Kafka's keys, and the users of certificates."""
+"""The admission of clients: TLS and SASL out of Kafka's keys, and the users of certificates."""

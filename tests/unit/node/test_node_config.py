@@ -161,11 +161,88 @@ def test_a_broker_does_not_connect_in_plain_text_where_sasl_is_asked_for() -> No
     assert NodeConfig.from_properties(properties, must_be_servable=False).node_id == 1
 
 
+SASL = BOTH | {
+    "listeners": "PLAINTEXT://:9092,Secret://:9094,CONTROLLER://:9093",
+    "listener.security.protocol.map": (
+        "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECRET:SASL_PLAINTEXT"
+    ),
+    "listener.name.secret.sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.secret.plain.sasl.jaas.config": "secret",
+}
+
+
+def test_a_listener_has_the_mechanisms_and_modules_of_its_own_keys() -> None:
+    others = {
+        # Neither without its mechanism, nor without its listener, has the key an effect.
+        "listener.name.secret.sasl.jaas.config": "of nobody",
+        "sasl.jaas.config": "of nobody",
+        "listener.name.secret.sasl.server.max.receive.size": "1000",
+    }
+    config = NodeConfig.from_properties(SASL | others)
+    (settings,) = config.sasl.values()
+    assert settings.enabled_mechanisms == ("PLAIN",)
+    assert settings.receive_bytes_max == 1000
+    assert settings.jaas_configs == {"PLAIN": "secret"}
+    assert "secret" not in repr(config.sasl)
+    assert known_but_unused(SASL | others) == (
+        "listener.name.secret.sasl.jaas.config",
+        "sasl.jaas.config",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"listener.name.secret.sasl.enabled.mechanisms": "PLAIN,GSSAPI,OAUTHBEARER"},
+            "Listener SECRET has GSSAPI, OAUTHBEARER in sasl.enabled.mechanisms, but kvorum",
+        ),
+        (
+            {"inter.broker.listener.name": "SECRET", "sasl.enabled.mechanisms": "GSSAPI"},
+            "SECRET://:9094 uses SASL_PLAINTEXT, but kvorum's nodes connect to each other",
+        ),
+        (
+            {"connections.max.reauth.ms": "1"},
+            "connections.max.reauth.ms of listener SECRET is greater than 0",
+        ),
+        (
+            {"listener.name.secret.plain.connections.max.reauth.ms": "1"},
+            "connections.max.reauth.ms of listener SECRET is greater than 0",
+        ),
+        (
+            {"listener.name.secret.plain.sasl.server.callback.handler.class": "org.foo.Bar"},
+            "callback.handler.class is set, but kvorum has no such handlers",
+        ),
+    ],
+)
+def test_what_of_sasl_only_kafka_serves_is_refused(changes: dict[str, str], message: str) -> None:
+    assert NodeConfig.from_properties(SASL | changes, must_be_servable=False)
+    with pytest.raises(ConfigError, match=message):
+        NodeConfig.from_properties(SASL | changes)
+
+
+def test_a_listener_with_sasl_asks_for_certificates_by_its_own_key_only() -> None:
+    protocols = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECRET:SASL_SSL"
+    of_node = TLS | {
+        "listener.security.protocol.map": protocols,
+        "sasl.enabled.mechanisms": "PLAIN",
+        "ssl.client.auth": "required",
+    }
+    assert NodeConfig.from_properties(of_node).ssl["SECRET"].client_auth == "none"
+    own = {"listener.name.secret.ssl.client.auth": "requested"}
+    assert NodeConfig.from_properties(of_node | own).ssl["SECRET"].client_auth == "requested"
+
+
+SASL_IN_USE = {"sasl.enabled.mechanisms", "sasl.server.max.receive.size"}
+
+
 @pytest.mark.parametrize("properties", [BROKER, BOTH], ids=["broker", "combined"])
-def test_every_key_of_sasl_is_named_as_one_without_effect(properties: dict[str, str]) -> None:
+def test_every_other_key_of_sasl_is_named_as_one_without_effect(
+    properties: dict[str, str],
+) -> None:
     keys = {name for name in BROKER_CONFIGS if name.startswith("sasl.")}
     assert "sasl.mechanism.controller.protocol" in keys
-    values = {name: BROKER_CONFIGS[name].default for name in keys}
+    values = {name: BROKER_CONFIGS[name].default for name in keys - SASL_IN_USE}
     given = {name: value for name, value in values.items() if value is not None}
     NodeConfig.from_properties(properties | given)
     assert known_but_unused(properties | given) == tuple(sorted(given))

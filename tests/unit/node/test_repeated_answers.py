@@ -16,7 +16,6 @@ from kvorum.metadata.standard_authorizer import (
     Principal,
 )
 from kvorum.node.config import SecurityProtocol
-from kvorum.node.serving.connection import ResponseFrame
 from kvorum.node.serving.repeated_answers import ANSWERS_MAX, RESPONSE_BYTES_MAX, Basis
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import (
@@ -27,6 +26,7 @@ from kvorum.node.serving.request_handler import (
     ServedApi,
 )
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
+from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import Session
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode

@@ -65,6 +65,9 @@ _BROKER = {
     "broker.id": "The older name of node.id.",
     "broker.rack": "Rack of this broker, for spreading replicas.",
     "broker.session.timeout.ms": "Silence after which the controller fences a broker.",
+    "connection.failed.authentication.delay.ms": (
+        "Time until a client that SASL does not let in gets its answer, and is closed."
+    ),
     "connections.max.idle.ms": "Silence after which a connection is closed; -1 is never.",
     "controlled.shutdown.enable": "Hand over leadership before stopping.",
     "controller.listener.names": "Listeners that belong to the controller.",
@@ -191,6 +194,8 @@ _BROKER = {
     "quota.window.num": "Windows that rates under client quotas, and of new connections, count in.",
     "quota.window.size.seconds": "Length of one of those windows.",
     "request.timeout.ms": "How long a request to another node may take.",
+    "sasl.enabled.mechanisms": "Mechanisms of SASL by which clients may authenticate.",
+    "sasl.server.max.receive.size": "Longest request before a client is authenticated, in bytes.",
     "security.inter.broker.protocol": "Protocol between brokers, where no listener is named.",
     "socket.listen.backlog.size": "Connections that may wait to be accepted.",
     "socket.request.max.bytes": "Largest request that is read from a connection.",

@@ -16,7 +16,6 @@ _HOST_CHARACTERS = re.compile(r"[0-9a-zA-Z\-%._:]*\Z")
 _ALL_DIRECTORIES = "*"
 _NAMES = "controller.listener.names"
 _MAP = "listener.security.protocol.map"
-_SERVED_PROTOCOLS = frozenset({SecurityProtocol.PLAINTEXT, SecurityProtocol.SSL})
 _ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 
 
@@ -50,23 +49,17 @@ def check_node(
 
 
 def check_can_be_served(values: NodeValues, listeners: Listeners) -> None:
-    """Refuse an authorizer, and uses of TLS and SASL, that only Kafka has."""
+    """Refuse an authorizer, and controllers reached by SASL, which only Kafka has."""
     authorizer = values.text(AUTHORIZER_KEY)
     require(
         authorizer in {"", AUTHORIZER_CLASS},
         f"{AUTHORIZER_KEY} is {authorizer}, but {AUTHORIZER_CLASS} is the only authorizer that "
         "kvorum has",
     )
-    for listener in listeners.bound:
-        if listener.protocol not in _SERVED_PROTOCOLS:
-            raise ConfigError(
-                f"Listener {listener} uses {listener.protocol.value}, but kvorum serves PLAINTEXT "
-                f"and SSL only: map {listener.name} to one of them in {_MAP}"
-            )
     # A broker has no socket for these listeners, but connects to controllers by the first one.
     name = listeners.controller_names[0]
     protocol = listeners.protocols.get(name.upper(), SecurityProtocol.PLAINTEXT)
-    if protocol not in _SERVED_PROTOCOLS:
+    if protocol.uses_sasl:
         raise ConfigError(
             f"Controllers are reached by listener {name}, which uses {protocol.value}, but kvorum "
             f"connects by PLAINTEXT and SSL only: map {name} to one of them in {_MAP}"

@@ -11,15 +11,23 @@ from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.config_definitions import broker_definition, keys_of
 from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
+from kvorum.node.config.listener_sasl import JAAS_CONFIG, mechanism_key
 from kvorum.node.config.listeners import ListenerKeys
 from kvorum.node.config.node_config import NodeConfig
 from kvorum.node.config.values import NODE_CONFIGS
 from kvorum.raft.config import RaftConfig
+from kvorum.security.sasl_mechanisms import SERVED_MECHANISMS
+from kvorum.security.sasl_settings import SaslSettings
 from kvorum.security.ssl_settings import SslSettings
 from kvorum.storage.directory.log_manager import LogManagerSettings
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
 
-_KEYS_BY_LISTENER = keys_of(SslSettings) | {"max.connection.creation.rate"}
+_KEYS_BY_LISTENER = (
+    keys_of(SaslSettings)
+    | keys_of(SslSettings)
+    | {mechanism_key(each, JAAS_CONFIG) for each in SERVED_MECHANISMS}
+    | {"max.connection.creation.rate"}
+)
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.")
 TOPIC_KEYS_IN_USE: Final = keys_of(TopicLogConfig) | {MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION}
 """The topic keys with an effect that a node's file can have defaults for, and others."""
@@ -31,6 +39,7 @@ SETTINGS: Final[tuple[type, ...]] = (
     MutationQuotas,
     NodeConfig,
     RaftConfig,
+    SaslSettings,
     SslSettings,
 )
 """The settings classes that are read from a node's keys; those of their fields are too."""

@@ -1,22 +1,22 @@
 """The settings of TLS of a node's listeners, each with its own keys before those of the node."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
+from typing import Final
 
-from kvorum.metadata.config_definitions import (
-    BROKER_CONFIGS,
-    ConfigValue,
-    parse_value,
-    read_settings,
-)
+from kvorum.metadata.config_definitions import read_settings
 from kvorum.node.config.errors import config_errors
 from kvorum.node.config.listeners import Listeners, SecurityProtocol
-from kvorum.node.config.values import NodeValues
+from kvorum.node.config.values import NodeValues, listener_prefix
 from kvorum.security.ssl_settings import SslSettings
+
+_CLIENT_AUTH: Final = "ssl.client.auth"
+_NO_CLIENT_AUTH: Final = "none"
 
 
 def ssl_of_listeners(values: NodeValues, listeners: Listeners) -> Mapping[str, SslSettings]:
-    """Return the settings of each listener that uses SSL, by name; raises ConfigError.
+    """Return the settings of each listener that uses TLS, by name; raises ConfigError.
 
     Those of the controllers are needed also by a broker that has no such listener.
     """
@@ -25,19 +25,18 @@ def ssl_of_listeners(values: NodeValues, listeners: Listeners) -> Mapping[str, S
     protocols = listeners.protocols
     return MappingProxyType(
         {
-            name: _ssl_of(values, name)
+            name: _ssl_of(values, name, protocols[name])
             for name in sorted(names)
-            if protocols.get(name) is SecurityProtocol.SSL
+            if name in protocols and protocols[name].uses_ssl
         }
     )
 
 
-def _ssl_of(values: NodeValues, listener: str) -> SslSettings:
-    prefix = f"listener.name.{listener.lower()}."
-
-    def value_of(key: str) -> ConfigValue:
-        own = values.texts.get(prefix + key)
-        return values.value_of(key) if own is None else parse_value(BROKER_CONFIGS[key], own)
-
+def _ssl_of(values: NodeValues, listener: str, protocol: SecurityProtocol) -> SslSettings:
+    value_of = values.of_listener(listener)
     with config_errors():
-        return read_settings(SslSettings, value_of)
+        settings = read_settings(SslSettings, value_of)
+    if protocol.uses_sasl and not values.is_set(f"{listener_prefix(listener)}{_CLIENT_AUTH}"):
+        # A certificate besides SASL has to be asked for by the listener itself (KIP-684).
+        return replace(settings, client_auth=_NO_CLIENT_AUTH)
+    return settings

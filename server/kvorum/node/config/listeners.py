@@ -31,6 +31,11 @@ class SecurityProtocol(Enum):
     SASL_SSL = "SASL_SSL"
 
     @property
+    def uses_ssl(self) -> bool:
+        """Whether connections speak TLS."""
+        return self in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
+
+    @property
     def uses_sasl(self) -> bool:
         """Whether clients have to authenticate by SASL."""
         return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}

@@ -12,6 +12,7 @@ from typing import Annotated
 from kvorum.metadata.config_definitions import Settings, ValueOf, read_settings
 from kvorum.node.config.checks import check_can_be_served, check_node
 from kvorum.node.config.errors import ConfigError
+from kvorum.node.config.listener_sasl import check_sasl_can_be_served, sasl_of_listeners
 from kvorum.node.config.listener_ssl import ssl_of_listeners
 from kvorum.node.config.listeners import Listeners, parse_node_listeners
 from kvorum.node.config.own_settings import OwnSettings
@@ -30,6 +31,7 @@ from kvorum.node.config.settings import (
     network_settings,
 )
 from kvorum.node.config.values import NodeValues
+from kvorum.security.sasl_settings import SaslSettings
 from kvorum.security.ssl_settings import SslSettings
 from kvorum.storage.errors import PropertiesFormatError
 from kvorum.storage.small_files.java_properties import load_java_properties
@@ -52,7 +54,7 @@ class NodeConfig:
 
     `texts` are the node's own settings as written (with broker.id and node.id filled in from each
     other), which DescribeConfigs shows as static. `warnings` are problems that Kafka logs without
-    refusing the start. `ssl` is by the name of a listener.
+    refusing the start. `sasl` and `ssl` are by the name of a listener.
     """
 
     node_id: Annotated[int, "node.id", "broker.id"]
@@ -70,6 +72,7 @@ class NodeConfig:
     policies: PolicySettings
     network: NetworkSettings
     security: SecuritySettings
+    sasl: Mapping[str, SaslSettings]
     ssl: Mapping[str, SslSettings]
     own: OwnSettings
     enable_unstable_api_versions: Annotated[bool, "unstable.api.versions.enable"]
@@ -106,7 +109,9 @@ class NodeConfig:
         listeners = parse_node_listeners(values)
         quorum = read_settings(QuorumSettings, values.value_of)
         warnings = check_node(values, listeners=listeners, quorum=quorum)
+        sasl = sasl_of_listeners(values, listeners)
         if must_be_servable:
+            check_sasl_can_be_served(values, listeners, sasl)
             check_can_be_served(values, listeners)
         return read_settings(
             cls,
@@ -114,6 +119,7 @@ class NodeConfig:
             listeners=listeners,
             quorum=quorum,
             network=network_settings(values, listeners),
+            sasl=sasl,
             ssl=ssl_of_listeners(values, listeners),
             texts=texts,
             warnings=warnings,

@@ -232,6 +232,7 @@ class NetworkSettings:
     fetch_bytes_max: Annotated[int, "fetch.max.bytes"]
     fetch_session_slots: Annotated[int, "max.incremental.fetch.session.cache.slots"]
     connections_idle_ms_max: Annotated[int, "connections.max.idle.ms"]
+    failed_authentication_delay_ms: Annotated[int, "connection.failed.authentication.delay.ms"]
     connections_max: Annotated[int, "max.connections"]
     connections_per_ip_max: Annotated[int, "max.connections.per.ip"]
     connections_per_ip_overrides: Annotated[

@@ -8,7 +8,9 @@ from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
     ConfigDefinition,
     ConfigValue,
+    ValueOf,
     parse_all,
+    parse_value,
 )
 from kvorum.node.config.errors import config_errors
 from kvorum.node.config.own_settings import OWN_DEFINITIONS
@@ -18,6 +20,11 @@ NODE_CONFIGS: Final[Mapping[str, ConfigDefinition]] = MappingProxyType(
     {**BROKER_CONFIGS, **{each.name: each for each in (*AUTHORIZER_DEFINITIONS, *OWN_DEFINITIONS)}}
 )
 """The keys of a node's properties file: Kafka's, its authorizer's, and kvorum's own."""
+
+
+def listener_prefix(listener: str) -> str:
+    """Return what is before the keys of one listener."""
+    return f"listener.name.{listener.lower()}."
 
 
 class NodeValues:
@@ -52,3 +59,13 @@ class NodeValues:
         value = self._values[name] or ()
         assert isinstance(value, tuple)
         return value
+
+    def of_listener(self, listener: str) -> ValueOf:
+        """Return what reads a key of Kafka's: the listener's own value, else that of the node."""
+        prefix = listener_prefix(listener)
+
+        def value_of(key: str) -> ConfigValue:
+            own = self.texts.get(prefix + key)
+            return self.value_of(key) if own is None else parse_value(BROKER_CONFIGS[key], own)
+
+        return value_of

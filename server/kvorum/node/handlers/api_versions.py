@@ -38,12 +38,14 @@ async def answer_on_broker(
     """Return the broker's APIs; forwarded ones in the versions that the controller serves too.
 
     A client that means another node, or one of another cluster, is to begin again with its
-    bootstrap servers (KIP-1242). As in Kafka, controllers do not look at that.
+    bootstrap servers (KIP-1242). As in Kafka, controllers do not look at that, nor is it looked at
+    before SASL has authenticated the client.
     """
     if not _is_valid(request):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     wanted = (request.body.cluster_id, request.body.node_id)
-    if request.body.cluster_id is not None and wanted != (broker.cluster_id, broker.config.node_id):
+    is_for_a_node = request.body.cluster_id is not None and request.session.is_authenticated
+    if is_for_a_node and wanted != (broker.cluster_id, broker.config.node_id):
         return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     finalized = _finalized(broker.loader.published, broker.raft.kraft_version)
     is_unstable = broker.config.enable_unstable_feature_versions

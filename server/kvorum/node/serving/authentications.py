@@ -1,5 +1,6 @@
 """The numbers of clients that a listener has let in, and has not."""
 
+import json
 import logging
 
 from kvorum.node.events.log_event import LogEvent, RareEvents
@@ -24,15 +25,23 @@ class Authentications:
         """Count a client that is let in."""
         self.successful_count += 1
 
+    def fail_handshake(self, host: str, listener: str, reason: str) -> None:
+        """Count a handshake of TLS that failed, and log it with its reason."""
+        self._fail(f"/{host} (SSL handshake failed)", listener, reason)
+
     def fail(self, host: str, listener: str, reason: str) -> None:
-        """Count a handshake that failed; log it unless such a line was logged a moment ago."""
+        """Count a client that SASL has not let in, and log it."""
+        self._fail(f"/{host} ({json.dumps(reason)[1:-1]})", listener, None)
+
+    def _fail(self, client: str, listener: str, reason: str | None) -> None:
+        """Count a failure; log it unless such a line was logged a moment ago."""
         self.failed_count += 1
         suppressed_count = self._failures.happened(self._runtime.monotonic_ms())
         if suppressed_count is None:
             return
         _log.info(
             LogEvent(
-                f"Failed authentication with /{host} (SSL handshake failed)",
+                f"Failed authentication with {client}",
                 listener=listener,
                 reason=reason,
                 others=suppressed_count or None,

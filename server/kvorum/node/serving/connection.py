@@ -7,21 +7,22 @@ turn. Requests of one connection that came together are answered in one turn eac
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS
-from kvorum.node.config import SecurityProtocol
 from kvorum.node.coroutines import Task, Wait, sleep
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.runtime import Runtime
 from kvorum.node.serving.authentications import Authentications
 from kvorum.node.serving.client_transport import ClientTransport
-from kvorum.node.serving.connection_quotas import AT_ONCE, ConnectionQuotas
-from kvorum.node.serving.frame_writer import FramePart, FrameWriter
-from kvorum.node.serving.listener_tls import ListenerTls
+from kvorum.node.serving.connection_quotas import AT_ONCE
+from kvorum.node.serving.connection_rules import ConnectionRules
+from kvorum.node.serving.frame_writer import FrameWriter
+from kvorum.node.serving.response_frame import ResponseFrame
+from kvorum.node.serving.sasl_authentication import SaslAuthentication
 from kvorum.node.serving.session import Session
 from kvorum.node.serving.tls_transport import TlsTransport
 from kvorum.node.serving.turn_end import TurnEnd
@@ -42,36 +43,6 @@ class Peer(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
-
-
-class ResponseFrame(NamedTuple):
-    """The response to a request, in parts, and the time for which nothing is read after it.
-
-    `parts` is None without a response. `on_sent` is called once the response has left.
-
-    Kafka mutes the channel of a client that exceeded its quota for the throttle time, so that
-    clients that ignore it, or get no response, are slowed down as well (KIP-219).
-    """
-
-    parts: Sequence[FramePart] | None
-    pause_ms: int = 0
-    on_sent: Callable[[], None] | None = None
-
-
-class ConnectionRules(NamedTuple):
-    """The settings that all connections of a listener share.
-
-    `answer` gets a frame without its size and returns the response; it raises CloseConnectionError
-    if the connection is to be closed.
-    """
-
-    listener: str
-    protocol: SecurityProtocol
-    frame_bytes_max: int
-    answer: Callable[[bytes, Session], Coroutine[Wait[Any], Any, ResponseFrame]]
-    limits: ConnectionQuotas
-    runtime: Runtime
-    tls: ListenerTls | None = None
 
 
 class OpenConnections(set["ServerConnection"]):
@@ -101,6 +72,7 @@ class ServerConnection(asyncio.Protocol):
         self._session: Session | None = None
         self._transport: ClientTransport | None = None
         self._tls: TlsTransport | None = None
+        self._sasl: SaslAuthentication | None = None
         self._writer: FrameWriter | None = None
         self._buffer = bytearray()
         self._answering: Task[Any] | None = None
@@ -131,6 +103,11 @@ class ServerConnection(asyncio.Protocol):
         self._writer = FrameWriter(self._transport, self._can_write)
         name = transport.get_extra_info("peername") or ("?", 0)
         self._peer = Peer(str(name[0]), int(name[1]))
+        sasl = self._rules.sasl
+        if sasl is not None:
+            self._sasl = SaslAuthentication(
+                self._rules, sasl, self._peer.host, self._others.authentications
+            )
         can_be_read = tls is None or tls.context is not None
         if can_be_read and not self._others.is_over and self._rules.limits.admit(self._peer.host):
             self._is_admitted = True
@@ -189,13 +166,15 @@ class ServerConnection(asyncio.Protocol):
         try:
             received = tls.receive(data)
         except HandshakeFailedError as error:
-            self._others.authentications.fail(self._peer.host, self._rules.listener, str(error))
+            self._others.authentications.fail_handshake(
+                self._peer.host, self._rules.listener, str(error)
+            )
             tls.close()
             return b""
         except TlsBrokenError as error:
             self.close(str(error))
             return b""
-        if tls.is_established and not was_established:
+        if tls.is_established and not was_established and self._sasl is None:
             self._others.authentications.succeed()
         if tls.is_closed_by_client:
             # As at the end of plain bytes: what came before is answered if that needs no wait.
@@ -253,31 +232,44 @@ class ServerConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _begin_next(self) -> None:
-        bytes_max = self._rules.frame_bytes_max
+        sasl = self._sasl
+        bytes_max = self._rules.frame_bytes_max if sasl is None else sasl.frame_bytes_max
         try:
             frame = take_frame(self._buffer, bytes_max=bytes_max)
         except FrameSizeError as error:
-            self.close(f"a request of {error.size} bytes (the limit is {bytes_max})")
+            if sasl is not None and sasl.principal is None:
+                self._begin_answer(sasl.refuse_size())
+            else:
+                self.close(f"a request of {error.size} bytes (the limit is {bytes_max})")
             return
         if frame is None:
             self._set_reading(wanted=True)
             return
-        self._is_answering = True
+        if sasl is not None and sasl.principal is None:
+            self._begin_answer(sasl.answer(frame))
+            return
         try:
             session = self._session or self._open_session()
         except CloseConnectionError as error:
             self.close(str(error))
             return
-        self._answering = Task(self._rules.answer(frame, session), self._answered)
+        self._begin_answer(self._rules.answer(frame, session))
+
+    def _begin_answer(self, work: Coroutine[Wait[Any], Any, ResponseFrame]) -> None:
+        self._is_answering = True
+        self._answering = Task(work, self._answered)
 
     def _open_session(self) -> Session:
-        """Return the session of the client, which its transport has authenticated.
+        """Return the session of the client, which SASL or its transport has authenticated.
 
         Raises CloseConnectionError for a client that has no name.
         """
         tls = self._rules.tls
         principal = ANONYMOUS
-        if tls is not None and self._tls is not None:
+        if self._sasl is not None:
+            assert self._sasl.principal is not None
+            principal = self._sasl.principal
+        elif tls is not None and self._tls is not None:
             principal = tls.principal_of(self._tls.certificate)
         self._session = Session(
             self._rules.listener, self._rules.protocol, self._peer.host, principal
@@ -289,6 +281,7 @@ class ServerConnection(asyncio.Protocol):
             self._break(response)
             return
         self._is_response_due = True
+        self._is_finishing = self._is_finishing or response.is_last
         self._others.turn_end.call(partial(self._send, response))
 
     def _send(self, response: ResponseFrame) -> None:

@@ -17,7 +17,6 @@ from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, Principal
 from kvorum.node.clock import Clock
 from kvorum.node.coroutines import Wait
 from kvorum.node.errors import CloseConnectionError, NotControllerError
-from kvorum.node.serving.connection import ResponseFrame
 from kvorum.node.serving.repeated_answers import (
     REQUEST_BYTES_MAX,
     Basis,
@@ -27,6 +26,7 @@ from kvorum.node.serving.repeated_answers import (
 )
 from kvorum.node.serving.request import IncomingRequest, RequestProgress
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
+from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import Session
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
@@ -245,10 +245,16 @@ class RequestHandler(Generic[Services]):
         self._metrics.update(key, request.version, body, times)
 
     def read(self, frame: bytes, session: Session) -> IncomingRequest[Message]:
-        """Return the request in a frame that a broker forwarded; raises CloseConnectionError."""
+        """Return the request in a frame, to be handled or refused; raises CloseConnectionError."""
         header, body_start = self._read_header(frame)
         progress = RequestProgress(self._clock)
         return self._read_request(frame, header, body_start, (session, progress))
+
+    def refuse(self, frame: bytes, session: Session, error: RequestError) -> ResponseFrame:
+        """Return the response that refuses a request as a whole; raises CloseConnectionError."""
+        request = self.read(frame, session)
+        response = self._api_of(request).refuse(request.body, error, request.version)
+        return ResponseFrame(_encoded(request, response))
 
     async def handle(self, request: IncomingRequest[Message]) -> HandlerResponse:
         """Return the response of the API; an unexpected error of a handler is logged and answered.

@@ -1,9 +1,12 @@
 """A session: the client of a connection, as each of its requests has it."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from kvorum.metadata.standard_authorizer import Principal
+from kvorum.metadata.standard_authorizer import USER_TYPE, Principal
 from kvorum.node.config import SecurityProtocol
+
+UNAUTHENTICATED: Final = Principal(USER_TYPE, "")
+"""The principal of a client that SASL has not authenticated yet: no user has an empty name."""
 
 
 class Session(NamedTuple):
@@ -18,3 +21,8 @@ class Session(NamedTuple):
     client_host: str
     principal: Principal
     is_forwarded: bool = False
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether the client is known; before that, it may ask for ApiVersions alone."""
+        return self.principal != UNAUTHENTICATED

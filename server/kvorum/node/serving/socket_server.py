@@ -7,7 +7,8 @@ import socket
 
 from kvorum.node.errors import NodeStartError
 from kvorum.node.serving.authentications import Authentications
-from kvorum.node.serving.connection import ConnectionRules, OpenConnections, ServerConnection
+from kvorum.node.serving.connection import OpenConnections, ServerConnection
+from kvorum.node.serving.connection_rules import ConnectionRules
 from kvorum.node.sockets import end_listening, let_port_be_reused
 from kvorum.node.tasks import cancel_and_wait
 

@@ -29,11 +29,11 @@ from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.registry import broker_apis
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.services import BrokerServices
-from kvorum.node.serving.connection import ResponseFrame
 from kvorum.node.serving.frame_writer import FramePart
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import HandlerResponse, RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
+from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import Session
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises

@@ -1,0 +1,37 @@
+"""The means of a listener to authenticate clients by SASL, made before the node opens anything."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from kvorum.node.config import NodeConfig
+from kvorum.node.errors import NodeStartError
+from kvorum.security.jaas_config import InvalidJaasConfigError
+from kvorum.security.sasl_mechanisms import mechanisms_of
+from kvorum.security.sasl_server import NewSaslServer
+
+
+class ListenerSasl(NamedTuple):
+    """The mechanisms of a listener, and its limits for clients that are not authenticated.
+
+    No frame may be longer than `frame_bytes_max`. A client that is not let in hears of it, and is
+    closed, after `failure_delay_ms`.
+    """
+
+    mechanisms: Mapping[str, NewSaslServer]
+    frame_bytes_max: int
+    failure_delay_ms: int
+
+
+def sasl_of_node(config: NodeConfig) -> Mapping[str, ListenerSasl]:
+    """Return what each listener with SASL needs, by name; raises NodeStartError."""
+    found: dict[str, ListenerSasl] = {}
+    for name, settings in config.sasl.items():
+        try:
+            mechanisms = mechanisms_of(name, settings)
+        except InvalidJaasConfigError as error:
+            raise NodeStartError(f"Listener {name} cannot use SASL: {error}") from error
+        found[name] = ListenerSasl(
+            mechanisms, settings.receive_bytes_max, config.network.failed_authentication_delay_ms
+        )
+    return MappingProxyType(found)

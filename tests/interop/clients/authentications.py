@@ -1,0 +1,73 @@
+"""The outcome of a login by SASL, at librdkafka and at Kafka's own client."""
+
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+from tests.support.kafka.java import ToolRunner
+from tests.support.node_process import write_properties
+from tests.support.sasl_clients import PLAIN_MODULE
+from tests.support.waiting import wait_for
+
+SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+LET_IN: Final = "let in"
+_REFUSAL: Final = re.compile(r"SASL .*?: (?P<text>.*?) \(after \d+ms")
+_METADATA_S: Final = 0.2
+
+
+class Login(NamedTuple):
+    """The name and password of a client; `trusted` is the file with the authority of a node."""
+
+    protocol: str
+    mechanism: str
+    user: str
+    password: str
+    trusted: Path
+
+
+def by_librdkafka(port: int, login: Login) -> str:
+    """Return that the client is let in, or the text of its error."""
+    errors: list[KafkaError] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": f"127.0.0.1:{port}",
+            "security.protocol": login.protocol,
+            "sasl.mechanism": login.mechanism,
+            "sasl.username": login.user,
+            "sasl.password": login.password,
+            "ssl.ca.location": str(login.trusted),
+            "error_cb": errors.append,
+        }
+    )
+
+    def outcome() -> str | None:
+        producer.poll(0)
+        refusals = [each for each in errors if each.code() == KafkaError._AUTHENTICATION]
+        if refusals:
+            match = _REFUSAL.search(refusals[0].str())
+            return match["text"] if match is not None else refusals[0].str()
+        return LET_IN if producer.list_topics(timeout=_METADATA_S).brokers else None
+
+    return wait_for(outcome, "the client is let in or is not", not_yet=(KafkaException,))
+
+
+def by_tool(port: int, login: Login, tools: ToolRunner, folder: Path) -> str:
+    """Return that kafka-topics is let in, or the first line that it prints."""
+    module = PLAIN_MODULE if login.mechanism == "PLAIN" else SCRAM_MODULE
+    properties = folder / "client.properties"
+    write_properties(
+        properties,
+        {
+            "security.protocol": login.protocol,
+            "sasl.mechanism": login.mechanism,
+            "sasl.jaas.config": (
+                f'{module} required username="{login.user}" password="{login.password}";'
+            ),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(login.trusted),
+        },
+    )
+    address = ("--bootstrap-server", f"127.0.0.1:{port}")
+    done = tools.run("kafka-topics", *address, "--command-config", str(properties), "--list")
+    return LET_IN if done.exit_code == 0 else done.stdout.splitlines()[0]

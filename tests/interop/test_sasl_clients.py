@@ -1,0 +1,191 @@
+"""Clients that come by SASL: whom a real node and ours let in, and what the others hear."""
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+from tests.interop.clients.authentications import LET_IN, Login, by_librdkafka, by_tool
+from tests.support.kafka.java import Java, ToolRunner
+from tests.support.node import LEVELS_OF_OURS, STANDALONE, Node
+from tests.support.raw_client import RawClient
+from tests.support.sasl_clients import plain_config, plain_token
+from tests.support.tls_nodes import Keys, Listeners
+
+from kvorum.wire.headers import encode_request_frame
+from kvorum.wire.messages.api_versions import ApiVersionsRequest
+from kvorum.wire.messages.metadata import MetadataRequest
+from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest
+from kvorum.wire.primitives import Message
+
+pytestmark = pytest.mark.slow
+
+PROTOCOLS: Final = {"OPEN": "SASL_PLAINTEXT", "TLS": "SASL_SSL"}
+MECHANISMS: Final = ("PLAIN",)
+PASSWORD: Final = "secret of alice"
+FRAME_BYTES_MAX: Final = 1_000
+LOGINS: Final = {
+    "right": ("alice", PASSWORD),
+    "wrong password": ("alice", "guess"),
+    "unknown user": ("carol", PASSWORD),
+}
+
+
+class Sides(NamedTuple):
+    """A real node and ours, with the same listeners, each at its own ports."""
+
+    real: Listeners
+    ours: Listeners
+
+
+def settings(keys: Keys, listeners: Listeners) -> dict[str, str]:
+    by_listener = {
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "plain.sasl.jaas.config": plain_config(alice=PASSWORD, bob="of bob"),
+        "sasl.server.max.receive.size": str(FRAME_BYTES_MAX),
+    }
+    return {
+        **keys.settings(),
+        **listeners.settings(),
+        **{
+            f"listener.name.{name.lower()}.{key}": value
+            for name, (key, value) in product(PROTOCOLS, by_listener.items())
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    return Keys(tmp_path_factory.mktemp("keys"))
+
+
+@pytest.fixture(scope="module")
+def sides(
+    keys: Keys, java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Sides]:
+    folder = tmp_path_factory.mktemp("nodes")
+    names = tuple(PROTOCOLS)
+    found = Sides(Listeners(names, PROTOCOLS), Listeners(names, PROTOCOLS))
+    real, ours = (settings(keys, listeners) for listeners in found)
+    with (
+        Node(folder / "real", real, java=java, ports=found.real.own_ports).format(
+            (*STANDALONE, *LEVELS_OF_OURS), tools=kafka_tools
+        ),
+        Node(folder / "ours", ours, ports=found.ours.own_ports).format(STANDALONE),
+    ):
+        yield found
+
+
+@pytest.mark.parametrize("what", LOGINS)
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, "OTHER"])
+@pytest.mark.parametrize("listener", PROTOCOLS)
+def test_clients_are_let_in_or_hear_why_not_as_by_kafka(
+    sides: Sides,
+    keys: Keys,
+    kafka_tools: ToolRunner,
+    tmp_path: Path,
+    listener: str,
+    mechanism: str,
+    what: str,
+) -> None:
+    # One that no listener here has: to librdkafka and Java it is a mechanism like the others.
+    asked_for = "SCRAM-SHA-256" if mechanism == "OTHER" else mechanism
+    login = Login(PROTOCOLS[listener], asked_for, *LOGINS[what], trusted=keys.trusted)
+    theirs, ours = (
+        (
+            by_librdkafka(listeners.ports[listener], login),
+            by_tool(listeners.ports[listener], login, kafka_tools, tmp_path),
+        )
+        for listeners in sides
+    )
+    assert ours == theirs
+    is_let_in = what == "right" and mechanism != "OTHER"
+    assert [each == LET_IN for each in theirs] == [is_let_in, is_let_in]
+
+
+def frame(request: Message, version: int) -> bytes:
+    return encode_request_frame(request, version=version, correlation_id=1, client_id="c")
+
+
+def token(
+    user: str = "alice", password: str = PASSWORD, other: str = "", version: int = 2
+) -> bytes:
+    return frame(SaslAuthenticateRequest(plain_token(user, password, other)), version)
+
+
+FILLING: Final = "x" * (FRAME_BYTES_MAX - 1 - len(token(password="")))
+"""The longest password; the length of its token takes a byte more than that without one."""
+HANDSHAKE: Final = frame(SaslHandshakeRequest("PLAIN"), 1)
+HANDSHAKE_V0: Final = frame(SaslHandshakeRequest("PLAIN"), 0)
+METADATA: Final = frame(MetadataRequest(topics=[]), 9)
+VERSIONS: Final = frame(ApiVersionsRequest("test", "1"), 3)
+BAD_VERSIONS: Final = frame(ApiVersionsRequest("-", ""), 3)
+OTHER_NODE: Final = frame(ApiVersionsRequest("test", "1", "other", 7), 5)
+UNKNOWN_VERSIONS: Final = VERSIONS[:3] + b"\x63" + VERSIONS[4:]
+EXCHANGES: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "authenticated": (HANDSHAKE, token(), HANDSHAKE, token(), HANDSHAKE),
+    **{f"token version {version}": (HANDSHAKE, token(version=version)) for version in (0, 1, 2)},
+    "token version 3": (HANDSHAKE, token()[:3] + b"\x03" + token()[4:]),
+    "bare token": (HANDSHAKE_V0, plain_token("alice", PASSWORD), HANDSHAKE),
+    "bare wrong token": (HANDSHAKE_V0, plain_token("alice", "guess")),
+    "request for a bare token": (HANDSHAKE_V0, token()),
+    "wrong password": (HANDSHAKE, token(password="guess"), HANDSHAKE),
+    "no password": (HANDSHAKE, token(password="")),
+    "no user": (HANDSHAKE, token(user="")),
+    "other user": (HANDSHAKE, token(other="bob")),
+    "own user": (HANDSHAKE, token(other="alice")),
+    "two parts": (HANDSHAKE, frame(SaslAuthenticateRequest(b"alice\0x"), 2)),
+    "five parts": (HANDSHAKE, frame(SaslAuthenticateRequest(b"\0alice\0x\0\0"), 2)),
+    "no bytes": (b"",),
+    "bare first": (b"\x60\x82\x02\x46",),
+    "metadata first": (METADATA,),
+    "token first": (token(),),
+    "unknown key": (b"\x12\x67\x00\x00\x00\x00\x00\x01\xff\xff",),
+    "handshake version 2": (HANDSHAKE[:3] + b"\x02" + HANDSHAKE[4:],),
+    "handshake with null": (HANDSHAKE[:11] + b"\xff\xff",),
+    "handshake with more": (HANDSHAKE + b"more", token()),
+    "mechanism not enabled": (frame(SaslHandshakeRequest("GSSAPI"), 1), HANDSHAKE),
+    "mechanism in lower case": (frame(SaslHandshakeRequest("plain"), 1),),
+    "handshake twice": (HANDSHAKE, HANDSHAKE),
+    "metadata for a token": (HANDSHAKE, METADATA),
+    "versions for a token": (HANDSHAKE, VERSIONS),
+    "bad versions": (BAD_VERSIONS, BAD_VERSIONS, HANDSHAKE, token()),
+    "unknown versions": (UNKNOWN_VERSIONS, HANDSHAKE, token()),
+    "longest token": (HANDSHAKE, token(password=FILLING)),
+    "too long": (HANDSHAKE, token(password=f"{FILLING}x")),
+}
+WITH_VERSIONS: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "then a token": (VERSIONS, HANDSHAKE, token()),
+    "of another node": (OTHER_NODE, HANDSHAKE, token()),
+    "twice": (VERSIONS, VERSIONS),
+    "then metadata": (VERSIONS, METADATA),
+}
+"""Exchanges whose first response has the versions of a node, which differ."""
+
+
+def answers(port: int, frames: tuple[bytes, ...]) -> list[bytes | None]:
+    """Return what answers each frame, None and nothing more at the end of the connection."""
+    found: list[bytes | None] = []
+    with RawClient(f"127.0.0.1:{port}") as client:
+        for each in frames:
+            client.send_frame(each)
+            found.append(client.read_frame())
+            if found[-1] is None:
+                break
+    return found
+
+
+@pytest.mark.parametrize("what", EXCHANGES)
+def test_each_frame_is_answered_as_by_kafka(sides: Sides, what: str) -> None:
+    theirs, ours = (answers(each.ports["OPEN"], EXCHANGES[what]) for each in sides)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("what", WITH_VERSIONS)
+def test_each_frame_after_api_versions_is_answered_as_by_kafka(sides: Sides, what: str) -> None:
+    theirs, ours = (answers(each.ports["OPEN"], WITH_VERSIONS[what]) for each in sides)
+    assert ours[1:] == theirs[1:]
+    # The correlation id and the error code.
+    assert [each and each[:6] for each in ours[:1]] == [each and each[:6] for each in theirs[:1]]

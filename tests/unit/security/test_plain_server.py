@@ -1,0 +1,43 @@
+"""PLAIN on the server's side: whom it lets in, and what the others hear."""
+
+import pytest
+
+from kvorum.security.plain_server import PlainServer
+from kvorum.security.sasl_server import SaslAuthenticationError
+
+OTHER_USER = "Client requested an authorization id that is different from username"
+PASSWORDS = {"alice": "as", "bob": "bs", "nobody": ""}
+
+
+@pytest.mark.parametrize("token", [b"\0alice\0as", b"alice\0alice\0as"])
+def test_a_user_with_the_right_password_is_let_in(token: bytes) -> None:
+    server = PlainServer(PASSWORDS)
+    assert server.authorization_id is None
+    assert server.evaluate(token) == b""
+    assert server.authorization_id == "alice"
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
+        (b"alice\0as", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
+        (b"\0alice\0as\0", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        (b"\0alice\0as\0\0\0", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        (b"\0\0", "Authentication failed: username not specified"),
+        (b"bob\0alice\0", "Authentication failed: password not specified"),
+        (b"\0nobody\0", "Authentication failed: password not specified"),
+        (b"bob\0alice\0bs", "Authentication failed: Invalid username or password"),
+        (b"\0carol\0as", "Authentication failed: Invalid username or password"),
+        (b"\0Alice\0as", "Authentication failed: Invalid username or password"),
+        (b"\0alice\0as ", "Authentication failed: Invalid username or password"),
+        (b"\0alice\0a\xff", "Authentication failed: Invalid username or password"),
+        (b"bob\0alice\0as", f"Authentication failed: {OTHER_USER}"),
+    ],
+)
+def test_a_token_is_refused_for_the_first_fault_in_kafkas_order(token: bytes, message: str) -> None:
+    server = PlainServer(PASSWORDS)
+    with pytest.raises(SaslAuthenticationError) as raised:
+        server.evaluate(token)
+    assert str(raised.value) == message
+    assert server.authorization_id is None
