@@ -10,8 +10,9 @@ from tests.interop.clients.authentications import LET_IN, Login, by_librdkafka, 
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import LEVELS_OF_OURS, STANDALONE, Node
 from tests.support.raw_client import RawClient
-from tests.support.sasl_clients import plain_config, plain_token
+from tests.support.sasl_clients import SCRAM_CONFIG, plain_config, plain_token
 from tests.support.tls_nodes import Keys, Listeners
+from tests.support.waiting import wait_for
 
 from kvorum.wire.headers import encode_request_frame
 from kvorum.wire.messages.api_versions import ApiVersionsRequest
@@ -23,14 +24,25 @@ from kvorum.wire.primitives import Message
 pytestmark = pytest.mark.slow
 
 PROTOCOLS: Final = {"OPEN": "SASL_PLAINTEXT", "TLS": "SASL_SSL"}
-MECHANISMS: Final = ("PLAIN",)
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 PASSWORD: Final = "secret of alice"
 FRAME_BYTES_MAX: Final = 1_000
+CREDENTIALS: Final = tuple(
+    word
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+    for word in ("--add-scram", f"{mechanism}=[name=alice,password={PASSWORD}]")
+)
 LOGINS: Final = {
     "right": ("alice", PASSWORD),
     "wrong password": ("alice", "guess"),
     "unknown user": ("carol", PASSWORD),
 }
+
+
+REFUSED: Final = (
+    "Error while executing topic command : Authentication failed during authentication due to "
+    "invalid credentials with SASL mechanism SCRAM-SHA-256"
+)
 
 
 class Sides(NamedTuple):
@@ -44,6 +56,8 @@ def settings(keys: Keys, listeners: Listeners) -> dict[str, str]:
     by_listener = {
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         "plain.sasl.jaas.config": plain_config(alice=PASSWORD, bob="of bob"),
+        "scram-sha-256.sasl.jaas.config": SCRAM_CONFIG,
+        "scram-sha-512.sasl.jaas.config": SCRAM_CONFIG,
         "sasl.server.max.receive.size": str(FRAME_BYTES_MAX),
     }
     return {
@@ -71,15 +85,15 @@ def sides(
     real, ours = (settings(keys, listeners) for listeners in found)
     with (
         Node(folder / "real", real, java=java, ports=found.real.own_ports).format(
-            (*STANDALONE, *LEVELS_OF_OURS), tools=kafka_tools
+            (*STANDALONE, *CREDENTIALS, *LEVELS_OF_OURS), tools=kafka_tools
         ),
-        Node(folder / "ours", ours, ports=found.ours.own_ports).format(STANDALONE),
+        Node(folder / "ours", ours, ports=found.ours.own_ports).format((*STANDALONE, *CREDENTIALS)),
     ):
         yield found
 
 
 @pytest.mark.parametrize("what", LOGINS)
-@pytest.mark.parametrize("mechanism", [*MECHANISMS, "OTHER"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("listener", PROTOCOLS)
 def test_clients_are_let_in_or_hear_why_not_as_by_kafka(
     sides: Sides,
@@ -90,9 +104,7 @@ def test_clients_are_let_in_or_hear_why_not_as_by_kafka(
     mechanism: str,
     what: str,
 ) -> None:
-    # One that no listener here has: to librdkafka and Java it is a mechanism like the others.
-    asked_for = "SCRAM-SHA-256" if mechanism == "OTHER" else mechanism
-    login = Login(PROTOCOLS[listener], asked_for, *LOGINS[what], trusted=keys.trusted)
+    login = Login(PROTOCOLS[listener], mechanism, *LOGINS[what], trusted=keys.trusted)
     theirs, ours = (
         (
             by_librdkafka(listeners.ports[listener], login),
@@ -101,8 +113,32 @@ def test_clients_are_let_in_or_hear_why_not_as_by_kafka(
         for listeners in sides
     )
     assert ours == theirs
-    is_let_in = what == "right" and mechanism != "OTHER"
+    is_let_in = what == "right"
     assert [each == LET_IN for each in theirs] == [is_let_in, is_let_in]
+
+
+@pytest.mark.parametrize("side", Sides._fields)
+def test_a_changed_credential_counts_at_the_next_login_as_by_kafka(
+    sides: Sides, keys: Keys, kafka_tools: ToolRunner, tmp_path: Path, side: str
+) -> None:
+    ports = sides._asdict()[side].ports
+
+    def alter(change: str, value: str) -> None:
+        address = ("--bootstrap-server", f"127.0.0.1:{ports['PLAINTEXT']}")
+        user = ("--entity-type", "users", "--entity-name", "dave")
+        kafka_tools.printed("kafka-configs", *address, *user, "--alter", change, value)
+
+    def outcome(password: str) -> str:
+        login = Login("SASL_PLAINTEXT", "SCRAM-SHA-256", "dave", password, keys.trusted)
+        return by_tool(ports["OPEN"], login, kafka_tools, tmp_path)
+
+    alter("--add-config", "SCRAM-SHA-256=[password=first]")
+    wait_for(lambda: outcome("first") == LET_IN or None, "the user is known")
+    alter("--add-config", "SCRAM-SHA-256=[password=second]")
+    wait_for(lambda: outcome("second") == LET_IN or None, "the new password counts")
+    assert outcome("first") == REFUSED
+    alter("--delete-config", "SCRAM-SHA-256")
+    wait_for(lambda: outcome("second") == REFUSED or None, "the user is gone")
 
 
 def frame(request: Message, version: int) -> bytes:

@@ -11,6 +11,9 @@ HANDSHAKE_VERSION: Final = 1
 AUTHENTICATE_VERSION: Final = 2
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
+SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+SCRAM_CONFIG: Final = f"{SCRAM_MODULE} required;"
+
 
 def plain_token(user: str, password: str, authorization_id: str = "") -> bytes:
     return f"{authorization_id}\0{user}\0{password}".encode()

@@ -70,7 +70,7 @@ class Listeners:
     """
 
     names: tuple[str, ...]
-    protocols: Mapping[str, str] = field(default_factory=dict)
+    protocols: Mapping[str, str] = field(default_factory=dict[str, str])
     ports: Mapping[str, int] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -25,7 +25,6 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import SnapshotGenerator
 from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.node.outbound.client_connection import Outgoing
-from kvorum.node.serving.listener_sasl import sasl_of_node
 from kvorum.node.serving.listener_tls import tls_of_node
 from kvorum.node.serving.socket_server import bind
 from kvorum.node.shared_server import ServerEnvironment, SharedServer, open_shared_server
@@ -160,7 +159,6 @@ class _ServerStart:
         listeners = config.listeners
         check_advertised((*listeners.advertised_brokers, *listeners.advertised_controllers))
         tls = tls_of_node(config)
-        sasl = sasl_of_node(config)
         directories = open_directories(
             config, environment.files, random=SystemRandom(), locks=resources
         )
@@ -171,7 +169,6 @@ class _ServerStart:
             directories=directories,
             sockets=sockets,
             tls=tls,
-            sasl=sasl,
             on_failure=self._fault.note,
         )
 

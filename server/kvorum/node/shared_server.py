@@ -27,7 +27,7 @@ from kvorum.node.serving.connection_quotas import (
     usable_limits,
 )
 from kvorum.node.serving.connection_rules import ConnectionRules
-from kvorum.node.serving.listener_sasl import ListenerSasl
+from kvorum.node.serving.listener_sasl import ListenerSasl, sasl_of_node
 from kvorum.node.serving.listener_tls import ListenerTls, NodeTls
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
@@ -193,17 +193,17 @@ async def open_shared_server(
     directories: NodeDirectories,
     sockets: Sockets,
     tls: NodeTls,
-    sasl: Mapping[str, ListenerSasl],
     on_failure: Callable[[Exception], None],
 ) -> SharedServer:
     """Create the shared parts and open the log, which may take long.
 
     `on_failure` is called if the log fails later. The caller closes the log, `raft`. Raises
-    StorageError.
+    NodeStartError and StorageError.
     """
     config, clock, files = environment.config, environment.clock, environment.files
     endpoints = advertised_endpoints(config.listeners.advertised_controllers, sockets)
     loader = MetadataLoader(clock)
+    sasl = sasl_of_node(config, lambda: loader.published.scram, SystemRandom())
     log_listener = MetadataLogListener(loader, on_failure)
     limits = usable_limits(
         total_max=config.network.connections_max,

@@ -1,29 +1,55 @@
-"""The mechanisms of SASL that are served, each made out of its login module."""
+"""The mechanisms of SASL that are served, made out of login modules and stored credentials."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
+from kvorum.metadata.credentials_image import ScramCredential, ScramImage, ScramMechanism
 from kvorum.security.jaas_config import InvalidJaasConfigError, LoginModule, parse_jaas_config
 from kvorum.security.plain_server import PlainServer
 from kvorum.security.sasl_server import NewSaslServer
 from kvorum.security.sasl_settings import SaslSettings
+from kvorum.security.scram_server import ScramServer
 
 PLAIN: Final = "PLAIN"
-SERVED_MECHANISMS: Final = (PLAIN,)
+_SCRAM: Final[Mapping[str, ScramMechanism]] = MappingProxyType(
+    {
+        "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
+        "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
+    }
+)
+SERVED_MECHANISMS: Final = (PLAIN, *_SCRAM)
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_MODULES: Final = frozenset({_PLAIN_MODULE})
+_SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_MODULES: Final = frozenset({_PLAIN_MODULE, _SCRAM_MODULE})
 _USER_OPTION: Final = "user_"
 
 
-def mechanisms_of(listener: str, settings: SaslSettings) -> Mapping[str, NewSaslServer]:
+class ScramSource(NamedTuple):
+    """The stored credentials as they are at a login, and the server's part of a new nonce."""
+
+    published: Callable[[], ScramImage]
+    new_nonce: Callable[[], str]
+
+    def begin(self, mechanism: ScramMechanism) -> ScramServer:
+        """Begin an authentication."""
+        return ScramServer(mechanism, partial(self._find, mechanism), self.new_nonce())
+
+    def _find(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
+        return self.published().credentials.get((mechanism, user))
+
+
+def mechanisms_of(
+    listener: str, settings: SaslSettings, scram: ScramSource
+) -> Mapping[str, NewSaslServer]:
     """Return the mechanisms of a listener in the order of its settings.
 
     Raises InvalidJaasConfigError for one whose login module is missing or wrong.
     """
     return MappingProxyType(
         {
-            mechanism: _plain(_module_of(listener, mechanism, settings))
+            mechanism: _mechanism(mechanism, _module_of(listener, mechanism, settings), scram)
             for mechanism in settings.enabled_mechanisms
         }
     )
@@ -47,10 +73,15 @@ def _module_of(listener: str, mechanism: str, settings: SaslSettings) -> LoginMo
     return module
 
 
+def _mechanism(name: str, module: LoginModule, scram: ScramSource) -> NewSaslServer:
+    return _plain(module) if name == PLAIN else partial(scram.begin, _SCRAM[name])
+
+
 def _plain(module: LoginModule) -> NewSaslServer:
+    """Return PLAIN with the users of its own module; as in Kafka, another one has none."""
     passwords = {
         name.removeprefix(_USER_OPTION): password
         for name, password in module.options.items()
-        if name.startswith(_USER_OPTION)
+        if name.startswith(_USER_OPTION) and module.class_name == _PLAIN_MODULE
     }
     return lambda: PlainServer(passwords)

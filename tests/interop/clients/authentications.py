@@ -7,10 +7,9 @@ from typing import Final, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer
 from tests.support.kafka.java import ToolRunner
 from tests.support.node_process import write_properties
-from tests.support.sasl_clients import PLAIN_MODULE
+from tests.support.sasl_clients import PLAIN_MODULE, SCRAM_MODULE
 from tests.support.waiting import wait_for
 
-SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 LET_IN: Final = "let in"
 _REFUSAL: Final = re.compile(r"SASL .*?: (?P<text>.*?) \(after \d+ms")
 _METADATA_S: Final = 0.2

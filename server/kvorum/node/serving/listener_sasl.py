@@ -1,14 +1,20 @@
-"""The means of a listener to authenticate clients by SASL, made before the node opens anything."""
+"""The means of a listener to authenticate clients by SASL, made before the node opens its log."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from random import Random
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from kvorum.metadata.credentials_image import ScramImage
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 from kvorum.security.jaas_config import InvalidJaasConfigError
-from kvorum.security.sasl_mechanisms import mechanisms_of
+from kvorum.security.sasl_mechanisms import ScramSource, mechanisms_of
 from kvorum.security.sasl_server import NewSaslServer
+
+_NONCE_CHARACTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+_NONCE_LENGTH: Final = 26
+"""More than the 130 bits that Kafka's nonces have."""
 
 
 class ListenerSasl(NamedTuple):
@@ -23,12 +29,17 @@ class ListenerSasl(NamedTuple):
     failure_delay_ms: int
 
 
-def sasl_of_node(config: NodeConfig) -> Mapping[str, ListenerSasl]:
+def sasl_of_node(
+    config: NodeConfig, published: Callable[[], ScramImage], random: Random
+) -> Mapping[str, ListenerSasl]:
     """Return what each listener with SASL needs, by name; raises NodeStartError."""
+    scram = ScramSource(
+        published, lambda: "".join(random.choices(_NONCE_CHARACTERS, k=_NONCE_LENGTH))
+    )
     found: dict[str, ListenerSasl] = {}
     for name, settings in config.sasl.items():
         try:
-            mechanisms = mechanisms_of(name, settings)
+            mechanisms = mechanisms_of(name, settings, scram)
         except InvalidJaasConfigError as error:
             raise NodeStartError(f"Listener {name} cannot use SASL: {error}") from error
         found[name] = ListenerSasl(

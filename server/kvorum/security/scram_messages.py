@@ -1,0 +1,118 @@
+"""The messages of SCRAM (RFC 5802), as Kafka's ScramMessages reads and writes them.
+
+Kafka builds again what both sides sign, out of the parts that it has read, and not out of the bytes
+that came: so do these classes.
+"""
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, Self
+
+from kvorum.wire.primitives import decode_with_replacement
+
+_NAME: Final = r"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
+"""A user's name: ASCII, with comma and equals sign escaped."""
+_VALUE: Final = r"[\x01-+\--\x7f]+"
+_NONCE: Final = r"[!-+\--~]+"
+_EXTENSIONS: Final = rf"(?P<extensions>(?:,[A-Za-z]+={_VALUE})*)"
+_BASE64: Final = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)?"
+_CLIENT_FIRST: Final = re.compile(
+    rf"n,(?:a=(?P<authorization_id>{_NAME}))?,(?:m={_VALUE},)?"
+    rf"n=(?P<name>{_NAME}),r=(?P<nonce>{_NONCE}){_EXTENSIONS}"
+)
+_CLIENT_FINAL: Final = re.compile(
+    rf"c=(?P<channel_binding>{_BASE64}),r=(?P<nonce>{_NONCE}){_EXTENSIONS},p=(?P<proof>{_BASE64})"
+)
+_BUCKETS_MIN: Final = 16
+_LOAD_FACTOR: Final = 0.75
+
+
+class ScramSyntaxError(ValueError):
+    """Bytes that are not the message that is due."""
+
+
+class ClientFirst(NamedTuple):
+    """The first message of a client; `name` is escaped, as it came."""
+
+    authorization_id: str
+    name: str
+    nonce: str
+    extensions: Mapping[str, str]
+
+    @classmethod
+    def decode(cls, token: bytes) -> Self:
+        """Read a message; raises ScramSyntaxError."""
+        match = _matched(_CLIENT_FIRST, token)
+        extensions: dict[str, str] = {}
+        for pair in match["extensions"].split(",")[1:]:
+            key, _, value = pair.partition("=")
+            extensions[key] = value
+        return cls(match["authorization_id"] or "", match["name"], match["nonce"], extensions)
+
+    @property
+    def user(self) -> str:
+        """The name of the user, unescaped."""
+        return self.name.replace("=2C", ",").replace("=3D", "=")
+
+    @property
+    def signed(self) -> str:
+        """The part of this message that both sides sign."""
+        pairs = [f",{key}={self.extensions[key]}" for key in _in_hash_order(self.extensions)]
+        return f"n={self.name},r={self.nonce}{''.join(pairs)}"
+
+
+class ServerFirst(NamedTuple):
+    """The answer to the first message: both nonces in one, and how the password was hashed."""
+
+    nonce: str
+    salt: bytes
+    iterations: int
+
+    @property
+    def text(self) -> str:
+        """The message, which is signed as it is."""
+        return f"r={self.nonce},s={b64encode(self.salt).decode()},i={self.iterations}"
+
+
+class ClientFinal(NamedTuple):
+    """The last message of a client, with the proof that it knows the password."""
+
+    channel_binding: bytes
+    nonce: str
+    proof: bytes
+
+    @classmethod
+    def decode(cls, token: bytes) -> Self:
+        """Read a message; raises ScramSyntaxError."""
+        match = _matched(_CLIENT_FINAL, token)
+        return cls(b64decode(match["channel_binding"]), match["nonce"], b64decode(match["proof"]))
+
+    @property
+    def signed(self) -> str:
+        """The part of this message that both sides sign, without extensions."""
+        return f"c={b64encode(self.channel_binding).decode()},r={self.nonce}"
+
+
+def _matched(pattern: re.Pattern[str], token: bytes) -> re.Match[str]:
+    match = pattern.fullmatch(decode_with_replacement(token))
+    if match is None:
+        raise ScramSyntaxError("Invalid SCRAM message format")
+    return match
+
+
+def _in_hash_order(names: Iterable[str]) -> list[str]:
+    """Return names in the order of Java's HashMap, in which Kafka writes them again."""
+    ordered = list(names)
+    buckets = _BUCKETS_MIN
+    while len(ordered) > buckets * _LOAD_FACTOR:
+        buckets *= 2
+    return sorted(ordered, key=lambda name: _java_hash(name) % buckets)
+
+
+def _java_hash(text: str) -> int:
+    """Return the hash code of a string of ASCII, as HashMap spreads it."""
+    code = 0
+    for character in text:
+        code = (31 * code + ord(character)) & 0xFFFF_FFFF
+    return code ^ code >> 16
