@@ -192,6 +192,12 @@ EXCHANGES: Final[Mapping[str, tuple[bytes, ...]]] = {
     "longest token": (HANDSHAKE, token(password=FILLING)),
     "too long": (HANDSHAKE, token(password=f"{FILLING}x")),
 }
+FIRST_MESSAGES: Final = (
+    *("", "n,,n=carol,r=abc", "y,,n=alice,r=abc", "n,a=,n=alice,r=abc", "n,,n=alice,r="),
+    *("n,a=bob,n=alice,r=abc", "n,,n=alice,r=abc,", "n,,n=alice,r=abc,tokenauth=true"),
+    *("n,,n=\N{LATIN SMALL LETTER E WITH ACUTE},r=abc", "n,,n=alice,r=abc\n"),
+)
+"""First messages of SCRAM that nobody is let in with."""
 WITH_VERSIONS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "then a token": (VERSIONS, HANDSHAKE, token()),
     "of another node": (OTHER_NODE, HANDSHAKE, token()),
@@ -217,6 +223,19 @@ def answers(port: int, frames: tuple[bytes, ...]) -> list[bytes | None]:
 def test_each_frame_is_answered_as_by_kafka(sides: Sides, what: str) -> None:
     theirs, ours = (answers(each.ports["OPEN"], EXCHANGES[what]) for each in sides)
     assert ours == theirs
+
+
+@pytest.mark.parametrize("mechanism", [each for each in MECHANISMS if each != "PLAIN"])
+@pytest.mark.parametrize("version", [0, 1])
+def test_each_wrong_first_message_of_scram_is_refused_as_by_kafka(
+    sides: Sides, mechanism: str, version: int
+) -> None:
+    shake = frame(SaslHandshakeRequest(mechanism), version)
+    for message in map(str.encode, FIRST_MESSAGES):
+        sent = message if version == 0 else frame(SaslAuthenticateRequest(message), 2)
+        theirs, ours = (answers(each.ports["OPEN"], (shake, sent, sent)) for each in sides)
+        assert (message, ours) == (message, theirs)
+        assert ours[-1] is None
 
 
 @pytest.mark.parametrize("what", WITH_VERSIONS)

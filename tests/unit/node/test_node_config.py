@@ -233,16 +233,14 @@ def test_a_listener_with_sasl_asks_for_certificates_by_its_own_key_only() -> Non
     assert NodeConfig.from_properties(of_node | own).ssl["SECRET"].client_auth == "requested"
 
 
-SASL_IN_USE = {"sasl.enabled.mechanisms", "sasl.server.max.receive.size"}
-
-
 @pytest.mark.parametrize("properties", [BROKER, BOTH], ids=["broker", "combined"])
 def test_every_other_key_of_sasl_is_named_as_one_without_effect(
     properties: dict[str, str],
 ) -> None:
     keys = {name for name in BROKER_CONFIGS if name.startswith("sasl.")}
     assert "sasl.mechanism.controller.protocol" in keys
-    values = {name: BROKER_CONFIGS[name].default for name in keys - SASL_IN_USE}
+    in_use = {"sasl.enabled.mechanisms", "sasl.server.max.receive.size"}
+    values = {name: BROKER_CONFIGS[name].default for name in keys - in_use}
     given = {name: value for name, value in values.items() if value is not None}
     NodeConfig.from_properties(properties | given)
     assert known_but_unused(properties | given) == tuple(sorted(given))
