@@ -40,7 +40,7 @@ from kvorum.node.serving.request_handler import HandlerResponse, RequestHandler,
 from kvorum.node.serving.socket_server import SocketServer
 from kvorum.node.shared_server import SharedServer
 from kvorum.node.tasks import run
-from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
+from kvorum.storage.small_files.clean_shutdown import read_clean_shutdown
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import random_uuid
 
@@ -71,11 +71,6 @@ class BrokerServer:
         config = shared.config
         self._forwarder = ForwardingManager(
             shared.channel("forwarding", timeout_ms=FORWARDING_TIMEOUT_MS), own_controller
-        )
-        # The marks are removed: after a crash from here on, no directory has a clean shutdown.
-        self._shutdowns = tuple(
-            take_clean_shutdown(directory, shared.files)
-            for directory in shared.directories.log_directories
         )
         self._topic_creator = AutoTopicCreationManager(
             config, self._forwarder, shared.images, shared.clock
@@ -138,7 +133,7 @@ class BrokerServer:
 
     async def start(self) -> None:
         """Register, open the logs, wait until the broker is unfenced, and accept requests."""
-        await run(self.lifecycle_manager.start(lambda: self._replication.start(self._shutdowns)))
+        await run(self.lifecycle_manager.start(self._replication.start))
         await run(self._forwarder.channel.connect())
         for name, server in self._servers.items():
             await server.start(self._shared.sockets[name])
@@ -247,6 +242,10 @@ class BrokerServer:
     def _identity(self) -> BrokerIdentity:
         shared = self._shared
         directories = shared.directories
+        shutdowns = [
+            read_clean_shutdown(directory, shared.files)
+            for directory in directories.log_directories
+        ]
         return BrokerIdentity(
             node_id=shared.config.node_id,
             cluster_id=directories.cluster_id,
@@ -256,7 +255,7 @@ class BrokerServer:
             ),
             rack=shared.config.broker.rack,
             directory_ids=directories.log_directory_ids,
-            previous_epoch=common_epoch(self._shutdowns),
+            previous_epoch=common_epoch(shutdowns),
         )
 
     def _cordoned_directories(self) -> tuple[bytes, ...]:

@@ -1,6 +1,6 @@
 """The replicas of a broker, put together: their logs, what they follow, and what they send."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,7 @@ from kvorum.node.outbound.remote_leader_endpoint import RemoteLeaderEndpoint
 from kvorum.node.shared_server import SharedServer
 from kvorum.node.tasks import run
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
-from kvorum.storage.small_files.clean_shutdown import CleanShutdown
+from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
 
 CONTROLLER_TIMEOUT_MS: Final = 60_000
 
@@ -120,12 +120,18 @@ class Replication:
             broker, settings, self._logs, assignments, self.quotas.alter_log_dirs
         )
 
-    async def start(self, shutdowns: Sequence[CleanShutdown]) -> None:
+    async def start(self) -> None:
         """Load the logs, and return once the partitions are as the published image has them.
 
-        `shutdowns` are how the last use of each log directory ended. Raises StorageError.
+        Raises StorageError.
         """
-        directories, shared = self._shared.directories, self._shared
+        shared = self._shared
+        directories = shared.directories
+        # The marks are removed: after a crash from here on, no directory has a clean shutdown.
+        shutdowns = [
+            take_clean_shutdown(directory, shared.files)
+            for directory in directories.log_directories
+        ]
         online = open_log_directories(
             directories, shutdowns, shared.files, self._failures.channel, shared.open_files
         )

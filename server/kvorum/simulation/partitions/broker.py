@@ -61,7 +61,7 @@ from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.directory.open_files import OpenFiles
-from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
+from kvorum.storage.small_files.clean_shutdown import read_clean_shutdown, take_clean_shutdown
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.transactions.transaction_metadata import TransactionMetadata
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
@@ -121,8 +121,7 @@ class BrokerSession:
         )
         self._coordination: BrokerCoordination | None = None
         self._make_replicas()
-        shutdowns = [take_clean_shutdown(*place) for place in zip(ROOTS, disks, strict=True)]
-        self._were_clean = [shutdown.was_clean for shutdown in shutdowns]
+        shutdowns = [read_clean_shutdown(*place) for place in zip(ROOTS, disks, strict=True)]
         self._lifecycle = BrokerLifecycle(
             self._identity(common_epoch(shutdowns)),
             heartbeat_interval_ms=HEARTBEAT_MS,
@@ -369,11 +368,9 @@ class BrokerSession:
                 root,
                 directory_id(self._id, number),
                 LogDirectoryFiles(disk, root, self._failures.channel, open_files),
-                was_clean=was_clean,
+                was_clean=take_clean_shutdown(root, disk).was_clean,
             )
-            for number, (root, disk, was_clean) in enumerate(
-                zip(ROOTS, self._disks, self._were_clean, strict=True)
-            )
+            for number, (root, disk) in enumerate(zip(ROOTS, self._disks, strict=True))
         ]
         await self._logs.startup(directories, has_offline_log_dirs=False)
         await self._publisher.startup()

@@ -27,19 +27,29 @@ def write_clean_shutdown(directory: Path, files: FileSystem, *, broker_epoch: in
     replace_durably(files, path, json.dumps(content, separators=(",", ":")).encode())
 
 
-def take_clean_shutdown(directory: Path, files: FileSystem) -> CleanShutdown:
-    """Remove the file and return what it says.
+def read_clean_shutdown(directory: Path, files: FileSystem) -> CleanShutdown:
+    """Return what the file says.
 
     As in Kafka, an empty file of an older release, or one that cannot be parsed, has no epoch.
     """
-    path = directory / CLEAN_SHUTDOWN_FILE
-    data = read_if_there(files, path)
+    data = read_if_there(files, directory / CLEAN_SHUTDOWN_FILE)
     if data is None:
         return CleanShutdown(was_clean=False, broker_epoch=None)
-    with disk_errors(path, "removing"):
-        files.remove(path)
-        files.sync_directory(directory)
     return CleanShutdown(was_clean=True, broker_epoch=broker_epoch_of(data))
+
+
+def take_clean_shutdown(directory: Path, files: FileSystem) -> CleanShutdown:
+    """Remove the file and return what it says, as the first step of opening the logs.
+
+    A broker that is stopped before that leaves the directory as clean as it was.
+    """
+    found = read_clean_shutdown(directory, files)
+    if found.was_clean:
+        path = directory / CLEAN_SHUTDOWN_FILE
+        with disk_errors(path, "removing"):
+            files.remove(path)
+            files.sync_directory(directory)
+    return found
 
 
 def broker_epoch_of(data: bytes) -> int | None:
