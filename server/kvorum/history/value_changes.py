@@ -198,7 +198,7 @@ class ScramSubject:
 def _mechanism_name(mechanism: int) -> str:
     """Return the name that Kafka's tools use: SCRAM-SHA-256."""
     known = mechanism in ScramMechanism.__members__.values()
-    return (ScramMechanism(mechanism) if known else ScramMechanism.UNKNOWN).name.replace("_", "-")
+    return (ScramMechanism(mechanism) if known else ScramMechanism.UNKNOWN).mechanism_name
 
 
 @dataclass(frozen=True, slots=True)

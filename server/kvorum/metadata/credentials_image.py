@@ -1,8 +1,10 @@
 """SCRAM credentials of users and delegation tokens, folded from their records."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, unique
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from immutables import Map
 
@@ -18,6 +20,18 @@ class ScramMechanism(IntEnum):
     UNKNOWN = 0
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
+
+    @property
+    def mechanism_name(self) -> str:
+        """The name in SASL and in Kafka's tools: SCRAM-SHA-256."""
+        return self.name.replace("_", "-")
+
+
+SCRAM_DIGESTS: Final[Mapping[ScramMechanism, str]] = MappingProxyType(
+    {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
+)
+"""The hash of each mechanism, by Python's name."""
+SCRAM_ITERATIONS_MIN: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,12 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kvorum.metadata.credentials_image import ScramCredential, ScramImage, ScramMechanism
+from kvorum.metadata.credentials_image import (
+    SCRAM_DIGESTS,
+    ScramCredential,
+    ScramImage,
+    ScramMechanism,
+)
 from kvorum.security.jaas_config import InvalidJaasConfigError, LoginModule, parse_jaas_config
 from kvorum.security.plain_server import PlainServer
 from kvorum.security.sasl_server import NewSaslServer
@@ -14,10 +19,7 @@ from kvorum.security.scram_server import ScramServer
 
 PLAIN: Final = "PLAIN"
 _SCRAM: Final[Mapping[str, ScramMechanism]] = MappingProxyType(
-    {
-        "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
-        "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
-    }
+    {mechanism.mechanism_name: mechanism for mechanism in SCRAM_DIGESTS}
 )
 SERVED_MECHANISMS: Final = (PLAIN, *_SCRAM)
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -6,9 +6,10 @@ that came: so do these classes.
 
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple, Self
 
+from kvorum.metadata.java_hash import hash_table_order
 from kvorum.wire.primitives import decode_with_replacement
 
 _NAME: Final = r"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
@@ -24,8 +25,6 @@ _CLIENT_FIRST: Final = re.compile(
 _CLIENT_FINAL: Final = re.compile(
     rf"c=(?P<channel_binding>{_BASE64}),r=(?P<nonce>{_NONCE}){_EXTENSIONS},p=(?P<proof>{_BASE64})"
 )
-_BUCKETS_MIN: Final = 16
-_LOAD_FACTOR: Final = 0.75
 
 
 class ScramSyntaxError(ValueError):
@@ -57,8 +56,8 @@ class ClientFirst(NamedTuple):
 
     @property
     def signed(self) -> str:
-        """The part of this message that both sides sign."""
-        pairs = [f",{key}={self.extensions[key]}" for key in _in_hash_order(self.extensions)]
+        """The part of this message that both sides sign: Kafka has extensions in a HashMap."""
+        pairs = [f",{key}={self.extensions[key]}" for key in hash_table_order(self.extensions)]
         return f"n={self.name},r={self.nonce}{''.join(pairs)}"
 
 
@@ -99,20 +98,3 @@ def _matched(pattern: re.Pattern[str], token: bytes) -> re.Match[str]:
     if match is None:
         raise ScramSyntaxError("Invalid SCRAM message format")
     return match
-
-
-def _in_hash_order(names: Iterable[str]) -> list[str]:
-    """Return names in the order of Java's HashMap, in which Kafka writes them again."""
-    ordered = list(names)
-    buckets = _BUCKETS_MIN
-    while len(ordered) > buckets * _LOAD_FACTOR:
-        buckets *= 2
-    return sorted(ordered, key=lambda name: _java_hash(name) % buckets)
-
-
-def _java_hash(text: str) -> int:
-    """Return the hash code of a string of ASCII, as HashMap spreads it."""
-    code = 0
-    for character in text:
-        code = (31 * code + ord(character)) & 0xFFFF_FFFF
-    return code ^ code >> 16

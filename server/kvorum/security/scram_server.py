@@ -7,7 +7,12 @@ from hmac import compare_digest
 from hmac import digest as hmac_digest
 from typing import Final, NamedTuple, TypeAlias
 
-from kvorum.metadata.credentials_image import ScramCredential, ScramMechanism
+from kvorum.metadata.credentials_image import (
+    SCRAM_DIGESTS,
+    SCRAM_ITERATIONS_MIN,
+    ScramCredential,
+    ScramMechanism,
+)
 from kvorum.security.sasl_server import (
     OTHER_AUTHORIZATION_ID,
     SaslAuthenticationError,
@@ -16,10 +21,8 @@ from kvorum.security.sasl_server import (
 )
 from kvorum.security.scram_messages import ClientFinal, ClientFirst, ScramSyntaxError, ServerFirst
 
-ITERATIONS_MIN: Final = 4096
 _BY_TOKEN: Final = "tokenauth"  # noqa: S105 - a name
 """The extension of a client that comes with a delegation token: none of these can log in yet."""
-_HASHES: Final = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
 
 FindCredential: TypeAlias = Callable[[str], ScramCredential | None]
 """Returns the credential of a user for a mechanism, None without one."""
@@ -42,7 +45,7 @@ class ScramServer:
     """
 
     def __init__(self, mechanism: ScramMechanism, find: FindCredential, nonce: str) -> None:
-        self._hash = _HASHES[mechanism]
+        self._hash = SCRAM_DIGESTS[mechanism]
         self._find = find
         self._nonce = nonce
         self._begun: _Begun | None = None
@@ -65,7 +68,7 @@ class ScramServer:
         # As in Kafka, the user is unescaped here, and the authorization id is not.
         if first.authorization_id not in {"", first.user}:
             raise SaslAuthenticationError(OTHER_AUTHORIZATION_ID)
-        if credential.iterations < ITERATIONS_MIN:
+        if credential.iterations < SCRAM_ITERATIONS_MIN:
             raise SaslError(f"Iterations {credential.iterations} is less than the minimum")
         answer = ServerFirst(first.nonce + self._nonce, credential.salt, credential.iterations)
         self._begun = _Begun(first.user, credential, first, answer)

@@ -3,14 +3,13 @@
 import hashlib
 import hmac
 from collections import Counter
-from types import MappingProxyType
 from typing import Final
 
 from kvorum.controller.api import ControllerApi, ControllerResult
 from kvorum.controller.settings import ControllerRequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError
-from kvorum.metadata.credentials_image import ScramMechanism
+from kvorum.metadata.credentials_image import SCRAM_DIGESTS, SCRAM_ITERATIONS_MIN, ScramMechanism
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.record_frame import RecordAndVersion
 from kvorum.wire.error_codes import ErrorCode
@@ -26,11 +25,7 @@ Change = (
     | AlterUserScramCredentialsRequest.ScramCredentialUpsertion
 )
 
-ITERATIONS_MIN: Final = 4_096
 ITERATIONS_MAX: Final = 16_384
-DIGESTS: Final = MappingProxyType(
-    {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
-)
 
 
 def alter_user_scram_credentials(
@@ -80,7 +75,7 @@ def _record(
         )
     if not change.name:
         raise RequestError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-    if change.mechanism not in DIGESTS:
+    if change.mechanism not in SCRAM_DIGESTS:
         raise RequestError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
     if isinstance(change, AlterUserScramCredentialsRequest.ScramCredentialUpsertion):
         return _upsertion(change)
@@ -95,14 +90,14 @@ def _upsertion(
     change: AlterUserScramCredentialsRequest.ScramCredentialUpsertion,
 ) -> UserScramCredentialRecord:
     """Return the record with the keys that verify the password; the password is never stored."""
-    if change.iterations < ITERATIONS_MIN:
+    if change.iterations < SCRAM_ITERATIONS_MIN:
         raise RequestError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
     if change.iterations > ITERATIONS_MAX:
         raise RequestError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     if not change.salted_password:
         # Java refuses an empty key, and the client gets an unspecific error.
         raise RequestError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    digest = DIGESTS[ScramMechanism(change.mechanism)]
+    digest = SCRAM_DIGESTS[ScramMechanism(change.mechanism)]
     client_key = hmac.digest(change.salted_password, b"Client Key", digest)
     return UserScramCredentialRecord(
         name=change.name,

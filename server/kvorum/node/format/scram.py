@@ -7,41 +7,21 @@ import hmac
 import random
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from typing import Final
 
+from kvorum.metadata.credentials_image import SCRAM_DIGESTS, SCRAM_ITERATIONS_MIN, ScramMechanism
 from kvorum.node.errors import FormatError
 from kvorum.wire.java_text import java_trim, parse_java_integer
 from kvorum.wire.messages.user_scram_credential_record import UserScramCredentialRecord
 
 _ITERATIONS_DEFAULT = 4096
-_ITERATIONS_MIN = 4096
 _ITERATIONS_MAX = 16384
 _SALT_BITS = 130
 _SALT_DIGITS = string.digits + string.ascii_lowercase
 _PARTS = ("name", "salt", "iterations", "password", "saltedpassword")
 
 
-@dataclass(frozen=True, slots=True)
-class ScramMechanism:
-    """One SCRAM mechanism: its number in records and its hash."""
-
-    name: str
-    type: int
-    hash_name: str
-
-    @property
-    def constant(self) -> str:
-        """The name of the mechanism in Kafka's messages."""
-        return self.name.replace("-", "_")
-
-
-_MECHANISMS: Mapping[str, ScramMechanism] = MappingProxyType(
-    {
-        "SCRAM-SHA-256": ScramMechanism("SCRAM-SHA-256", 1, "sha256"),
-        "SCRAM-SHA-512": ScramMechanism("SCRAM-SHA-512", 2, "sha512"),
-    }
-)
+_MECHANISMS: Final = {mechanism.mechanism_name: mechanism for mechanism in SCRAM_DIGESTS}
 
 
 def parse_scram_credential(
@@ -67,7 +47,7 @@ def parse_scram_credential(
     salted = given_password
     if salted is None:
         salted = hashlib.pbkdf2_hmac(
-            mechanism.hash_name, parts["password"].encode(), salt, iterations
+            SCRAM_DIGESTS[mechanism], parts["password"].encode(), salt, iterations
         )
     return _record(mechanism, name, salt=salt, iterations=iterations, salted_password=salted)
 
@@ -76,13 +56,14 @@ def _record(
     mechanism: ScramMechanism, name: str, *, salt: bytes, iterations: int, salted_password: bytes
 ) -> UserScramCredentialRecord:
     """Return the record, with the two keys of RFC 5802 derived from the salted password."""
-    client_key = hmac.digest(salted_password, b"Client Key", mechanism.hash_name)
+    hash_name = SCRAM_DIGESTS[mechanism]
+    client_key = hmac.digest(salted_password, b"Client Key", hash_name)
     return UserScramCredentialRecord(
         name=name,
-        mechanism=mechanism.type,
+        mechanism=mechanism.value,
         salt=salt,
-        stored_key=hashlib.new(mechanism.hash_name, client_key).digest(),
-        server_key=hmac.digest(salted_password, b"Server Key", mechanism.hash_name),
+        stored_key=hashlib.new(hash_name, client_key).digest(),
+        server_key=hmac.digest(salted_password, b"Server Key", hash_name),
         iterations=iterations,
     )
 
@@ -144,15 +125,14 @@ def _given_salted_password(parts: Mapping[str, str]) -> bytes | None:
 
 
 def _check_iterations(mechanism: ScramMechanism, iterations: int) -> None:
-    if iterations < _ITERATIONS_MIN:
-        relation, limit = ">=", _ITERATIONS_MIN
+    if iterations < SCRAM_ITERATIONS_MIN:
+        relation, limit = ">=", SCRAM_ITERATIONS_MIN
     elif iterations > _ITERATIONS_MAX:
         relation, limit = "<=", _ITERATIONS_MAX
     else:
         return
     raise FormatError(
-        f"The 'iterations' value must be {relation} {limit} for add-scram using "
-        f"{mechanism.constant}"
+        f"The 'iterations' value must be {relation} {limit} for add-scram using {mechanism.name}"
     )
 
 
