@@ -221,6 +221,19 @@ def test_what_of_sasl_only_kafka_serves_is_refused(changes: dict[str, str], mess
         NodeConfig.from_properties(SASL | changes)
 
 
+@pytest.mark.parametrize(
+    "key", ["connections.max.reauth.ms", "sasl.server.max.receive.size", "ssl.client.auth"]
+)
+def test_a_listeners_own_value_that_is_not_valid_is_refused(key: str) -> None:
+    protocols = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECRET:SASL_SSL"
+    of_node = TLS | {
+        "listener.security.protocol.map": protocols,
+        "sasl.enabled.mechanisms": "PLAIN",
+    }
+    with pytest.raises(ConfigError, match=f"for configuration {key}"):
+        NodeConfig.from_properties(of_node | {f"listener.name.secret.{key}": "many"})
+
+
 def test_a_listener_with_sasl_asks_for_certificates_by_its_own_key_only() -> None:
     protocols = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECRET:SASL_SSL"
     of_node = TLS | {

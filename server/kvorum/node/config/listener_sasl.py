@@ -45,8 +45,7 @@ def _sasl_of(values: NodeValues, listener: str) -> SaslSettings:
     assert isinstance(mechanisms, tuple)
     keys = {each: prefix + mechanism_key(each, JAAS_CONFIG) for each in mechanisms}
     jaas_configs = {each: values.texts[key] for each, key in keys.items() if key in values.texts}
-    with config_errors():
-        return read_settings(SaslSettings, value_of, jaas_configs=MappingProxyType(jaas_configs))
+    return read_settings(SaslSettings, value_of, jaas_configs=MappingProxyType(jaas_configs))
 
 
 def check_sasl_can_be_served(

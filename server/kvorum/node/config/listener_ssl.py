@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Final
 
 from kvorum.metadata.config_definitions import read_settings
-from kvorum.node.config.errors import config_errors
 from kvorum.node.config.listeners import Listeners, SecurityProtocol
 from kvorum.node.config.values import NodeValues, listener_prefix
 from kvorum.security.ssl_settings import SslSettings
@@ -33,9 +32,7 @@ def ssl_of_listeners(values: NodeValues, listeners: Listeners) -> Mapping[str, S
 
 
 def _ssl_of(values: NodeValues, listener: str, protocol: SecurityProtocol) -> SslSettings:
-    value_of = values.of_listener(listener)
-    with config_errors():
-        settings = read_settings(SslSettings, value_of)
+    settings = read_settings(SslSettings, values.of_listener(listener))
     if protocol.uses_sasl and not values.is_set(f"{listener_prefix(listener)}{_CLIENT_AUTH}"):
         # A certificate besides SASL has to be asked for by the listener itself (KIP-684).
         return replace(settings, client_auth=_NO_CLIENT_AUTH)

@@ -9,14 +9,12 @@ from kvorum.broker.quota.rate import MetricConfig
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import (
-    BROKER_CONFIGS,
     QuorumVoterEntry,
     parse_bootstrap_server,
     parse_quorum_voters,
-    parse_value,
     read_settings,
 )
-from kvorum.node.config.errors import ConfigError, config_errors, require
+from kvorum.node.config.errors import ConfigError, require
 from kvorum.node.config.listeners import Listeners, parse_map
 from kvorum.node.config.values import NodeValues
 from kvorum.storage.log.log_config import LogConfig
@@ -250,24 +248,16 @@ class NetworkSettings:
 
 def network_settings(values: NodeValues, listeners: Listeners) -> NetworkSettings:
     """Read the limits of connections and requests, for some of which a listener has its own."""
-    of_node = values.integer(CONNECTION_RATE)
     return read_settings(
         NetworkSettings,
         values.value_of,
         connection_rates_max=MappingProxyType(
-            {
-                listener.name: _own_rate(values, listener.name, of_node)
-                for listener in listeners.bound
-            }
+            {listener.name: _connection_rate(values, listener.name) for listener in listeners.bound}
         ),
     )
 
 
-def _own_rate(values: NodeValues, listener: str, of_node: int) -> int:
-    own = values.texts.get(f"listener.name.{listener.lower()}.{CONNECTION_RATE}")
-    if own is None:
-        return of_node
-    with config_errors():
-        rate = parse_value(BROKER_CONFIGS[CONNECTION_RATE], own)
+def _connection_rate(values: NodeValues, listener: str) -> int:
+    rate = values.of_listener(listener)(CONNECTION_RATE)
     assert isinstance(rate, int)
     return rate

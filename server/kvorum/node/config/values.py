@@ -61,11 +61,17 @@ class NodeValues:
         return value
 
     def of_listener(self, listener: str) -> ValueOf:
-        """Return what reads a key of Kafka's: the listener's own value, else that of the node."""
+        """Return what reads a key of Kafka's: the listener's own value, else that of the node.
+
+        It raises ConfigError for a value of the listener's own that is not valid.
+        """
         prefix = listener_prefix(listener)
 
         def value_of(key: str) -> ConfigValue:
             own = self.texts.get(prefix + key)
-            return self.value_of(key) if own is None else parse_value(BROKER_CONFIGS[key], own)
+            if own is None:
+                return self.value_of(key)
+            with config_errors():
+                return parse_value(BROKER_CONFIGS[key], own)
 
         return value_of
