@@ -232,20 +232,20 @@ class ServerConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _begin_next(self) -> None:
-        sasl = self._sasl
+        sasl = self._pending_sasl if self._session is None else None
         bytes_max = self._rules.frame_bytes_max if sasl is None else sasl.frame_bytes_max
         try:
             frame = take_frame(self._buffer, bytes_max=bytes_max)
         except FrameSizeError as error:
-            if sasl is not None and sasl.principal is None:
-                self._begin_answer(sasl.refuse_size())
-            else:
+            if sasl is None:
                 self.close(f"a request of {error.size} bytes (the limit is {bytes_max})")
+            else:
+                self._begin_answer(sasl.refuse_size())
             return
         if frame is None:
             self._set_reading(wanted=True)
             return
-        if sasl is not None and sasl.principal is None:
+        if sasl is not None:
             self._begin_answer(sasl.answer(frame))
             return
         try:
@@ -254,6 +254,12 @@ class ServerConnection(asyncio.Protocol):
             self.close(str(error))
             return
         self._begin_answer(self._rules.answer(frame, session))
+
+    @property
+    def _pending_sasl(self) -> SaslAuthentication | None:
+        """The authentication by SASL, until the client is known; None without one."""
+        sasl = self._sasl
+        return sasl if sasl is not None and sasl.principal is None else None
 
     def _begin_answer(self, work: Coroutine[Wait[Any], Any, ResponseFrame]) -> None:
         self._is_answering = True

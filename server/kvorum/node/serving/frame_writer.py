@@ -144,7 +144,8 @@ class FrameWriter:
         """Send records from `start` on by way of memory, a piece at a time."""
         while start < len(records):
             size = min(len(records) - start, READ_BYTES)
-            await _bring_in(records, start, size)
+            if records.descriptor is not None:
+                await _bring_in(records.descriptor, records.position + start, size)
             self._put(records.read(start, size))
             start += size
             if self._pending_bytes >= READ_BYTES:
@@ -164,8 +165,7 @@ class FrameWriter:
         sent = 0
         while sent < len(records):
             size, position = min(len(records) - sent, SENDFILE_BYTES_MAX), records.position + sent
-            if not _is_in_memory(descriptor, position, size):
-                await asyncio.to_thread(_read_in, descriptor, position, size)
+            await _bring_in(descriptor, position, size)
             try:
                 count = os.sendfile(target.fileno(), descriptor.number, position, size)
             except BlockingIOError:
@@ -211,11 +211,9 @@ def _in_memory(part: FramePart) -> bytes | memoryview:
     return part.read(0, len(part)) if isinstance(part, FileRecords) else part
 
 
-async def _bring_in(records: FileRecords, start: int, size: int) -> None:
-    """Have a thread read a part of records from the disk if the system's memory lacks it."""
-    descriptor = records.descriptor
-    position = records.position + start
-    if descriptor is not None and not _is_in_memory(descriptor, position, size):
+async def _bring_in(descriptor: Descriptor, position: int, size: int) -> None:
+    """Have a thread read a range of a file from the disk if the system's memory lacks it."""
+    if not _is_in_memory(descriptor, position, size):
         await asyncio.to_thread(_read_in, descriptor, position, size)
 
 

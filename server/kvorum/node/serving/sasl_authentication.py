@@ -50,9 +50,8 @@ class SaslAuthentication:
 
     @property
     def frame_bytes_max(self) -> int:
-        """The size of the longest frame that the client may send now."""
-        is_over = self._authenticator.user is not None
-        return self._rules.frame_bytes_max if is_over else self._sasl.frame_bytes_max
+        """The size of the longest frame that the client may send before it is known."""
+        return self._sasl.frame_bytes_max
 
     async def answer(self, frame: bytes) -> ResponseFrame:
         """Return the response to a frame; raises CloseConnectionError."""
