@@ -31,7 +31,7 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.directories import common_epoch
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.errors import NodeStartError
-from kvorum.node.handlers.registry import broker_apis, forwardable_keys
+from kvorum.node.handlers.registry import broker_api_versions, broker_apis, forwardable_keys
 from kvorum.node.outbound.broker_connections import BrokerConnections
 from kvorum.node.replication import Replication
 from kvorum.node.services import BrokerServices, VersionRanges
@@ -87,7 +87,7 @@ class BrokerServer:
         )
         self._inspector = BatchInspector(self._batch_threads)
         apis = broker_apis()
-        self._own_broker = self._connection_to_itself(apis)
+        self._own_broker = self._connection_to_itself()
         self._ended_transactions = EndedTransactions(shared.runtime)
         self.add_partitions_to_txn = AddPartitionsToTxnManager(
             _broker_connections(shared, "add-partitions-to-txn"),
@@ -184,12 +184,12 @@ class BrokerServer:
             enable_unstable_features=config.enable_unstable_feature_versions,
         )
 
-    def _connection_to_itself(self, apis: ServedApis[BrokerServices]) -> OwnBroker:
+    def _connection_to_itself(self) -> OwnBroker:
         config = self._shared.config
         return OwnBroker(
             config.node_id,
             config.listeners.inter_broker_name,
-            {key: (api.min_version, api.max_version) for key, api in apis.items()},
+            broker_api_versions(),
             handle=self._handle,
             clock=self._shared.clock,
         )

@@ -62,6 +62,14 @@ def broker_apis() -> ServedApis[BrokerServices]:
 
 
 @cache
+def broker_api_versions() -> Mapping[int, tuple[int, int]]:
+    """Return the lowest and highest version of each API key that brokers serve."""
+    return MappingProxyType(
+        {key: (api.min_version, api.max_version) for key, api in broker_apis().items()}
+    )
+
+
+@cache
 def controller_apis() -> ServedApis[ControllerServices]:
     """Return the APIs of a controller's listeners, by key."""
     return _served(

@@ -1,12 +1,9 @@
 """Connections from one simulated broker to others, for requests that several parts of it send."""
 
-from collections.abc import Mapping
-from functools import cache
-from types import MappingProxyType
 from typing import Final, TypeVar
 
 from kvorum.node.coroutines import other_work
-from kvorum.node.handlers.registry import broker_apis
+from kvorum.node.handlers.registry import broker_api_versions
 from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.runtime import Runtime
 from kvorum.simulation.network import OnReply
@@ -20,14 +17,6 @@ from kvorum.wire.primitives import Message
 REQUEST_TIMEOUT_MS: Final = 200
 """The time in which a broker has to answer another one."""
 Response = TypeVar("Response", bound=Message)
-
-
-@cache
-def offered_versions() -> Mapping[int, tuple[int, int]]:
-    """Return the lowest and highest version of each API key that brokers offer."""
-    return MappingProxyType(
-        {key: (api.min_version, api.max_version) for key, api in broker_apis().items()}
-    )
 
 
 class SimulatedConnections:
@@ -75,7 +64,7 @@ class SimulatedConnection:
     ) -> None:
         """`link` has the ids of the two brokers."""
         self.client_id = client_id
-        self.peer_versions = offered_versions()
+        self.peer_versions = broker_api_versions()
         self._link = link
         self._around = around
         self._machine = machine

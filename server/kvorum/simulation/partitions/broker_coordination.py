@@ -20,7 +20,8 @@ from kvorum.node.broker.transaction_verification import (
     TransactionVerification,
 )
 from kvorum.node.config import NodeConfig
-from kvorum.simulation.partitions.broker_connections import SimulatedConnections, offered_versions
+from kvorum.node.handlers.registry import broker_api_versions
+from kvorum.simulation.partitions.broker_connections import SimulatedConnections
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.outbound import SimulatedControllerChannel
@@ -57,7 +58,7 @@ class BrokerCoordination:
         handle: Handle,
     ) -> None:
         runtime, listener = broker.runtime, config.listeners.inter_broker_name
-        own = OwnBroker(broker.id, listener, offered_versions(), handle=handle, clock=runtime)
+        own = OwnBroker(broker.id, listener, broker_api_versions(), handle=handle, clock=runtime)
 
         def connections(client_id: str) -> SimulatedConnections:
             return SimulatedConnections(client_id, broker.id, around, machine, runtime)
