@@ -1,14 +1,15 @@
-"""Clients that come by SASL: whom a real node and ours let in, and what the others hear."""
+"""The outcomes of clients that authenticate by SASL, at a real node and at ours."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
 from tests.interop.clients.authentications import LET_IN, Login, by_librdkafka, by_tool
+from tests.interop.listener_pairs import Sides, running_sides
 from tests.support.kafka.java import Java, ToolRunner
-from tests.support.node import LEVELS_OF_OURS, STANDALONE, Node
 from tests.support.raw_client import RawClient
 from tests.support.sasl_clients import SCRAM_CONFIG, plain_config, plain_token
 from tests.support.tls_nodes import Keys, Listeners
@@ -37,19 +38,16 @@ LOGINS: Final = {
     "wrong password": ("alice", "guess"),
     "unknown user": ("carol", PASSWORD),
 }
-
-
+FIRST_MESSAGES: Final = (
+    *("", "n,,n=carol,r=abc", "y,,n=alice,r=abc", "n,a=,n=alice,r=abc", "n,,n=alice,r="),
+    *("n,a=bob,n=alice,r=abc", "n,,n=alice,r=abc,", "n,,n=alice,r=abc,tokenauth=true"),
+    *("n,,n=\N{LATIN SMALL LETTER E WITH ACUTE},r=abc", "n,,n=alice,r=abc\n"),
+)
+"""First messages of SCRAM upon which a client is refused."""
 REFUSED: Final = (
     "Error while executing topic command : Authentication failed during authentication due to "
     "invalid credentials with SASL mechanism SCRAM-SHA-256"
 )
-
-
-class Sides(NamedTuple):
-    """A real node and ours, with the same listeners, each at its own ports."""
-
-    real: Listeners
-    ours: Listeners
 
 
 def settings(keys: Keys, listeners: Listeners) -> dict[str, str]:
@@ -82,12 +80,13 @@ def sides(
     folder = tmp_path_factory.mktemp("nodes")
     names = tuple(PROTOCOLS)
     found = Sides(Listeners(names, PROTOCOLS), Listeners(names, PROTOCOLS))
-    real, ours = (settings(keys, listeners) for listeners in found)
-    with (
-        Node(folder / "real", real, java=java, ports=found.real.own_ports).format(
-            (*STANDALONE, *CREDENTIALS, *LEVELS_OF_OURS), tools=kafka_tools
-        ),
-        Node(folder / "ours", ours, ports=found.ours.own_ports).format((*STANDALONE, *CREDENTIALS)),
+    with running_sides(
+        found,
+        folder,
+        partial(settings, keys),
+        java=java,
+        tools=kafka_tools,
+        format_options=CREDENTIALS,
     ):
         yield found
 
@@ -192,12 +191,6 @@ EXCHANGES: Final[Mapping[str, tuple[bytes, ...]]] = {
     "longest token": (HANDSHAKE, token(password=FILLING)),
     "too long": (HANDSHAKE, token(password=f"{FILLING}x")),
 }
-FIRST_MESSAGES: Final = (
-    *("", "n,,n=carol,r=abc", "y,,n=alice,r=abc", "n,a=,n=alice,r=abc", "n,,n=alice,r="),
-    *("n,a=bob,n=alice,r=abc", "n,,n=alice,r=abc,", "n,,n=alice,r=abc,tokenauth=true"),
-    *("n,,n=\N{LATIN SMALL LETTER E WITH ACUTE},r=abc", "n,,n=alice,r=abc\n"),
-)
-"""First messages of SCRAM that nobody is let in with."""
 WITH_VERSIONS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "then a token": (VERSIONS, HANDSHAKE, token()),
     "of another node": (OTHER_NODE, HANDSHAKE, token()),

@@ -1,15 +1,16 @@
-"""Clients that come by TLS: who is let in, and as whom, at a real node and at ours."""
+"""The users that TLS clients are, or their refusal, at a real node and at ours."""
 
 import ssl
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import pytest
+from tests.interop.listener_pairs import Sides, running_sides
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.kafka.java import Java, ToolRunner
-from tests.support.node import LEVELS_OF_OURS, STANDALONE, Node
 from tests.support.raw_client import RawClient
 from tests.support.tls_nodes import VERSIONS, Keys, Listeners, TlsClient
 
@@ -52,13 +53,6 @@ BY_LISTENER: Final[Mapping[str, Mapping[str, str]]] = {
 LET_IN: Final = "let in as "
 NOT_LET_IN: Final = "not let in"
 CLOSED: Final = "closed at the first request"
-
-
-class Sides(NamedTuple):
-    """A real node and ours, with the same listeners, each at its own ports."""
-
-    real: Listeners
-    ours: Listeners
 
 
 def settings(keys: Keys, folder: Path, listeners: Listeners) -> dict[str, str]:
@@ -109,12 +103,8 @@ def sides(
     keys.node_certified.write_pkcs12(folder / "node.p12")
     keys.authority.write_pkcs12(folder / "authority.p12")
     found = Sides(Listeners(NAMES), Listeners(NAMES))
-    real, ours = (settings(keys, folder, listeners) for listeners in found)
-    with (
-        Node(folder / "real", real, java=java, ports=found.real.own_ports).format(
-            (*STANDALONE, *LEVELS_OF_OURS), tools=kafka_tools
-        ),
-        Node(folder / "ours", ours, ports=found.ours.own_ports).format(),
+    with running_sides(
+        found, folder, partial(settings, keys, folder), java=java, tools=kafka_tools
     ):
         yield found
 

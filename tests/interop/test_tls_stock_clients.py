@@ -1,4 +1,4 @@
-"""Stock clients at listeners with TLS, of a real node and of ours: who works, and who is refused.
+"""The outcomes of stock clients at listeners with TLS, of a real node and of ours.
 
 Kafka names to clients the authorities that it trusts, and Java and librdkafka do not show a
 certificate of another one. Our listeners name none: such a certificate is shown, and refused.
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+from tests.interop.listener_pairs import Sides, running_sides
 from tests.support.certificates import Authority
 from tests.support.kafka.java import Java, ToolRunner
-from tests.support.node import LEVELS_OF_OURS, STANDALONE, Node
 from tests.support.tls_nodes import Keys, Listeners
 from tests.support.waiting import PATIENCE_S, wait_for
 
@@ -29,13 +29,6 @@ REFUSED: Final = "refused"
 SIDES: Final = ("real", "ours")
 KINDS: Final = ("good", "none", "expired", "of another authority", "trusting another authority")
 STEP_S: Final = 0.1
-
-
-class Sides(NamedTuple):
-    """The listeners of a real node, and those of ours."""
-
-    real: Listeners
-    ours: Listeners
 
 
 class Certificates(NamedTuple):
@@ -57,13 +50,11 @@ def sides(
     folder = tmp_path_factory.mktemp("nodes")
     auth = {f"listener.name.{name.lower()}.ssl.client.auth": CLIENT_AUTH[name] for name in NAMES}
     found = Sides(Listeners(NAMES), Listeners(NAMES))
-    theirs, ours = ({**keys.settings(), **auth, **each.settings()} for each in found)
-    with (
-        Node(folder / "real", theirs, java=java, ports=found.real.own_ports).format(
-            (*STANDALONE, *LEVELS_OF_OURS), tools=kafka_tools
-        ),
-        Node(folder / "ours", ours, ports=found.ours.own_ports).format(),
-    ):
+
+    def settings(listeners: Listeners) -> dict[str, str]:
+        return {**keys.settings(), **auth, **listeners.settings()}
+
+    with running_sides(found, folder, settings, java=java, tools=kafka_tools):
         yield found
 
 

@@ -4,6 +4,7 @@ They need messages in an order that worlds rarely have.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from tests.model.simulation.made_transactions import MadeTransactions
@@ -89,8 +90,11 @@ def commit_after_time_out() -> MadeTransactions:
     return cluster
 
 
-def outcome_that_is_lost() -> MadeTransactions:
-    """Lose the coordinator after it has written an outcome that is not committed."""
+def outcome_that_is_lost(*, is_loaded: bool) -> MadeTransactions:
+    """Lose the coordinator after it has written an outcome that is not committed.
+
+    It `is_loaded` by a second coordinator before.
+    """
     cluster = MadeTransactions()
     producer = cluster.producer()
     producer.begin()
@@ -99,25 +103,8 @@ def outcome_that_is_lost() -> MadeTransactions:
     cluster.coordinator.is_held = True
     producer.end(is_commit=True)
     producer.give_up()
-    cluster.end_transactions([0])
-    cluster.read()
-    cluster.lose_last_record()
-    cluster.abort_by_time()
-    _write_and_commit(cluster, 0, 1)
-    return cluster
-
-
-def loaded_outcome_that_is_lost() -> MadeTransactions:
-    """Lose an outcome that is not committed, and that a second coordinator has loaded."""
-    cluster = MadeTransactions()
-    producer = cluster.producer()
-    producer.begin()
-    producer.write(0, b"torn")
-    producer.write(1, b"torn")
-    cluster.coordinator.is_held = True
-    producer.end(is_commit=True)
-    producer.give_up()
-    cluster.coordinator.load()
+    if is_loaded:
+        cluster.coordinator.load()
     cluster.end_transactions([0])
     cluster.read()
     cluster.lose_last_record()
@@ -202,12 +189,12 @@ SCENARIOS: Final = (
     Scenario(
         "markers are written before the outcome is committed",
         Anomaly.LOST_WRITE,
-        outcome_that_is_lost,
+        partial(outcome_that_is_lost, is_loaded=False),
     ),
     Scenario(
         "a new coordinator writes markers of what is not committed",
         Anomaly.LOST_WRITE,
-        loaded_outcome_that_is_lost,
+        partial(outcome_that_is_lost, is_loaded=True),
     ),
     Scenario(
         "a partition counts as added before that is committed",
