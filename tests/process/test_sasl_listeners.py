@@ -1,4 +1,4 @@
-"""Listeners that authenticate clients by SASL: who is let in, and what befalls the others."""
+"""Listeners that authenticate clients by SASL, or refuse them."""
 
 import struct
 import time

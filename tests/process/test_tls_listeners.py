@@ -150,7 +150,7 @@ def test_plain_bytes_are_answered_with_an_alert_and_counted(
 
 
 @pytest.mark.usefixtures("node")
-def test_those_who_are_let_in_and_who_are_not_are_counted(
+def test_authentications_and_their_failures_are_counted(
     keys: Keys, listeners: Listeners, metrics: str
 ) -> None:
     failed = authentications(metrics, "failed", "NEEDS")
@@ -238,7 +238,7 @@ async def test_a_node_connects_with_its_certificate(
 
 
 @pytest.mark.usefixtures("node")
-async def test_a_node_does_not_connect_to_whom_it_does_not_trust(
+async def test_a_node_does_not_connect_to_a_node_that_it_does_not_trust(
     keys: Keys, listeners: Listeners, tmp_path: Path
 ) -> None:
     other = Authority("other").write_pem(tmp_path / "other.pem")

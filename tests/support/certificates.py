@@ -67,7 +67,7 @@ class Certified:
 
 
 class Authority:
-    """An authority that certifies whom a test wants, for nodes on this machine."""
+    """An authority that certifies the nodes and clients of a test, on this machine."""
 
     def __init__(self, name: str = "authority") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())

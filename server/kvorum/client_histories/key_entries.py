@@ -176,7 +176,7 @@ def _extended(column: "array[int]", numbers: list[int]) -> "array[int]":
 
 
 def _joined(column: "array[int]", others: "array[int]") -> "array[int]":
-    """Return a column with another one behind it, as wide as the wider one."""
+    """Return a column with another one after it, as wide as the wider one."""
     if column.typecode == others.typecode:
         column.extend(others)
         return column

@@ -26,7 +26,7 @@ _END: Final = ";"
 
 
 class InvalidJaasConfigError(ValueError):
-    """A text that is no login module; the message is Kafka's, and has no value of an option."""
+    """A text that is not a login module; the message is Kafka's, without the values of options."""
 
 
 class LoginModule(NamedTuple):

@@ -124,7 +124,7 @@ class SaslServerAuthenticator:
         return _encoded(response, header)
 
     def _take_bare_token(self, server: SaslServer, token: bytes) -> bytes:
-        """Return the server's token as it is; nobody is told why a token is refused."""
+        """Return the server's token as it is; a client does not hear why its token is refused."""
         try:
             return server.evaluate(token)
         except SaslAuthenticationError as error:

@@ -1,7 +1,7 @@
 """Kafka's SslPrincipalMapper: from a certificate's name to a user's, by rules (KIP-371).
 
 A rule is ``DEFAULT``, the name as it is, or ``RULE:pattern/replacement/`` with an ``L`` or ``U``
-behind it for lower or upper case. The first rule applies whose pattern matches the whole name.
+after it for lower or upper case. The first rule applies whose pattern matches the whole name.
 Patterns are Java's; what Python's expressions lack of them is refused as no pattern.
 """
 

@@ -35,7 +35,7 @@ class KeyAndChain(NamedTuple):
 
 
 def load_key_store(settings: KeyStoreSettings) -> KeyAndChain | None:
-    """Return the key of a listener, None where there is none; raises InvalidSslSettingsError."""
+    """Return the key of a listener, None without a key store; raises InvalidSslSettingsError."""
     if settings.key is not None:
         return _load_key_of_text(settings, settings.key)
     if settings.certificate_chain is not None:

@@ -33,7 +33,7 @@ def client_context(settings: SslSettings) -> ssl.SSLContext:
     _check_protocol(settings)
     keys = load_key_store(settings.key_store)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # An empty name is none, and then the certificate may be that of any host.
+    # With an empty name the host is not checked.
     context.check_hostname = bool(settings.endpoint_identification_algorithm)
     if not _limit(context, settings):
         raise InvalidSslSettingsError(

@@ -120,7 +120,7 @@ FORMER_MISTAKES: Final = (
         _committed_isr_only,
     ),
     Mistake(
-        "who is to leave the ISR has left it",
+        "a replica that is to leave the ISR has left it",
         promises.COMMITTED_IN_SYNC,
         3,
         edited(

@@ -33,7 +33,7 @@ NAMED_MISTAKES: Final = (
     NamedMistake(
         "an aborted transaction that began before a fetch is not named", Anomaly.LOST_WRITE, 10, 3
     ),
-    NamedMistake("an outcome is decided anew after it was decided", Anomaly.LOST_WRITE, 9, 2),
+    NamedMistake("an outcome that was decided is decided again", Anomaly.LOST_WRITE, 9, 2),
     NamedMistake("the first of several brokers alone is asked to commit", Anomaly.LOST_WRITE, 2, 1),
     NamedMistake("the markers of a commit abort", Anomaly.LOST_WRITE, 2, 1),
     NamedMistake("a leader takes what a fenced producer writes", Anomaly.UNSEEN, 50, 10),
@@ -42,5 +42,5 @@ NAMED_MISTAKES: Final = (
         "a transaction is complete when its markers were tried once", Anomaly.UNSEEN, 27, 6
     ),
     NamedMistake("partitions that are added take the place of those before", Anomaly.UNSEEN, 9, 2),
-    NamedMistake("who is to leave the ISR has left it", Anomaly.INT_POLL_SKIP, 15, 4),
+    NamedMistake("a replica that is to leave the ISR has left it", Anomaly.INT_POLL_SKIP, 15, 4),
 )

@@ -220,7 +220,7 @@ TRANSACTION_MISTAKES: Final = (
         ),
     ),
     Mistake(
-        "an outcome is decided anew after it was decided",
+        "an outcome that was decided is decided again",
         promises.HISTORY_IS_SOUND,
         None,
         edited(

@@ -1,4 +1,4 @@
-"""PLAIN on the server's side: whom it lets in, and what the others hear."""
+"""PLAIN on the server's side: the users that it authenticates, and its refusals."""
 
 import pytest
 

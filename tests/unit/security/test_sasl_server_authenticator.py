@@ -31,7 +31,7 @@ AUTHENTICATE_ANSWER: Final = bytes.fromhex("000000020000000101000000000000000000
 
 
 class Refusing:
-    """A mechanism that lets nobody in and does not say why."""
+    """A mechanism that refuses every client without a reason."""
 
     authorization_id: str | None = None
 
@@ -70,7 +70,7 @@ def test_the_bytes_are_those_of_a_real_node() -> None:
     assert one.user == "alice"
 
 
-def test_bytes_behind_the_mechanism_are_ignored() -> None:
+def test_bytes_after_the_mechanism_are_ignored() -> None:
     assert authenticator().receive(HANDSHAKE + b"more") == HANDSHAKE_ANSWER
 
 

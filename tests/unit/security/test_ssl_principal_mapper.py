@@ -40,7 +40,7 @@ def test_the_first_rule_that_matches_the_whole_name_gives_the_user(rules: str, u
         pytest.param("RULE:(.*)/$x/", id="no number"),
     ],
 )
-def test_without_a_rule_or_a_replacement_there_is_no_user(rules: str) -> None:
+def test_a_name_without_a_rule_or_a_replacement_is_refused(rules: str) -> None:
     with pytest.raises(NoMappedNameError, match="Failed to map name for 'CN=kafka-server1,OU="):
         SslPrincipalMapper(rules).name_of(NAME)
 
@@ -59,7 +59,7 @@ def test_without_a_rule_or_a_replacement_there_is_no_user(rules: str) -> None:
         ),
     ],
 )
-def test_a_text_that_is_no_rule_is_refused_with_kafkas_message(rules: str, message: str) -> None:
+def test_a_text_that_is_not_a_rule_is_refused_with_kafkas_message(rules: str, message: str) -> None:
     with pytest.raises(InvalidMappingRuleError) as refused:
         SslPrincipalMapper(rules)
     assert str(refused.value) == message
