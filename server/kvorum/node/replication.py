@@ -20,7 +20,7 @@ from kvorum.node.outbound.remote_leader_endpoint import RemoteLeaderEndpoint
 from kvorum.node.shared_server import SharedServer
 from kvorum.node.tasks import run
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
-from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown
+from kvorum.storage.small_files.clean_shutdown import renew_clean_shutdown, take_clean_shutdown
 
 CONTROLLER_TIMEOUT_MS: Final = 60_000
 
@@ -143,11 +143,21 @@ class Replication:
         self._failures.startup()
 
     async def stop(self, broker_epoch: int) -> None:
-        """Close every log in good order, and mark the directories so."""
+        """Close every log in good order, and mark the directories so.
+
+        `broker_epoch` is -1 where the controller has not registered this process.
+        """
         try:
             await run(self.replicas.shutdown(broker_epoch=broker_epoch))
+            if broker_epoch >= 0:
+                self._renew_marks(broker_epoch)
         finally:
             self._close()
+
+    def _renew_marks(self, broker_epoch: int) -> None:
+        shared = self._shared
+        for directory in shared.directories.log_directories:
+            renew_clean_shutdown(directory, shared.files, broker_epoch=broker_epoch)
 
     async def abort(self) -> None:
         """Close the files without writing; nothing happens after `stop`."""

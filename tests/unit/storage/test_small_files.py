@@ -21,7 +21,12 @@ from kvorum.storage.errors import (
 )
 from kvorum.storage.files import RealFileSystem
 from kvorum.storage.log.producer_snapshot import encode_producer_snapshot
-from kvorum.storage.small_files.clean_shutdown import take_clean_shutdown, write_clean_shutdown
+from kvorum.storage.small_files.clean_shutdown import (
+    read_clean_shutdown,
+    renew_clean_shutdown,
+    take_clean_shutdown,
+    write_clean_shutdown,
+)
 from kvorum.storage.small_files.directory_lock import lock_directory
 from kvorum.storage.small_files.java_properties import load_java_properties, store_java_properties
 from kvorum.storage.small_files.meta_properties import (
@@ -266,6 +271,14 @@ def test_a_clean_shutdown_that_says_nothing(tmp_path: Path, data: bytes) -> None
     (tmp_path / ".kafka_cleanshutdown").write_bytes(data)
     assert take_clean_shutdown(tmp_path, FILES).broker_epoch is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_mark_that_is_there_is_renewed(tmp_path: Path) -> None:
+    renew_clean_shutdown(tmp_path, FILES, broker_epoch=66)
+    assert not read_clean_shutdown(tmp_path, FILES).was_clean
+    write_clean_shutdown(tmp_path, FILES, broker_epoch=8)
+    renew_clean_shutdown(tmp_path, FILES, broker_epoch=66)
+    assert read_clean_shutdown(tmp_path, FILES).broker_epoch == 66
 
 
 def test_a_clean_shutdown_counts_once(tmp_path: Path) -> None:

@@ -61,7 +61,11 @@ from kvorum.storage.directory.log_directory import LogDirectory
 from kvorum.storage.directory.log_directory_files import LogDirectoryFiles
 from kvorum.storage.directory.log_manager import LogManager, LogManagerSettings
 from kvorum.storage.directory.open_files import OpenFiles
-from kvorum.storage.small_files.clean_shutdown import read_clean_shutdown, take_clean_shutdown
+from kvorum.storage.small_files.clean_shutdown import (
+    read_clean_shutdown,
+    renew_clean_shutdown,
+    take_clean_shutdown,
+)
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.transactions.transaction_metadata import TransactionMetadata
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
@@ -300,6 +304,9 @@ class BrokerSession:
         self._beat()
         if self._lifecycle.state is BrokerState.SHUTTING_DOWN and not self._is_over:
             self._is_over = True
+            if self.epoch >= 0:
+                for root, disk in zip(ROOTS, self._disks, strict=True):
+                    renew_clean_shutdown(root, disk, broker_epoch=self.epoch)
             Task(self.replicas.shutdown(broker_epoch=self.epoch), self._on_shutdown)
 
     def _beat(self) -> None:

@@ -52,6 +52,17 @@ def take_clean_shutdown(directory: Path, files: FileSystem) -> CleanShutdown:
     return found
 
 
+def renew_clean_shutdown(directory: Path, files: FileSystem, *, broker_epoch: int) -> None:
+    """Name another broker epoch in the file, if it is there.
+
+    A broker that is registered again and ends in good order before it has opened its logs leaves
+    the directory as clean as it was, and the controller asks the next one for the latest epoch.
+    """
+    found = read_clean_shutdown(directory, files)
+    if found.was_clean and found.broker_epoch != broker_epoch:
+        write_clean_shutdown(directory, files, broker_epoch=broker_epoch)
+
+
 def broker_epoch_of(data: bytes) -> int | None:
     """Return the epoch in the file's content, or None where it has none."""
     try:
