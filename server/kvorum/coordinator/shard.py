@@ -21,6 +21,11 @@ class CoordinatorShard(Protocol):
         """The offsets that are written and committed, and what takes the state back to them."""
         ...
 
+    @property
+    def needs_latest_records_alone(self) -> bool:
+        """Whether a record replaces whatever earlier ones say of its key, and of no other."""
+        ...
+
     def load_record(
         self, offset: int, producer_id: int, key: bytes, value: bytes | None, now_ms: int, /
     ) -> None:

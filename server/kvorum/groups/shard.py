@@ -76,6 +76,11 @@ class GroupCoordinatorShard:
 
     # The log.
 
+    @property
+    def needs_latest_records_alone(self) -> bool:
+        """Be False: offsets of a transaction replace others only when it is committed."""
+        return False
+
     def load_record(
         self, offset: int, producer_id: int, key: bytes, value: bytes | None, now_ms: int
     ) -> None:

@@ -90,6 +90,11 @@ class TransactionCoordinatorShard:
 
     # --- the log ---
 
+    @property
+    def needs_latest_records_alone(self) -> bool:
+        """Be True: a record has all that is known of its id."""
+        return True
+
     def load_record(
         self, offset: int, producer_id: int, key: bytes, value: bytes | None, now_ms: int
     ) -> None:

@@ -86,7 +86,8 @@ class Reservation:
 class CounterShard:
     """Counts, the amounts of open transactions, and those who wait for a count."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, needs_latest_records_alone: bool = False) -> None:
+        self.needs_latest_records_alone = needs_latest_records_alone
         self._timeline = Timeline()
         self.counts = TimelineMap[str, int](self._timeline)
         self.pending = TimelineMap[int, tuple[tuple[str, int], ...]](self._timeline)
@@ -208,8 +209,21 @@ class CounterShard:
 class Counters(LedPartitions):
     """A broker that coordinates the counts of its partitions, at a time that a test moves."""
 
-    def __init__(self, partition_count: int = 1, *, append_linger_ms: int = 0) -> None:
+    def __init__(
+        self,
+        partition_count: int = 1,
+        *,
+        append_linger_ms: int = 0,
+        needs_latest_records_alone: bool = False,
+    ) -> None:
         super().__init__(COUNTERS, COUNTERS_ID, partition_count)
+        self.shards: list[CounterShard] = []
+        """All shards that were made, the one that is being loaded last."""
+
+        def new_shard() -> CounterShard:
+            self.shards.append(CounterShard(needs_latest_records_alone=needs_latest_records_alone))
+            return self.shards[-1]
+
         self.events = Events()
         clock = NodeClock(self.events)
         self.coordinators = CoordinatorRuntime(
@@ -222,7 +236,7 @@ class Counters(LedPartitions):
                 commit_timeout_ms=COMMIT_TIMEOUT_MS,
                 append_linger_ms=append_linger_ms,
             ),
-            CounterShard,
+            new_shard,
             self.partition,
             broker_id=ME,
             runtime=SimulatedRuntime(

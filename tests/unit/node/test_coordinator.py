@@ -27,6 +27,7 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.partition import Partitions
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.coordinator.context import CoordinatorState
+from kvorum.node.broker.coordinator.latest_records import PART_RECORDS
 from kvorum.node.broker.coordinator.loader import LOAD_BYTES
 from kvorum.storage.errors import DiskError
 from kvorum.storage.log.append_origin import AppendOrigin
@@ -147,6 +148,35 @@ def test_a_load_takes_what_is_not_committed_and_shows_what_is(idle: Counters) ->
     assert newest == []
     idle.release()
     assert (newest, idle.count("a")) == ([2], 2)
+
+
+def test_a_load_replays_the_latest_committed_record_of_a_key_where_no_other_counts() -> None:
+    node = Counters(needs_latest_records_alone=True)
+    node.write(batch(counted("a", 1), counted("gone", 1)), batch(counted("b", 2), counted("a", 3)))
+    node.write(batch(tombstone("gone")), batch(counted("a", 4)), batch(counted("a", 5)))
+    node.log.update_high_watermark(5)
+    node.register(leader_epoch=0, isr=(1, 2))
+    node.run()
+    assert node.shard.replayed_offsets == [3, 4, 2, 5, 6]
+    assert [node.count(name) for name in ("a", "b", "gone")] == [3, 2, None]
+    node.release()
+    assert node.count("a") == 5
+
+
+def test_a_load_of_latest_records_gives_others_their_turn() -> None:
+    node = Counters(needs_latest_records_alone=True)
+    names = [str(number) for number in range(2 * PART_RECORDS + 1)]
+    for name in names:
+        node.write(batch(counted(name, 1)))
+    node.register(leader_epoch=0)
+    replayed = set[int]()
+    while node.context.active_shard is None:
+        replayed.add(len(node.shards[-1].replayed_offsets))
+        turn = node.events.take_next(node.events.now_ms + LOAD_MS)
+        assert turn is not None
+        turn()
+    assert {PART_RECORDS, 2 * PART_RECORDS} <= replayed
+    assert len(dict(node.shard.counts.items())) == len(names)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Final
 from kvorum.broker.partition import Partition
 from kvorum.coordinator.record import DamagedRecordError
 from kvorum.coordinator.shard import CoordinatorShard
+from kvorum.node.broker.coordinator.latest_records import LatestRecords
 from kvorum.node.broker.stored_appends import stored
 from kvorum.node.coroutines import Task, in_thread, other_work
 from kvorum.node.runtime import Runtime
@@ -59,8 +60,10 @@ class LoadEndedError(Exception):
 class CoordinatorLoader:
     """Replays the whole log of a partition, also what is not committed yet; part by part.
 
-    Compaction may have left gaps, at the end as well. `then` is called once, with None or with the
-    error: LoadEndedError, DamagedRecordError, WireError, StorageError, or what a record causes.
+    Of the committed records of a key the latest one alone is replayed where the shard needs no
+    other. Compaction may have left gaps, at the end as well. `then` is called once, with None or
+    with the error: LoadEndedError, DamagedRecordError, WireError, StorageError, or what a record
+    causes.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class CoordinatorLoader:
         self._runtime = runtime
         self._offset = partition.log.log_start_offset
         shard.timeline.written_offset = self._offset
+        self._latest = LatestRecords()
         self._task = Task(self._load(), then)
 
     def cancel(self) -> None:
@@ -106,14 +110,35 @@ class CoordinatorLoader:
                 return False
         if not self._partition.is_leader:
             raise LoadEndedError
-        timeline = self._shard.timeline
         if not data:
-            timeline.written_offset = end_offset
-            timeline.commit(min(end_offset, self._partition.log.high_watermark))
+            await self._replay_latest()
+            self._shard.timeline.written_offset = end_offset
+            self._commit(end_offset)
             return True
         for entry in read_entries(data):
             batch = converted(entry) if isinstance(entry, LegacyMessage) else entry
+            if self._is_replaced_by_later_ones(batch):
+                self._latest.add(batch)
+                self._offset = batch.next_offset
+                continue
+            await self._replay_latest()
             replay_batch(self._shard, batch, self._runtime.wall_ms())
             self._offset = batch.next_offset
-            timeline.commit(min(self._offset, self._partition.log.high_watermark))
+            self._commit(self._offset)
         return False
+
+    def _is_replaced_by_later_ones(self, batch: RecordBatch) -> bool:
+        return (
+            self._shard.needs_latest_records_alone
+            and not batch.is_control
+            and batch.next_offset <= self._partition.log.high_watermark
+        )
+
+    async def _replay_latest(self) -> None:
+        for _ in self._latest.take_parts(self._shard, self._runtime.wall_ms()):
+            await other_work(self._runtime)
+        self._shard.timeline.written_offset = self._offset
+        self._commit(self._offset)
+
+    def _commit(self, offset: int) -> None:
+        self._shard.timeline.commit(min(offset, self._partition.log.high_watermark))
