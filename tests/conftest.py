@@ -6,6 +6,7 @@ the whole session: copy before writing.
 """
 
 import gc
+import signal
 import tarfile
 from pathlib import Path
 
@@ -19,6 +20,10 @@ pytest_plugins = ["tests.support.tiers", "tests.support.fixtures"]
 # The time of an example says how busy the machine is, and nothing of what is tested.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# A shell that runs tests in the background has SIGINT ignored. The commands that tests interrupt
+# would inherit that, and not end.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @settings(max_examples=1, database=None)
