@@ -20,6 +20,7 @@ from kvorum.node.broker.replica_manager import HOSTED_AT_ONCE, ReplicaManager
 from kvorum.node.embedded import cluster as embedded_cluster
 from kvorum.node.embedded import node as embedded_node
 from kvorum.node.embedded.cluster import EmbeddedCluster
+from kvorum.node.embedded.listeners import LOOPBACK
 from kvorum.node.embedded.node import ClusterSize, WrongSizeError
 from kvorum.node.embedded.overrides import OverrideValue
 from kvorum.node.errors import NodeStartError
@@ -449,12 +450,12 @@ def test_a_bound_port_cannot_be_bound_again_before_it_listens() -> None:
     with embedded_node.bind_anywhere("PLAINTEXT") as bound:
         port = bound.getsockname()[1]
         with pytest.raises(NodeStartError, match=f"port {port} is taken"):
-            bind("PLAINTEXT", embedded_node.LOOPBACK, port)
+            bind("PLAINTEXT", LOOPBACK, port)
 
 
 def test_where_all_those_are_taken_the_system_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as taken:
-        taken.bind((embedded_node.LOOPBACK, 0))
+        taken.bind((LOOPBACK, 0))
         taken.listen()
         port = taken.getsockname()[1]
         monkeypatch.setattr(embedded_node, "LISTENING_PORTS", range(port, port + 1))

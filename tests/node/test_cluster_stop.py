@@ -249,8 +249,8 @@ async def test_a_stop_while_a_node_is_restarted_leaves_no_node_behind(
 async def test_a_node_that_is_killed_in_its_start_does_not_come_up(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    size = {"controllers": 1, "brokers": 2}
-    async with AsyncCluster(**size, folder=tmp_path, overrides=QUICK) as cluster:
+    cluster = AsyncCluster(controllers=1, brokers=2, folder=tmp_path, overrides=QUICK)
+    async with cluster:
         with monkeypatch.context() as holding:
             held = HeldStart(holding)
             restarting = asyncio.create_task(cluster.restart(102))

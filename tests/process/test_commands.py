@@ -21,6 +21,7 @@ from tests.support.waiting import PATIENCE_S, wait_for
 from kvorum.cli import main
 from kvorum.cli.broken_pipe import READER_GONE
 from kvorum.cli.dev_status import status_line
+from kvorum.node.embedded.client_security.mode import SecurityMode
 from kvorum.node.embedded.cluster import EmbeddedCluster
 from kvorum.node.embedded.node import ClusterSize, Place, prepare_nodes
 from kvorum.testing import Cluster
@@ -84,6 +85,15 @@ def test_the_data_of_another_number_of_controllers_is_refused(
     EmbeddedCluster(tmp_path, size=ClusterSize(controllers=3, brokers=1)).discard()
     assert main(["dev", "--controllers", "5", "--data", str(tmp_path)]) == 2
     assert f"the data in {tmp_path} is of a cluster with 3 controller(s)" in capsys.readouterr().err
+
+
+def test_the_security_of_existing_data_is_not_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    size = ClusterSize(controllers=1, brokers=1)
+    EmbeddedCluster(tmp_path, size=size, security=SecurityMode.TLS).discard()
+    assert main(["dev", "--data", str(tmp_path), "--security", "scram"]) == 2
+    assert "dev: --security scram: the data in " in capsys.readouterr().err
 
 
 def test_a_start_that_was_interrupted_is_taken_up_with_the_same_voters(tmp_path: Path) -> None:

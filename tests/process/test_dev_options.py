@@ -75,6 +75,20 @@ def test_clients_get_the_advertised_name_of_brokers_that_listen_everywhere() -> 
         )
 
 
+def test_the_settings_of_secured_clients_are_printed(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path))
+    with NodeProcess([*KVORUM, *SMALL, *data, "--security", "scram"], ready=ANSWERS) as process:
+        assert process.wait_for_line("    sasl_plain_password=")
+        told = {line.strip() for line in process.lines()}
+        process.send(signal.SIGTERM)
+        process.wait()
+    with NodeProcess([*KVORUM, "dev", *data, "--json"], ready="bootstrap_servers") as process:
+        facts = json.loads(process.lines()[0])
+    for settings in facts["client_settings"].values():
+        assert {f"{key}={value}" for key, value in settings.items()} <= told
+    assert facts["client_settings"]["java"]["security.protocol"] == "SASL_SSL"
+
+
 def test_events_are_logged_as_asked_for() -> None:
     with NodeProcess([*KVORUM, *SMALL, "--log-level", "info"], ready=ANSWERS) as process:
         assert process.wait_for_line("INFO The node runs")

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Final
 from kvorum.cli import UsageError
 
 if TYPE_CHECKING:
+    from kvorum.node.embedded.client_security.mode import SecurityMode
     from kvorum.node.embedded.cluster import EmbeddedCluster
-    from kvorum.node.embedded.node import BrokerHost, ClusterSize
+    from kvorum.node.embedded.listeners import ClientListener
+    from kvorum.node.embedded.node import ClusterSize
 
 NAME: Final = "dev"
 FOLDER_PREFIX: Final = "kvorum-dev-"
@@ -26,6 +28,7 @@ CONTROLLERS_DEFAULT: Final = 3
 BROKERS_DEFAULT: Final = 1
 LOOPBACK: Final = "127.0.0.1"
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - clients of other machines connect to it
+SECURITY_MODES: Final = ("tls", "mtls", "scram")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 PORT_REMEDY: Final = "give another one with --port"
 HOST_REMEDY: Final = "give others with --host and --port"
@@ -33,6 +36,13 @@ HOST_REMEDY: Final = "give others with --host and --port"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
+    _configure_size(parser)
+    _configure_clients(parser)
+    _configure_nodes(parser)
+    _configure_output(parser)
+
+
+def _configure_size(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--controllers",
         type=int,
@@ -46,6 +56,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"number of brokers (default: as in --data DIR, else {BROKERS_DEFAULT}); "
         "1 controller and 1 broker are one combined node",
     )
+
+
+def _configure_clients(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port",
         type=int,
@@ -63,6 +76,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="name that clients reach the brokers by (default: the one of --host)",
     )
     parser.add_argument(
+        "--security",
+        choices=SECURITY_MODES,
+        metavar="KIND",
+        help=f"what clients need: {', '.join(SECURITY_MODES)}; certificates and users are made on "
+        "the spot (default: as in --data DIR, else nothing)",
+    )
+    parser.add_argument(
         "--topic",
         action="append",
         default=[],
@@ -70,6 +90,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[:PARTITIONS]",
         help="create this topic unless it is there; may be given several times",
     )
+
+
+def _configure_nodes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--override",
         action="append",
@@ -77,6 +100,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="set a property of every node; may be given several times",
     )
+    parser.add_argument(
+        "--data", metavar="DIR", help="keep the data here (default: removed at the end)"
+    )
+
+
+def _configure_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ready-file",
         type=Path,
@@ -89,9 +118,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="warning",
         metavar="LEVEL",
         help=f"which events are logged: {', '.join(LOG_LEVELS)} (default: warning)",
-    )
-    parser.add_argument(
-        "--data", metavar="DIR", help="keep the data here (default: removed at the end)"
     )
     parser.add_argument(
         "--json", action="store_true", help="print one line of JSON once it is ready, nothing else"
@@ -119,7 +145,8 @@ def run(args: argparse.Namespace) -> int:
             cleaning.callback(made.remove)
             folder = made.path
         size = _size(args.controllers, args.brokers, folder)
-        host = _broker_host(args.host, args.advertised_host)
+        clients = _clients(args.host, args.advertised_host)
+        security = _security(args.security, folder)
         overrides = _overrides(args.override)
         if args.ready_file is not None:
             # One of an earlier run that was killed would be believed.
@@ -132,7 +159,8 @@ def run(args: argparse.Namespace) -> int:
                 folder,
                 size=size,
                 broker_port=port,
-                broker_host=host,
+                clients=clients,
+                security=security,
                 overrides=overrides,
                 topics=dict(args.topic),
             )
@@ -172,20 +200,37 @@ def _overrides(arguments: list[str]) -> dict[str, str]:
         raise UsageError(f"--override: {error}") from error
 
 
-def _broker_host(host: str | None, advertised: str | None) -> BrokerHost:
+def _clients(host: str | None, advertised: str | None) -> ClientListener:
     """Return where the brokers listen, and the name that clients get."""
-    from kvorum.node.embedded.node import BrokerHost  # noqa: PLC0415 - as in `run`
+    from kvorum.node.embedded.listeners import ClientListener  # noqa: PLC0415 - as in `run`
 
     if host == EVERYWHERE and advertised is None:
         raise UsageError(f"--host {EVERYWHERE} needs --advertised-host: clients connect to a name")
     listens_at = host or LOOPBACK
     remedy = PORT_REMEDY if host is None else HOST_REMEDY
-    return BrokerHost(listens_at=listens_at, advertised=advertised or listens_at, remedy=remedy)
+    return ClientListener(listens_at=listens_at, advertised=advertised or listens_at, remedy=remedy)
+
+
+def _security(word: str | None, folder: Path) -> SecurityMode | None:
+    """Return the requested security, or that of existing data."""
+    from kvorum.node.embedded.client_security.mode import security_mode  # noqa: PLC0415 - as in `run`
+    from kvorum.node.embedded.existing_data import WrongSecurityError, check_security  # noqa: PLC0415 - as in `run`
+    from kvorum.node.embedded.identity import load_identity  # noqa: PLC0415 - as in `run`
+
+    known = load_identity(folder)
+    if word is None:
+        return None if known is None else known.security
+    wanted = security_mode(word)
+    try:
+        check_security(folder, wanted)
+    except WrongSecurityError as error:
+        raise UsageError(f"--security {word}: {error}") from error
+    return wanted
 
 
 def _size(controllers: int | None, brokers: int | None, folder: Path) -> ClusterSize:
     """Return the requested size, completed from existing data."""
-    from kvorum.node.embedded.cluster import check_size  # noqa: PLC0415 - as in `run`
+    from kvorum.node.embedded.existing_data import check_size  # noqa: PLC0415 - as in `run`
     from kvorum.node.embedded.node import ClusterSize, WrongSizeError, size_of  # noqa: PLC0415 - as in `run`
 
     given = [
@@ -219,12 +264,15 @@ def _broker_port(given: int | None, folder: Path) -> int | None:
 
 def _facts(cluster: EmbeddedCluster) -> str:
     """Return the line of JSON about a cluster that answers."""
+    from kvorum.node.embedded.client_security.client_access import FORMS  # noqa: PLC0415 - as in `run`
+
     facts = {
         "bootstrap_servers": cluster.bootstrap_servers,
         "controller_servers": cluster.controller_servers,
         "cluster_id": cluster.cluster_id,
         "data": str(cluster.folder),
         "node_ids": sorted(cluster.nodes),
+        "client_settings": {form: cluster.client_settings(form) for form in FORMS},
     }
     return json.dumps(facts)
 
@@ -249,7 +297,19 @@ async def _report(cluster: EmbeddedCluster, *, as_json: bool, is_kept: bool) -> 
     print(f"  bootstrap servers:   {cluster.bootstrap_servers}")
     print(f"  controller servers:  {cluster.controller_servers}")
     print(f"  data:                {cluster.folder} ({kept})", flush=True)
+    if cluster.security is not None:
+        _report_client_settings(cluster)
     if sys.stdout.isatty():
         from kvorum.cli.dev_status import show_status  # noqa: PLC0415 - slow to import
 
         await show_status(cluster)
+
+
+def _report_client_settings(cluster: EmbeddedCluster) -> None:
+    from kvorum.node.embedded.client_security.client_access import FORMS  # noqa: PLC0415 - as in `run`
+
+    for form in FORMS:
+        print(f"  client settings, {form}:")
+        for key, value in cluster.client_settings(form).items():
+            print(f"    {key}={value}")
+    sys.stdout.flush()

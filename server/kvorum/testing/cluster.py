@@ -10,6 +10,8 @@ from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeVar
 
 from kvorum.node.embedded import topics
+from kvorum.node.embedded.client_security.client_access import LIBRDKAFKA
+from kvorum.node.embedded.client_security.mode import security_mode
 from kvorum.node.embedded.cluster import LEADER_PATIENCE_SECONDS, EmbeddedCluster, listed
 from kvorum.node.embedded.node import ClusterSize
 from kvorum.node.embedded.overrides import OverrideValue, override_texts, texts_of
@@ -39,6 +41,7 @@ class ClusterFactory(Protocol):
         brokers: int = 1,
         folder: Path | None = None,
         overrides: Mapping[str, OverrideValue] | None = None,
+        security: str | None = None,
     ) -> Cluster:
         """Return a started cluster; `AsyncCluster` has the arguments."""
         ...
@@ -58,7 +61,9 @@ class _ClusterOfNodes:
         brokers: int = 1,
         folder: Path | None = None,
         overrides: Mapping[str, OverrideValue] | None = None,
+        security: str | None = None,
     ) -> None:
+        self._security = None if security is None else security_mode(security)
         self._size = ClusterSize(controllers=controllers, brokers=brokers)
         self._given_folder = folder
         self._overrides = {**SHORT_TIMEOUTS, **override_texts(overrides or {})}
@@ -70,6 +75,14 @@ class _ClusterOfNodes:
     def bootstrap_servers(self) -> str:
         """The addresses of the running brokers, for clients."""
         return self._running.bootstrap_servers
+
+    def client_settings(self, form: str = LIBRDKAFKA) -> dict[str, str]:
+        """Return the settings of clients: the addresses, and what the cluster's security asks for.
+
+        `form` is librdkafka, java, or python, which are the arguments of kafka-python's clients.
+        Raises ValueError for another form.
+        """
+        return self._running.client_settings(form)
 
     @property
     def controller_servers(self) -> str:
@@ -144,7 +157,9 @@ class _ClusterOfNodes:
             raise RuntimeError(ALREADY_STARTED)
         folder = self._given_folder or self._temporary_folder()
         try:
-            self._cluster = EmbeddedCluster(folder, size=self._size, overrides=self._overrides)
+            self._cluster = EmbeddedCluster(
+                folder, size=self._size, overrides=self._overrides, security=self._security
+            )
             await self._cluster.start()
         except BaseException:
             self._cluster = None
@@ -206,9 +221,12 @@ class AsyncCluster(_ClusterOfNodes):
     are 1, 2, 3 ... and the brokers 101, 102 ... `overrides` replace properties of every node;
     values are strings, numbers or booleans, and an unknown key raises ConfigError, a ValueError.
     Without a `folder` the data is temporary, and `stop` removes it; existing data in a given folder
-    is used again. A child that is forked in the loop has to end with `os._exit`, or to become
-    another program: asyncio demands it. Raises WrongSizeError, a ValueError, for an impossible
-    size, and for one that differs from that of the existing data.
+    is used again. With a `security` of "tls", "mtls" or "scram" clients connect by TLS, with a
+    certificate or a user's password of their own: `client_settings` has what they need, and nodes
+    talk to each other in plain text on the loopback interface. A child that is forked in the loop
+    has to end with `os._exit`, or to become another program: asyncio demands it. Raises
+    WrongSizeError, a ValueError, for an impossible size, and for one that differs from that of the
+    existing data; WrongSecurityError, a ValueError, for another security than it has.
     """
 
     async def __aenter__(self) -> Self:

@@ -31,9 +31,14 @@ def kvorum_cluster_factory() -> Iterator[ClusterFactory]:
             brokers: int = 1,
             folder: Path | None = None,
             overrides: Mapping[str, OverrideValue] | None = None,
+            security: str | None = None,
         ) -> Cluster:
             cluster = Cluster(
-                controllers=controllers, brokers=brokers, folder=folder, overrides=overrides
+                controllers=controllers,
+                brokers=brokers,
+                folder=folder,
+                overrides=overrides,
+                security=security,
             )
             return running.enter_context(cluster)
 

@@ -158,7 +158,10 @@ def test_every_module_can_be_imported_or_names_the_extra_it_needs(installed: Ins
     assert {room for room, _ in rooms} == {
         "cli", "inspection", "spark", "node", "security", "testing",
     }  # fmt: skip
-    whole = ("kvorum.spark.", "kvorum.inspection.layouts.", "kvorum.security.")
+    whole = (
+        *("kvorum.spark.", "kvorum.inspection.layouts.", "kvorum.security."),
+        "kvorum.node.embedded.client_security.",
+    )
     assert {module for _, module in missing if not module.startswith(whole)} == {
         "kvorum.cli.shell_tool.terminal", "kvorum.inspection.explain",
         "kvorum.node.metrics.exposition", "kvorum.testing.pytest_plugin",

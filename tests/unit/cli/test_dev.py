@@ -14,6 +14,7 @@ REFUSALS = {
     "--topic orders:0": "argument --topic: 'orders:0' is not NAME or NAME:PARTITIONS",
     "--topic :3": "argument --topic: ':3' is not NAME or NAME:PARTITIONS",
     "--host 0.0.0.0": "--host 0.0.0.0 needs --advertised-host: clients connect to a name",
+    "--security ssl": "argument --security: invalid choice: 'ssl' (choose from 'tls', 'mtls', ",
     "--log-level loud": "argument --log-level: invalid choice: 'loud' (choose from 'debug', 'info'",
 }
 

@@ -8,19 +8,12 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from kvorum.metadata.address import Address
+from kvorum.node.embedded.client_security.client_access import ClientAccess
+from kvorum.node.embedded.client_security.mode import SecurityMode
 from kvorum.node.embedded.disks import FillableDisk
-from kvorum.node.embedded.node import (
-    LOOPBACK,
-    ON_LOOPBACK,
-    BrokerHost,
-    ClusterSize,
-    EmbeddedNode,
-    Place,
-    WrongSizeError,
-    places_of,
-    prepare_nodes,
-    size_of,
-)
+from kvorum.node.embedded.existing_data import check_security, check_size
+from kvorum.node.embedded.listeners import LOOPBACK, ON_LOOPBACK, ClientListener, secured
+from kvorum.node.embedded.node import ClusterSize, EmbeddedNode, Place, places_of, prepare_nodes
 from kvorum.node.embedded.pausable_loop import Gate, PausableEventLoop, behind
 from kvorum.node.embedded.topics import TOPIC_PATIENCE_SECONDS, TopicTimeoutError, create_topic
 from kvorum.node.errors import NodeFailedError
@@ -64,8 +57,9 @@ class EmbeddedCluster:
 
     Existing data in `folder` is used. `size` is then None, or must have the same number of
     controllers; the number of brokers may change. `overrides` replace properties of every node, and
-    `topics` are created by the start with so many partitions unless they exist.
-    Raises WrongSizeError, NodeStartError, ConfigError, StorageError.
+    `topics` are created by the start with so many partitions unless they exist. `security` is that
+    of clients; existing data has to be of a cluster with the same one.
+    Raises WrongSizeError, WrongSecurityError, NodeStartError, ConfigError, StorageError.
     """
 
     def __init__(
@@ -74,14 +68,18 @@ class EmbeddedCluster:
         *,
         size: ClusterSize,
         broker_port: int | None = None,
-        broker_host: BrokerHost = ON_LOOPBACK,
+        clients: ClientListener = ON_LOOPBACK,
+        security: SecurityMode | None = None,
         topics: Mapping[str, int] = _NO_TOPICS,
         overrides: Mapping[str, str] = _NOTHING,
     ) -> None:
         check_size(folder, size)
+        check_security(folder, security)
+        if security is not None:
+            clients = secured(clients, security, folder)
         self.folder = folder
         self._overrides = overrides
-        self._broker_host = broker_host
+        self._clients = clients
         self._topics = topics
         self._places = {place.node_id: place for place in places_of(folder, size)}
         # All nodes have the descriptors of one process.
@@ -92,7 +90,7 @@ class EmbeddedCluster:
             folder,
             list(self._places.values()),
             broker_port=broker_port,
-            broker_host=broker_host,
+            clients=clients,
             overrides=overrides,
             disks=self._disks,
             open_files=self._open_files,
@@ -110,6 +108,17 @@ class EmbeddedCluster:
     def bootstrap_servers(self) -> str:
         """The bootstrap.servers of the running brokers."""
         return _joined(embedded.bootstrap_servers for embedded in self.nodes.values())
+
+    @property
+    def security(self) -> SecurityMode | None:
+        """The security of clients, None for clients in plain text."""
+        return None if self._clients.security is None else self._clients.security.mode
+
+    def client_settings(self, form: str) -> dict[str, str]:
+        """Return the settings of clients in a form of `ClientAccess`; raises ValueError."""
+        security = self._clients.security
+        access = ClientAccess() if security is None else security.access
+        return access.settings(form, self.bootstrap_servers)
 
     @property
     def controller_servers(self) -> str:
@@ -495,7 +504,7 @@ class EmbeddedCluster:
         nodes = prepare_nodes(
             self.folder,
             [place],
-            broker_host=self._broker_host,
+            clients=self._clients,
             overrides=self._overrides,
             disks=self._disks,
             open_files=self._open_files,
@@ -507,18 +516,6 @@ class EmbeddedCluster:
         for embedded in self._waiting.values():
             embedded.node.discard()
         self._waiting = {}
-
-
-def check_size(folder: Path, size: ClusterSize) -> None:
-    """Raise WrongSizeError if a folder has data that a cluster of this size cannot use."""
-    known = size_of(folder)
-    if known is None:
-        return
-    if known.controllers != size.controllers or known.is_combined != size.is_combined:
-        raise WrongSizeError(
-            f"the data in {folder} is of a cluster with {known.controllers} controller(s) and "
-            f"{known.brokers} broker(s)"
-        )
 
 
 def listed(ids: Iterable[int]) -> str:
@@ -549,7 +546,9 @@ async def _all_of(
 
 def _addresses(embedded: EmbeddedNode) -> Iterable[Address]:
     if embedded.broker_port is not None:
-        yield Address(embedded.broker_host.advertised, embedded.broker_port)
+        yield Address(embedded.clients.advertised, embedded.broker_port)
+    if embedded.internal_address is not None:
+        yield embedded.internal_address
     if embedded.controller_port is not None:
         yield Address(LOOPBACK, embedded.controller_port)
 

@@ -4,6 +4,8 @@ A cluster of one controller and one broker is one combined node, whose files are
 cluster's folder. In any other cluster each node has one role and a folder of its own below it.
 """
 
+from __future__ import annotations
+
 import random
 import socket
 from collections.abc import Mapping
@@ -12,14 +14,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kvorum.metadata.address import Address
 from kvorum.node.config import NodeConfig, load_properties
+from kvorum.node.embedded.identity import (
+    ClusterIdentity,
+    load_identity,
+    new_identity,
+    store_identity,
+)
+from kvorum.node.embedded.listeners import (
+    CONTROLLER_LISTENER,
+    INTERNAL_LISTENER,
+    LOOPBACK,
+    ON_LOOPBACK,
+    ClientListener,
+)
 from kvorum.node.endpoints import port_of
 from kvorum.node.errors import NodeStartError
 from kvorum.node.format import FormatRequest, format_directories
-from kvorum.node.format.dynamic_voters import DynamicVoter, parse_dynamic_voters, voters_by_id
 from kvorum.node.kafka_raft_server import KafkaRaftServer
 from kvorum.node.serving.socket_server import bind
 from kvorum.node.sockets import close_listening
@@ -27,23 +41,15 @@ from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem, RealFileSystem, disk_errors, replace_durably
 from kvorum.storage.small_files.java_properties import store_java_properties
 from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
-from kvorum.wire.uuid_text import random_uuid, uuid_to_text
 
-IDENTITY_FILE = "cluster.properties"
-_CLUSTER_ID = "cluster.id"
-_CONTROLLERS = "initial.controllers"
-_BROKERS = "brokers"
-_COMMENT = "A cluster of embedded nodes of kvorum; each node's own settings are in its folder."
-LOOPBACK: Final = "127.0.0.1"
-EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a user may ask for it
+if TYPE_CHECKING:
+    from kvorum.node.embedded.client_security.client_security import ClientSecurity
+
 LISTENING_PORTS: Final = range(20_000, 32_000)
 """They lie below the ports that systems give to connections: a stopped node finds its port free."""
 ATTEMPTS: Final = 50
-BROKER_LISTENER: Final = "PLAINTEXT"
-CONTROLLER_LISTENER: Final = "CONTROLLER"
 PROPERTIES_FILE: Final = "server.properties"
 DATA_DIRECTORY: Final = "data"
-REMEDY: Final = "choose another port"
 PROPERTIES_COMMENT: Final = "An embedded node of kvorum; its controller has to keep its port."
 FIRST_BROKER_ID: Final = 101
 """The first id of brokers in clusters without combined nodes; controllers begin with 1."""
@@ -53,82 +59,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 _NO_DISKS: Mapping[int, FileSystem] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterIdentity:
-    """A cluster's id, its first voters, and its number of brokers.
-
-    An interrupted first start is repeated with the same identity: no two controllers may be
-    formatted with different voters.
-    """
-
-    cluster_id: str
-    voters: Mapping[int, DynamicVoter]
-    broker_count: int
-
-
-def new_identity(controllers: Mapping[int, Address], *, broker_count: int) -> ClusterIdentity:
-    """Return an identity with random ids for a cluster whose controllers have these addresses."""
-    source = random.SystemRandom()
-    voters = voters_by_id(
-        DynamicVoter(node_id, address.host, address.port, random_uuid(source))
-        for node_id, address in controllers.items()
-    )
-    cluster_id = uuid_to_text(random_uuid(source))
-    return ClusterIdentity(cluster_id=cluster_id, voters=voters, broker_count=broker_count)
-
-
-def load_identity(folder: Path) -> ClusterIdentity | None:
-    """Return the identity of the cluster in a folder, None without one yet.
-
-    Raises NodeStartError if the file is damaged.
-    """
-    file = folder / IDENTITY_FILE
-    if not file.exists():
-        return None
-    properties = load_properties(file)
-    try:
-        return ClusterIdentity(
-            cluster_id=properties[_CLUSTER_ID],
-            voters=parse_dynamic_voters(properties[_CONTROLLERS]),
-            broker_count=int(properties[_BROKERS]),
-        )
-    except (KeyError, ValueError) as error:
-        raise NodeStartError(f"{file} does not describe a cluster: {error}") from error
-
-
-def store_identity(folder: Path, identity: ClusterIdentity) -> None:
-    """Write the identity durably. Raises StorageError."""
-    properties = {
-        _CLUSTER_ID: identity.cluster_id,
-        _CONTROLLERS: ",".join(str(voter) for voter in identity.voters.values()),
-        _BROKERS: str(identity.broker_count),
-    }
-    files = RealFileSystem()
-    with disk_errors(folder, "creating"):
-        files.make_directory(folder)
-    text = store_java_properties(properties.items(), comments=[_COMMENT])
-    replace_durably(files, folder / IDENTITY_FILE, text.encode("latin-1"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerHost:
-    """The address that brokers listen at, and the name by which clients reach them."""
-
-    listens_at: str = LOOPBACK
-    advertised: str = LOOPBACK
-    remedy: str = REMEDY
-    """The advice where an address cannot be had."""
-
-    @property
-    def nearest(self) -> str:
-        """The address for clients on this machine."""
-        return LOOPBACK if self.listens_at == EVERY_ADDRESS else self.listens_at
-
-
-ON_LOOPBACK: Final = BrokerHost()
-
-
-def bind_anywhere(name: str, host: BrokerHost = ON_LOOPBACK) -> socket.socket:
+def bind_anywhere(name: str, host: ClientListener = ON_LOOPBACK) -> socket.socket:
     """Return a socket for the listener called `name`, bound to a free port of its address.
 
     The port is one of `LISTENING_PORTS`, or one of the system's choice where those are taken.
@@ -174,28 +105,34 @@ class Place:
         """The file with the node's settings."""
         return self.folder / PROPERTIES_FILE
 
-    @property
-    def listeners(self) -> tuple[str, ...]:
-        """The names of its listeners."""
-        names = ((BROKER_LISTENER, self.is_broker), (CONTROLLER_LISTENER, self.is_controller))
-        return tuple(name for name, is_there in names if is_there)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedNode:
-    """A node that can be started, and its ports; a port is None without the role."""
+    """A node that can be started, and its ports; a port is None without the role.
+
+    Other brokers, and the cluster itself, connect to the internal port.
+    """
 
     node: KafkaRaftServer
     place: Place
     broker_port: int | None
+    internal_port: int | None
     controller_port: int | None
-    broker_host: BrokerHost = ON_LOOPBACK
+    clients: ClientListener = ON_LOOPBACK
 
     @property
     def bootstrap_servers(self) -> str:
         """The bootstrap.servers of the broker; empty without the role."""
-        host = self.broker_host.advertised
+        host = self.clients.advertised
         return "" if self.broker_port is None else f"{host}:{self.broker_port}"
+
+    @property
+    def internal_address(self) -> Address | None:
+        """The address of the listener for other brokers, from this machine; None without one."""
+        if self.internal_port is None:
+            return None
+        is_for_clients_too = self.internal_port == self.broker_port
+        return Address(self.clients.nearest if is_for_clients_too else LOOPBACK, self.internal_port)
 
     @property
     def controller_servers(self) -> str:
@@ -242,7 +179,7 @@ def prepare_nodes(
     places: list[Place],
     *,
     broker_port: int | None = None,
-    broker_host: BrokerHost = ON_LOOPBACK,
+    clients: ClientListener = ON_LOOPBACK,
     overrides: Mapping[str, str] = _NOTHING,
     files: FileSystem | None = None,
     disks: Mapping[int, FileSystem] = _NO_DISKS,
@@ -260,11 +197,11 @@ def prepare_nodes(
     with ExitStack() as undoing:
         bound: dict[int, dict[str, socket.socket]] = {}
         for place in places:
-            ports = _ports(place, identity, broker_port)
-            bound[place.node_id] = _bind(place, ports, broker_host, undoing)
+            ports = _ports(place, identity, broker_port, clients)
+            bound[place.node_id] = _bind(place, ports, clients, undoing)
             broker_port = None if place.is_broker else broker_port
         if identity is None and not all(_is_formatted(place) for place in places):
-            identity = _store_new_identity(folder, places, bound)
+            identity = _store_new_identity(folder, places, bound, clients)
         nodes = {
             place.node_id: _make(
                 place,
@@ -273,7 +210,7 @@ def prepare_nodes(
                 overrides,
                 files=disks.get(place.node_id, files),
                 open_files=open_files,
-                broker_host=broker_host,
+                clients=clients,
             )
             for place in places
         }
@@ -281,24 +218,32 @@ def prepare_nodes(
     return nodes
 
 
+def _listeners(place: Place, clients: ClientListener) -> tuple[str, ...]:
+    of_broker = clients.broker_listeners if place.is_broker else ()
+    return (*of_broker, CONTROLLER_LISTENER) if place.is_controller else of_broker
+
+
 def _ports(
-    place: Place, identity: ClusterIdentity | None, broker_port: int | None
+    place: Place,
+    identity: ClusterIdentity | None,
+    broker_port: int | None,
+    clients: ClientListener,
 ) -> dict[str, int]:
     """Return the ports that a node must have, by listener; 0 stands for any."""
     ports = _known_ports(place)
     if identity is not None and place.node_id in identity.voters:
         ports.setdefault(CONTROLLER_LISTENER, identity.voters[place.node_id].port)
     if broker_port is not None:
-        ports[BROKER_LISTENER] = broker_port
+        ports[clients.name] = broker_port
     return ports
 
 
 def _bind(
-    place: Place, ports: Mapping[str, int], broker_host: BrokerHost, undoing: ExitStack
+    place: Place, ports: Mapping[str, int], clients: ClientListener, undoing: ExitStack
 ) -> dict[str, socket.socket]:
     sockets: dict[str, socket.socket] = {}
-    for name in place.listeners:
-        host = broker_host if name == BROKER_LISTENER else ON_LOOPBACK
+    for name in _listeners(place, clients):
+        host = clients if name == clients.name else ON_LOOPBACK
         if port := ports.get(name, 0):
             sockets[name] = bind(name, host.listens_at, port, remedy=host.remedy)
         else:
@@ -316,14 +261,21 @@ def _known_ports(place: Place) -> dict[str, int]:
 
 
 def _store_new_identity(
-    folder: Path, places: list[Place], bound: Mapping[int, Mapping[str, socket.socket]]
+    folder: Path,
+    places: list[Place],
+    bound: Mapping[int, Mapping[str, socket.socket]],
+    clients: ClientListener,
 ) -> ClusterIdentity:
     addresses = {
         place.node_id: Address(LOOPBACK, port_of(bound[place.node_id][CONTROLLER_LISTENER]))
         for place in places
         if place.is_controller
     }
-    identity = new_identity(addresses, broker_count=sum(place.is_broker for place in places))
+    identity = new_identity(
+        addresses,
+        broker_count=sum(place.is_broker for place in places),
+        security=None if clients.security is None else clients.security.mode,
+    )
     store_identity(folder, identity)
     return identity
 
@@ -336,22 +288,23 @@ def _make(
     *,
     files: FileSystem | None,
     open_files: OpenFiles | None,
-    broker_host: BrokerHost,
+    clients: ClientListener,
 ) -> EmbeddedNode:
     ports = {name: port_of(bound) for name, bound in sockets.items()}
     before = load_properties(place.properties) if place.properties.exists() else {}
-    properties = {**before, **_properties(place, identity, ports, broker_host), **overrides}
+    properties = {**before, **_properties(place, identity, ports, clients), **overrides}
     config = NodeConfig.from_properties(properties)
     if not before:
         _write_properties(place.properties, properties)
     if identity is not None and not _is_formatted(place):
-        _format(config, place, identity)
+        _format(config, place, identity, clients)
     return EmbeddedNode(
         node=KafkaRaftServer(config, sockets=sockets, files=files, open_files=open_files),
         place=place,
-        broker_port=ports.get(BROKER_LISTENER),
+        broker_port=ports.get(clients.name),
+        internal_port=ports.get(clients.internal_name),
         controller_port=ports.get(CONTROLLER_LISTENER),
-        broker_host=broker_host,
+        clients=clients,
     )
 
 
@@ -359,20 +312,20 @@ def _properties(
     place: Place,
     identity: ClusterIdentity | None,
     ports: Mapping[str, int],
-    broker_host: BrokerHost,
+    clients: ClientListener,
 ) -> dict[str, str]:
     def addresses(host: str) -> str:
         return ",".join(
-            f"{name}://{host if name == BROKER_LISTENER else LOOPBACK}:{ports[name]}"
-            for name in place.listeners
+            f"{name}://{host if name == clients.name else LOOPBACK}:{port}"
+            for name, port in ports.items()
         )
 
     roles = (("broker", place.is_broker), ("controller", place.is_controller))
     properties = {
         "process.roles": ",".join(role for role, has_it in roles if has_it),
         "node.id": str(place.node_id),
-        "listeners": addresses(broker_host.listens_at),
-        "advertised.listeners": addresses(broker_host.advertised),
+        "listeners": addresses(clients.listens_at),
+        "advertised.listeners": addresses(clients.advertised),
         "controller.listener.names": CONTROLLER_LISTENER,
         "controller.quorum.bootstrap.servers": _bootstrap_servers(identity, ports),
         "log.dirs": str(place.folder / DATA_DIRECTORY),
@@ -384,10 +337,22 @@ def _properties(
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
     }
+    if clients.security is not None:
+        properties |= _secured(place, clients, clients.security)
     if place.is_controller and not place.is_broker:
         wait_ms = str(ELECTION_STEP_MS * place.node_id)
         properties["controller.quorum.election.timeout.ms"] = wait_ms
         properties["controller.quorum.election.backoff.max.ms"] = wait_ms
+    return properties
+
+
+def _secured(place: Place, clients: ClientListener, security: ClientSecurity) -> dict[str, str]:
+    """Return the properties of a node whose clients have a listener with security."""
+    pairs = (f"{name}:{protocol}" for name, protocol in clients.protocols.items())
+    properties = {"listener.security.protocol.map": ",".join(pairs)}
+    if place.is_broker:
+        properties["inter.broker.listener.name"] = INTERNAL_LISTENER
+        properties |= security.properties
     return properties
 
 
@@ -409,7 +374,9 @@ def _is_formatted(place: Place) -> bool:
     return (place.folder / DATA_DIRECTORY / META_PROPERTIES_FILE).exists()
 
 
-def _format(config: NodeConfig, place: Place, identity: ClusterIdentity) -> None:
+def _format(
+    config: NodeConfig, place: Place, identity: ClusterIdentity, clients: ClientListener
+) -> None:
     request = FormatRequest(
         node_id=config.node_id,
         cluster_id=identity.cluster_id,
@@ -419,6 +386,7 @@ def _format(config: NodeConfig, place: Place, identity: ClusterIdentity) -> None
         is_controller=place.is_controller,
         has_dynamic_quorum=True,
         initial_controllers=identity.voters if place.is_controller else None,
+        scram_arguments=() if clients.security is None else clients.security.scram_arguments,
     )
     format_directories(
         request,

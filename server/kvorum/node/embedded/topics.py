@@ -79,10 +79,11 @@ async def _create(
     timeout_ms: int,
 ) -> bool:
     """Create a topic and return whether it is a new one."""
-    assert broker.broker_port is not None
+    address = broker.internal_address
+    assert address is not None
     connection = await ClientConnection.open(
-        host=broker.broker_host.nearest,
-        port=broker.broker_port,
+        host=address.host,
+        port=address.port,
         client_id=CLIENT_ID,
         timeout_ms=timeout_ms,
     )

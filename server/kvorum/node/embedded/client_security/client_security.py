@@ -1,0 +1,129 @@
+"""The security of a cluster's clients: certificates, users, and the properties of brokers."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kvorum.node.embedded.client_security.authority import (
+    CERTIFICATE_FILE,
+    Authority,
+    authority_of,
+    write_secret,
+)
+from kvorum.node.embedded.client_security.client_access import (
+    PEM,
+    SCRAM_LOGIN_MODULE,
+    ClientAccess,
+    User,
+)
+from kvorum.node.embedded.client_security.mode import SecurityMode
+
+FOLDER: Final = "security"
+BROKER_FILE: Final = "broker.pem"
+CLIENT_FILE: Final = "client.pem"
+PASSWORD_FILE: Final = "client.password"  # noqa: S105 - a file's name
+CLIENT: Final = "client"
+"""The name of the clients' user, and the common name of their certificate."""
+BROKER: Final = "broker"
+MECHANISMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISM_OF_CLIENTS: Final = "SCRAM-SHA-512"
+LISTENER: Final = "CLIENTS"
+PASSWORD_BYTES: Final = 16
+SCRAM_JAAS_CONFIG: Final = f"{SCRAM_LOGIN_MODULE} required;"
+SSL: Final = "SSL"
+SASL_SSL: Final = "SASL_SSL"
+THIS_MACHINE: Final = ("localhost", "127.0.0.1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSecurity:
+    """The security of the listener for clients, and the way in that they are given.
+
+    `properties` are a broker's; `scram_arguments` are those of a format (``--add-scram``).
+    """
+
+    mode: SecurityMode
+    access: ClientAccess
+    properties: Mapping[str, str]
+    scram_arguments: tuple[str, ...] = ()
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener for clients."""
+        return LISTENER
+
+    @property
+    def protocol(self) -> str:
+        """The security protocol of the listener."""
+        return self.access.protocol
+
+
+def client_security(mode: SecurityMode, folder: Path, advertised_host: str) -> ClientSecurity:
+    """Return the security of the cluster in a folder, with the files that are kept there.
+
+    The certificate of the brokers is new each time: they may have another name than before.
+    """
+    files = folder / FOLDER
+    files.mkdir(parents=True, exist_ok=True)
+    authority = authority_of(files)
+    hosts = sorted({*THIS_MACHINE, advertised_host})
+    authority.certify(files / BROKER_FILE, BROKER, hosts=hosts)
+    properties = {
+        "ssl.keystore.type": PEM,
+        "ssl.keystore.location": str(files / BROKER_FILE),
+    }
+    match mode:
+        case SecurityMode.TLS:
+            access = ClientAccess(protocol=SSL, authority=files / CERTIFICATE_FILE)
+            return ClientSecurity(mode=mode, access=access, properties=properties)
+        case SecurityMode.MTLS:
+            return _mutual(files, authority, properties)
+        case SecurityMode.SCRAM:
+            return _scram(files, properties)
+
+
+def _mutual(files: Path, authority: Authority, properties: Mapping[str, str]) -> ClientSecurity:
+    certificate = files / CLIENT_FILE
+    if not certificate.exists():
+        authority.certify(certificate, CLIENT)
+    trusted = files / CERTIFICATE_FILE
+    return ClientSecurity(
+        mode=SecurityMode.MTLS,
+        access=ClientAccess(protocol=SSL, authority=trusted, certificate=certificate),
+        properties={
+            **properties,
+            "ssl.client.auth": "required",
+            "ssl.truststore.type": PEM,
+            "ssl.truststore.location": str(trusted),
+        },
+    )
+
+
+def _scram(files: Path, properties: Mapping[str, str]) -> ClientSecurity:
+    password_file = files / PASSWORD_FILE
+    if not password_file.exists():
+        write_secret(password_file, secrets.token_hex(PASSWORD_BYTES).encode())
+    user = User(CLIENT, password_file.read_text(encoding="ascii"))
+    return ClientSecurity(
+        mode=SecurityMode.SCRAM,
+        access=ClientAccess(
+            protocol=SASL_SSL,
+            authority=files / CERTIFICATE_FILE,
+            mechanism=MECHANISM_OF_CLIENTS,
+            user=user,
+        ),
+        properties={
+            **properties,
+            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+            **{_jaas_key(mechanism): SCRAM_JAAS_CONFIG for mechanism in MECHANISMS},
+        },
+        scram_arguments=tuple(
+            f"{mechanism}=[name={user.name},password={user.password}]" for mechanism in MECHANISMS
+        ),
+    )
+
+
+def _jaas_key(mechanism: str) -> str:
+    return f"listener.name.{LISTENER.lower()}.{mechanism.lower()}.sasl.jaas.config"
