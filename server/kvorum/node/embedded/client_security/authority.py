@@ -23,6 +23,8 @@ CERTIFICATE_FILE: Final = "authority.pem"
 KEY_FILE: Final = "authority.key"
 NAME: Final = "kvorum"
 LIFETIME: Final = timedelta(days=3_650)
+LIFETIME_OF_OTHERS: Final = timedelta(days=365)
+"""Their certificates are made again at each start."""
 CLOCK_SKEW: Final = timedelta(days=1)
 """The time by which a client's clock may be behind."""
 OWNER_ALONE: Final = 0o600
@@ -63,7 +65,9 @@ class Authority:
         `name` is the common name; `hosts` are the names and addresses it is reached by.
         """
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(name, key.public_key(), issuer=self.certificate.subject)
+        builder = _builder(
+            name, key.public_key(), issuer=self.certificate.subject, lifetime=LIFETIME_OF_OTHERS
+        )
         builder = builder.add_extension(
             x509.BasicConstraints(ca=False, path_length=None), critical=True
         )
@@ -97,7 +101,7 @@ def authority_of(folder: Path) -> Authority:
 
 def _store_new_authority(certificate_path: Path, key_path: Path) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _builder(NAME, key.public_key(), issuer=_name(NAME))
+    builder = _builder(NAME, key.public_key(), issuer=_name(NAME), lifetime=LIFETIME)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
     builder = builder.add_extension(_CERTIFICATES, critical=True)
     write_secret(key_path, _key_text(key))
@@ -113,7 +117,7 @@ def write_secret(path: Path, data: bytes) -> None:
 
 
 def _builder(
-    name: str, key: ec.EllipticCurvePublicKey, *, issuer: x509.Name
+    name: str, key: ec.EllipticCurvePublicKey, *, issuer: x509.Name, lifetime: timedelta
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     builder = x509.CertificateBuilder(
@@ -122,7 +126,7 @@ def _builder(
         public_key=key,
         serial_number=x509.random_serial_number(),
         not_valid_before=now - CLOCK_SKEW,
-        not_valid_after=now + LIFETIME,
+        not_valid_after=now - CLOCK_SKEW + lifetime,
     )
     return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
 

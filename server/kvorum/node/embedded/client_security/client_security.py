@@ -63,7 +63,7 @@ class ClientSecurity:
 def client_security(mode: SecurityMode, folder: Path, advertised_host: str) -> ClientSecurity:
     """Return the security of the cluster in a folder, with the files that are kept there.
 
-    The certificate of the brokers is new each time: they may have another name than before.
+    Certificates are new each time, but for the authority's: brokers may have another name.
     """
     files = folder / FOLDER
     files.mkdir(parents=True, exist_ok=True)
@@ -86,8 +86,7 @@ def client_security(mode: SecurityMode, folder: Path, advertised_host: str) -> C
 
 def _mutual(files: Path, authority: Authority, properties: Mapping[str, str]) -> ClientSecurity:
     certificate = files / CLIENT_FILE
-    if not certificate.exists():
-        authority.certify(certificate, CLIENT)
+    authority.certify(certificate, CLIENT)
     trusted = files / CERTIFICATE_FILE
     return ClientSecurity(
         mode=SecurityMode.MTLS,
