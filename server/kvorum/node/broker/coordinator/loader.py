@@ -119,10 +119,9 @@ class CoordinatorLoader:
             batch = converted(entry) if isinstance(entry, LegacyMessage) else entry
             if self._is_replaced_by_later_ones(batch):
                 self._latest.add(batch)
-                self._offset = batch.next_offset
-                continue
-            await self._replay_latest()
-            replay_batch(self._shard, batch, self._runtime.wall_ms())
+            else:
+                await self._replay_latest()
+                replay_batch(self._shard, batch, self._runtime.wall_ms())
             self._offset = batch.next_offset
             self._commit(self._offset)
         return False
