@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 from tests.process.bystander import Bystander, Watch
+from tests.support.certificates import NODE_NAME
 from tests.support.fixtures import Report
 from tests.support.node import Node
 from tests.support.node_process import NodeProcess
@@ -23,7 +24,7 @@ from tests.support.sasl_clients import (
     plain_config,
     plain_token,
 )
-from tests.support.tls_nodes import NODE_NAME, Keys, Listeners, TlsClient
+from tests.support.tls_nodes import Keys, Listeners, TlsClient
 from tests.support.waiting import PATIENCE_S
 
 from kvorum.wire.error_codes import ErrorCode
