@@ -10,17 +10,15 @@ import pytest
 from tests.interop.clients.authentications import LET_IN, Login, by_librdkafka, by_tool
 from tests.interop.listener_pairs import Sides, running_sides
 from tests.support.kafka.java import Java, ToolRunner
-from tests.support.raw_client import RawClient
 from tests.support.sasl_clients import SCRAM_CONFIG, plain_config, plain_token
+from tests.support.sasl_exchange import answers, frame
 from tests.support.tls_nodes import Keys, Listeners
 from tests.support.waiting import wait_for
 
-from kvorum.wire.headers import encode_request_frame
 from kvorum.wire.messages.api_versions import ApiVersionsRequest
 from kvorum.wire.messages.metadata import MetadataRequest
 from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest
-from kvorum.wire.primitives import Message
 
 pytestmark = pytest.mark.slow
 
@@ -140,10 +138,6 @@ def test_a_changed_credential_counts_at_the_next_login_as_by_kafka(
     wait_for(lambda: outcome("second") == REFUSED or None, "the user is gone")
 
 
-def frame(request: Message, version: int) -> bytes:
-    return encode_request_frame(request, version=version, correlation_id=1, client_id="c")
-
-
 def token(
     user: str = "alice", password: str = PASSWORD, other: str = "", version: int = 2
 ) -> bytes:
@@ -198,18 +192,6 @@ WITH_VERSIONS: Final[Mapping[str, tuple[bytes, ...]]] = {
     "then metadata": (VERSIONS, METADATA),
 }
 """Exchanges whose first response has the versions of a node, which differ."""
-
-
-def answers(port: int, frames: tuple[bytes, ...]) -> list[bytes | None]:
-    """Return what answers each frame, None and nothing more at the end of the connection."""
-    found: list[bytes | None] = []
-    with RawClient(f"127.0.0.1:{port}") as client:
-        for each in frames:
-            client.send_frame(each)
-            found.append(client.read_frame())
-            if found[-1] is None:
-                break
-    return found
 
 
 @pytest.mark.parametrize("what", EXCHANGES)

@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from hmac import compare_digest
 from typing import Final
 
-from kvorum.security.sasl_server import OTHER_AUTHORIZATION_ID, SaslAuthenticationError
+from kvorum.security.sasl_server import (
+    OTHER_AUTHORIZATION_ID,
+    AuthenticatedUser,
+    SaslAuthenticationError,
+)
 from kvorum.wire.primitives import decode_with_replacement
 
 _PARTS: Final = 3
@@ -19,7 +23,7 @@ class PlainServer:
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
-        self.authorization_id: str | None = None
+        self.user: AuthenticatedUser | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """Return no bytes for a user with the right password; raises SaslAuthenticationError."""
@@ -38,7 +42,7 @@ class PlainServer:
             raise SaslAuthenticationError("Authentication failed: Invalid username or password")
         if authorization_id not in {"", user}:
             raise SaslAuthenticationError(OTHER_AUTHORIZATION_ID)
-        self.authorization_id = user
+        self.user = AuthenticatedUser(user)
         return b""
 
     def _is_right(self, user: str, password: str) -> bool:

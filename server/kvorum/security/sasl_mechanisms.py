@@ -13,8 +13,8 @@ from kvorum.metadata.credentials_image import (
 )
 from kvorum.security.jaas_config import InvalidJaasConfigError, LoginModule, parse_jaas_config
 from kvorum.security.plain_server import PlainServer
-from kvorum.security.sasl_server import NewSaslServer
-from kvorum.security.sasl_settings import SaslSettings
+from kvorum.security.sasl_server import NewSaslServer, SaslMechanism
+from kvorum.security.sasl_settings import MechanismSettings, SaslSettings
 from kvorum.security.scram_server import ScramServer
 
 PLAIN: Final = "PLAIN"
@@ -44,21 +44,21 @@ class ScramSource(NamedTuple):
 
 def mechanisms_of(
     listener: str, settings: SaslSettings, scram: ScramSource
-) -> Mapping[str, NewSaslServer]:
+) -> Mapping[str, SaslMechanism]:
     """Return the mechanisms of a listener in the order of its settings.
 
     Raises InvalidJaasConfigError for one whose login module is missing or wrong.
     """
     return MappingProxyType(
         {
-            mechanism: _mechanism(mechanism, _module_of(listener, mechanism, settings), scram)
-            for mechanism in settings.enabled_mechanisms
+            name: _mechanism(listener, name, settings.mechanisms[name], scram)
+            for name in settings.enabled_mechanisms
         }
     )
 
 
-def _module_of(listener: str, mechanism: str, settings: SaslSettings) -> LoginModule:
-    text = settings.jaas_configs.get(mechanism)
+def _module_of(listener: str, mechanism: str, settings: MechanismSettings) -> LoginModule:
+    text = settings.jaas_config
     if text is None:
         name = listener.lower()
         raise InvalidJaasConfigError(
@@ -75,8 +75,12 @@ def _module_of(listener: str, mechanism: str, settings: SaslSettings) -> LoginMo
     return module
 
 
-def _mechanism(name: str, module: LoginModule, scram: ScramSource) -> NewSaslServer:
-    return _plain(module) if name == PLAIN else partial(scram.begin, _SCRAM[name])
+def _mechanism(
+    listener: str, name: str, settings: MechanismSettings, scram: ScramSource
+) -> SaslMechanism:
+    module = _module_of(listener, name, settings)
+    begin = _plain(module) if name == PLAIN else partial(scram.begin, _SCRAM[name])
+    return SaslMechanism(begin, settings.session_ms_max)
 
 
 def _plain(module: LoginModule) -> NewSaslServer:

@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 OTHER_AUTHORIZATION_ID = (
     "Authentication failed: Client requested an authorization id that is different from username"
@@ -27,13 +27,20 @@ class SaslBrokenError(Exception):
     """Bytes after which the connection is closed at once, without an answer."""
 
 
-class SaslServer(Protocol):
-    """One authentication by one mechanism.
+class AuthenticatedUser(NamedTuple):
+    """The user that a mechanism has authenticated, by a credential that may expire.
 
-    `authorization_id` is the name of the user, once it is known; None before.
+    `expires_at_ms` is in milliseconds since 1970, None for a credential without an end.
     """
 
-    authorization_id: str | None
+    name: str
+    expires_at_ms: int | None = None
+
+
+class SaslServer(Protocol):
+    """One authentication by one mechanism; `user` is None until it is known."""
+
+    user: AuthenticatedUser | None
 
     def evaluate(self, token: bytes) -> bytes:
         """Return the answer to a client's token; raises SaslError or SaslBrokenError."""
@@ -42,3 +49,10 @@ class SaslServer(Protocol):
 
 NewSaslServer: TypeAlias = Callable[[], SaslServer]
 """Begins an authentication."""
+
+
+class SaslMechanism(NamedTuple):
+    """A mechanism of a listener; a session lasts `session_ms_max`, without an end for 0 or less."""
+
+    begin: NewSaslServer
+    session_ms_max: int = 0

@@ -1,20 +1,23 @@
 """Kafka's SaslServerAuthenticator: from a client's first frame to its name (KIP-43, KIP-152).
 
 A frame is a request, or a bare token after SaslHandshake in version 0. Frames go in, responses come
-out; after an error, or once `user` is known, nothing more goes in.
+out; after an error, or once the client `is_authenticated`, nothing more goes in. A client
+authenticates again with a new authenticator, which knows the authentication before (KIP-368).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kvorum.security.sasl_server import (
-    NewSaslServer,
+    AuthenticatedUser,
     SaslAuthenticationError,
     SaslBrokenError,
     SaslError,
+    SaslMechanism,
     SaslServer,
 )
+from kvorum.security.session_lifetime import session_lifetime_ms
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
@@ -32,6 +35,21 @@ _NO_REQUEST: Final = (
     "it does not support KIP-43 or it is not a kafka client."
 )
 _LISTED_LAST: Final = "SCRAM-SHA-256"
+_FIRST_VERSION_WITH_LIFETIME: Final = 1
+"""The version of SaslAuthenticate in which a client hears how long its session lasts."""
+
+
+class Authentication(NamedTuple):
+    """A complete authentication.
+
+    The session lasts `lifetime_ms`, and has no end for None. `knows_lifetime` holds for a client
+    that has heard how long.
+    """
+
+    user: AuthenticatedUser
+    mechanism: str
+    lifetime_ms: int | None
+    knows_lifetime: bool
 
 
 class FailedAuthenticationError(Exception):
@@ -53,23 +71,41 @@ class _State(Enum):
     HANDSHAKE_REQUEST = auto()
     AUTHENTICATE = auto()
     AUTHENTICATE_BY_BARE_TOKENS = auto()
+    OTHER_MECHANISM = auto()
 
 
 class SaslServerAuthenticator:
-    """One client's authentication by a mechanism out of those of its listener."""
+    """One authentication of a client by a mechanism out of those of its listener.
 
-    def __init__(self, mechanisms: Mapping[str, NewSaslServer]) -> None:
+    `wall_ms` returns the milliseconds since 1970. A client that authenticates again has to be the
+    user of the authentication `before`, by the same mechanism.
+    """
+
+    def __init__(
+        self,
+        mechanisms: Mapping[str, SaslMechanism],
+        wall_ms: Callable[[], int],
+        before: Authentication | None = None,
+    ) -> None:
         self._mechanisms = mechanisms
+        self._wall_ms = wall_ms
+        self._before = before
+        self.authentication: Authentication | None = None
         # As Kafka's hash set has them: these two in the order of the settings, before the third.
         self._listed = sorted(mechanisms, key=lambda name: name == _LISTED_LAST)
-        self._state = _State.INITIAL_REQUEST
+        self._state = _State.INITIAL_REQUEST if before is None else _State.HANDSHAKE_REQUEST
         self._mechanism = ""
         self._server: SaslServer | None = None
 
     @property
-    def user(self) -> str | None:
-        """The name of the authenticated user, None before."""
-        return None if self._server is None else self._server.authorization_id
+    def is_authenticated(self) -> bool:
+        """Whether the user is known."""
+        return self.authentication is not None
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the client was authenticated before."""
+        return self._before is not None
 
     def receive(self, frame: bytes) -> bytes | None:
         """Return the response, None for a request of ApiVersions, which is answered elsewhere.
@@ -78,6 +114,8 @@ class SaslServerAuthenticator:
         """
         if self._server is None:
             return self._begin(frame)
+        if self._state is _State.OTHER_MECHANISM:
+            raise FailedAuthenticationError(self._other_mechanism())
         if self._state is _State.AUTHENTICATE_BY_BARE_TOKENS:
             return self._take_bare_token(self._server, frame)
         return self._take_request(self._server, frame)
@@ -108,25 +146,65 @@ class SaslServerAuthenticator:
         version = header.request_api_version
         request = _decoded(SaslHandshakeRequest, frame, body_start, version)
         response = SaslHandshakeResponse(mechanisms=self._listed)
-        new_server = self._mechanisms.get(request.mechanism)
-        if new_server is None:
-            response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            raise FailedAuthenticationError(
-                f"Unsupported SASL mechanism {request.mechanism}", _encoded(response, header)
-            )
+        mechanism = self._mechanisms.get(request.mechanism)
+        if mechanism is None:
+            raise self._unsupported(request.mechanism, response, header)
         self._mechanism = request.mechanism
-        self._server = new_server()
-        self._state = (
-            _State.AUTHENTICATE
-            if version >= _FIRST_VERSION_WITH_REQUESTS
-            else _State.AUTHENTICATE_BY_BARE_TOKENS
-        )
+        self._server = mechanism.begin()
+        self._state = self._state_after_handshake(version)
         return _encoded(response, header)
+
+    def _state_after_handshake(self, version: int) -> _State:
+        # As in Kafka, a client hears only with its next frame that it may not change the mechanism.
+        if self._before is not None and self._before.mechanism != self._mechanism:
+            return _State.OTHER_MECHANISM
+        if version < _FIRST_VERSION_WITH_REQUESTS:
+            return _State.AUTHENTICATE_BY_BARE_TOKENS
+        return _State.AUTHENTICATE
+
+    def _unsupported(
+        self, mechanism: str, response: SaslHandshakeResponse, header: RequestHeader
+    ) -> FailedAuthenticationError | SaslBrokenError:
+        """Return the refusal of a mechanism; as in Kafka, a client that was let in hears none."""
+        reason = f"Unsupported SASL mechanism {mechanism}"
+        if self.is_repeated:
+            return SaslBrokenError(reason)
+        response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        return FailedAuthenticationError(reason, _encoded(response, header))
+
+    def _other_mechanism(self) -> str:
+        assert self._before is not None
+        return (
+            f"SASL mechanism '{self._mechanism}' requested by client is not supported for "
+            f"re-authentication of mechanism '{self._before.mechanism}'"
+        )
+
+    def _evaluate(self, server: SaslServer, token: bytes, *, knows_lifetime: bool) -> bytes:
+        """Return the mechanism's answer; take note of the user that it has authenticated."""
+        answer = server.evaluate(token)
+        user = server.user
+        if user is not None:
+            self._refuse_other_user(user)
+            lifetime_ms = session_lifetime_ms(
+                session_ms_max=self._mechanisms[self._mechanism].session_ms_max,
+                expires_at_ms=user.expires_at_ms,
+                now_ms=self._wall_ms(),
+            )
+            self.authentication = Authentication(user, self._mechanism, lifetime_ms, knows_lifetime)
+        return answer
+
+    def _refuse_other_user(self, user: AuthenticatedUser) -> None:
+        """Raise SaslAuthenticationError where the client was authenticated as another user."""
+        if self._before is not None and self._before.user.name != user.name:
+            raise SaslAuthenticationError(
+                "Cannot change principals during re-authentication from "
+                f"User.{self._before.user.name}: User.{user.name}"
+            )
 
     def _take_bare_token(self, server: SaslServer, token: bytes) -> bytes:
         """Return the server's token as it is; a client does not hear why its token is refused."""
         try:
-            return server.evaluate(token)
+            return self._evaluate(server, token, knows_lifetime=False)
         except SaslAuthenticationError as error:
             raise FailedAuthenticationError(str(error)) from error
         except SaslError as error:
@@ -142,8 +220,9 @@ class SaslServerAuthenticator:
             )
         version = header.request_api_version
         request = _decoded(SaslAuthenticateRequest, frame, body_start, version)
+        knows_lifetime = version >= _FIRST_VERSION_WITH_LIFETIME
         try:
-            token = server.evaluate(request.auth_bytes)
+            token = self._evaluate(server, request.auth_bytes, knows_lifetime=knows_lifetime)
         except SaslError as error:
             response = SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=self._text_for(error)
@@ -151,13 +230,19 @@ class SaslServerAuthenticator:
             raise FailedAuthenticationError(
                 str(response.error_message), _encoded(response, header)
             ) from error
-        return _encoded(SaslAuthenticateResponse(error_message="", auth_bytes=token), header)
+        done = self.authentication
+        lifetime_ms = 0 if done is None else done.lifetime_ms or 0
+        response = SaslAuthenticateResponse(
+            error_message="", auth_bytes=token, session_lifetime_ms=lifetime_ms
+        )
+        return _encoded(response, header)
 
     def _text_for(self, error: SaslError) -> str:
         if isinstance(error, SaslAuthenticationError):
             return str(error)
+        attempt = "re-authentication" if self.is_repeated else "authentication"
         return (
-            "Authentication failed during authentication due to invalid credentials with SASL "
+            f"Authentication failed during {attempt} due to invalid credentials with SASL "
             f"mechanism {self._mechanism}"
         )
 

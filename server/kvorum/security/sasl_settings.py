@@ -6,12 +6,20 @@ from typing import Annotated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaslSettings:
-    """The mechanisms of a listener, and the limits of clients that are not authenticated.
+class MechanismSettings:
+    """The settings of one mechanism; `jaas_config`, None where it is not set, has passwords.
 
-    `jaas_configs` are by mechanism, without those that are not set; they have passwords.
+    A connection has to authenticate again within `session_ms_max`; it need not for 0 or less.
     """
+
+    session_ms_max: Annotated[int, "connections.max.reauth.ms"]
+    jaas_config: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaslSettings:
+    """The mechanisms of a listener, in their order, and the limit of unauthenticated clients."""
 
     enabled_mechanisms: Annotated[tuple[str, ...], "sasl.enabled.mechanisms"]
     receive_bytes_max: Annotated[int, "sasl.server.max.receive.size"]
-    jaas_configs: Mapping[str, str] = field(repr=False)
+    mechanisms: Mapping[str, MechanismSettings]

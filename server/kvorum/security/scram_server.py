@@ -15,6 +15,7 @@ from kvorum.metadata.credentials_image import (
 )
 from kvorum.security.sasl_server import (
     OTHER_AUTHORIZATION_ID,
+    AuthenticatedUser,
     SaslAuthenticationError,
     SaslBrokenError,
     SaslError,
@@ -49,7 +50,7 @@ class ScramServer:
         self._find = find
         self._nonce = nonce
         self._begun: _Begun | None = None
-        self.authorization_id: str | None = None
+        self.user: AuthenticatedUser | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """Return the answer to a token; raises SaslError, or SaslBrokenError for half a proof."""
@@ -85,6 +86,6 @@ class ScramServer:
         stored_key = new_hash(self._hash, client_key).digest()
         if not compare_digest(stored_key, begun.credential.stored_key):
             raise SaslError("Invalid client credentials")
-        self.authorization_id = begun.user
+        self.user = AuthenticatedUser(begun.user)
         server_signature = hmac_digest(begun.credential.server_key, signed, self._hash)
         return b"v=" + b64encode(server_signature)

@@ -182,7 +182,7 @@ def test_a_listener_has_the_mechanisms_and_modules_of_its_own_keys() -> None:
     (settings,) = config.sasl.values()
     assert settings.enabled_mechanisms == ("PLAIN",)
     assert settings.receive_bytes_max == 1000
-    assert settings.jaas_configs == {"PLAIN": "secret"}
+    assert settings.mechanisms["PLAIN"].jaas_config == "secret"
     assert "secret" not in repr(config.sasl)
     assert known_but_unused(SASL | others) == (
         "listener.name.secret.sasl.jaas.config",
@@ -202,14 +202,6 @@ def test_a_listener_has_the_mechanisms_and_modules_of_its_own_keys() -> None:
             "SECRET://:9094 uses SASL_PLAINTEXT, but kvorum's nodes connect to each other",
         ),
         (
-            {"connections.max.reauth.ms": "1"},
-            "connections.max.reauth.ms of listener SECRET is greater than 0",
-        ),
-        (
-            {"listener.name.secret.plain.connections.max.reauth.ms": "1"},
-            "connections.max.reauth.ms of listener SECRET is greater than 0",
-        ),
-        (
             {"listener.name.secret.plain.sasl.server.callback.handler.class": "org.foo.Bar"},
             "callback.handler.class is set, but kvorum has no such handlers",
         ),
@@ -222,7 +214,43 @@ def test_what_of_sasl_only_kafka_serves_is_refused(changes: dict[str, str], mess
 
 
 @pytest.mark.parametrize(
-    "key", ["connections.max.reauth.ms", "sasl.server.max.receive.size", "ssl.client.auth"]
+    ("keys", "plain_ms", "scram_ms"),
+    [
+        ((), 0, 0),
+        (("connections.max.reauth.ms",), 1, 1),
+        (("connections.max.reauth.ms", "listener.name.secret.connections.max.reauth.ms"), 2, 2),
+        (
+            (
+                "connections.max.reauth.ms",
+                "listener.name.secret.connections.max.reauth.ms",
+                "listener.name.secret.plain.connections.max.reauth.ms",
+            ),
+            3,
+            2,
+        ),
+        # Prefixes in upper case have no effect, nor has a mechanism without a listener.
+        (("listener.name.secret.PLAIN.connections.max.reauth.ms",), 0, 0),
+        (("plain.connections.max.reauth.ms",), 0, 0),
+    ],
+)
+def test_a_mechanism_has_its_own_longest_session_or_that_of_its_listener_or_node(
+    keys: tuple[str, ...], plain_ms: int, scram_ms: int
+) -> None:
+    changes = {key: str(number) for number, key in enumerate(keys, start=1)}
+    enabled = {"listener.name.secret.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256"}
+    (settings,) = NodeConfig.from_properties(SASL | enabled | changes).sasl.values()
+    lengths = {name: each.session_ms_max for name, each in settings.mechanisms.items()}
+    assert lengths == {"PLAIN": plain_ms, "SCRAM-SHA-256": scram_ms}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "connections.max.reauth.ms",
+        "plain.connections.max.reauth.ms",
+        "sasl.server.max.receive.size",
+        "ssl.client.auth",
+    ],
 )
 def test_a_listeners_own_value_that_is_not_valid_is_refused(key: str) -> None:
     protocols = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECRET:SASL_SSL"
@@ -230,7 +258,7 @@ def test_a_listeners_own_value_that_is_not_valid_is_refused(key: str) -> None:
         "listener.security.protocol.map": protocols,
         "sasl.enabled.mechanisms": "PLAIN",
     }
-    with pytest.raises(ConfigError, match=f"for configuration {key}"):
+    with pytest.raises(ConfigError, match=f"for configuration {key.removeprefix('plain.')}"):
         NodeConfig.from_properties(of_node | {f"listener.name.secret.{key}": "many"})
 
 

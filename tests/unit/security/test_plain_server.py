@@ -3,7 +3,7 @@
 import pytest
 
 from kvorum.security.plain_server import PlainServer
-from kvorum.security.sasl_server import SaslAuthenticationError
+from kvorum.security.sasl_server import AuthenticatedUser, SaslAuthenticationError
 
 OTHER_USER = "Client requested an authorization id that is different from username"
 PASSWORDS = {"alice": "as", "bob": "bs", "nobody": ""}
@@ -12,9 +12,9 @@ PASSWORDS = {"alice": "as", "bob": "bs", "nobody": ""}
 @pytest.mark.parametrize("token", [b"\0alice\0as", b"alice\0alice\0as"])
 def test_a_user_with_the_right_password_is_let_in(token: bytes) -> None:
     server = PlainServer(PASSWORDS)
-    assert server.authorization_id is None
+    assert server.user is None
     assert server.evaluate(token) == b""
-    assert server.authorization_id == "alice"
+    assert server.user == AuthenticatedUser("alice")
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_a_token_is_refused_for_the_first_fault_in_kafkas_order(token: bytes, me
     with pytest.raises(SaslAuthenticationError) as raised:
         server.evaluate(token)
     assert str(raised.value) == message
-    assert server.authorization_id is None
+    assert server.user is None

@@ -1,25 +1,23 @@
 """The exchange before a session: which frames may come, and what answers them."""
 
-from typing import Final, TypeVar
+from typing import Final
 
 import pytest
+from tests.support.sasl_exchange import decoded, frame
 
 from kvorum.security.plain_server import PlainServer
-from kvorum.security.sasl_server import NewSaslServer, SaslBrokenError, SaslError
+from kvorum.security.sasl_server import AuthenticatedUser, SaslBrokenError, SaslError, SaslMechanism
 from kvorum.security.sasl_server_authenticator import (
     FailedAuthenticationError,
     IllegalSaslStateError,
     SaslServerAuthenticator,
 )
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.messages.api_versions import ApiVersionsRequest
 from kvorum.wire.messages.metadata import MetadataRequest
 from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from kvorum.wire.primitives import Message
 
-Response = TypeVar("Response", bound=Message)
 TOKEN: Final = b"\0alice\0as"
 WRONG: Final = b"\0alice\0bs"
 WRONG_PASSWORD: Final = "Authentication failed: Invalid username or password"
@@ -33,29 +31,24 @@ AUTHENTICATE_ANSWER: Final = bytes.fromhex("000000020000000101000000000000000000
 class Refusing:
     """A mechanism that refuses every client without a reason."""
 
-    authorization_id: str | None = None
+    user: AuthenticatedUser | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         raise SaslError(token)
 
 
-def authenticator(**more: NewSaslServer) -> SaslServerAuthenticator:
-    return SaslServerAuthenticator({"PLAIN": lambda: PlainServer({"alice": "as"}), **more})
+def authenticator(**more: SaslMechanism) -> SaslServerAuthenticator:
+    plain = SaslMechanism(lambda: PlainServer({"alice": "as"}))
+    return SaslServerAuthenticator({"PLAIN": plain, **more}, lambda: 0)
 
 
-def frame(request: Message, version: int) -> bytes:
-    return encode_request_frame(request, version=version, correlation_id=7, client_id="c")
-
-
-def decoded(answer: bytes | None, kind: type[Response], version: int) -> Response:
-    assert answer is not None
-    header, response = decode_response_frame(answer, response_class=kind, version=version)
-    assert header.correlation_id == 7
-    return response
+def user_of(one: SaslServerAuthenticator) -> str:
+    assert one.authentication is not None
+    return one.authentication.user.name
 
 
 def shaken(
-    version: int = 1, mechanism: str = "PLAIN", **more: NewSaslServer
+    version: int = 1, mechanism: str = "PLAIN", **more: SaslMechanism
 ) -> SaslServerAuthenticator:
     one = authenticator(**more)
     one.receive(frame(SaslHandshakeRequest(mechanism), version))
@@ -65,9 +58,9 @@ def shaken(
 def test_the_bytes_are_those_of_a_real_node() -> None:
     one = authenticator()
     assert one.receive(HANDSHAKE) == HANDSHAKE_ANSWER
-    assert one.user is None
+    assert one.authentication is None
     assert one.receive(AUTHENTICATE) == AUTHENTICATE_ANSWER
-    assert one.user == "alice"
+    assert user_of(one) == "alice"
 
 
 def test_bytes_after_the_mechanism_are_ignored() -> None:
@@ -80,7 +73,7 @@ def test_a_token_comes_in_every_version_of_its_request(version: int) -> None:
     answer = one.receive(frame(SaslAuthenticateRequest(TOKEN), version))
     response = decoded(answer, SaslAuthenticateResponse, version)
     assert (response.error_code, response.error_message) == (ErrorCode.NONE, "")
-    assert one.user == "alice"
+    assert user_of(one) == "alice"
 
 
 def test_a_refused_token_is_answered_with_the_text_for_the_client() -> None:
@@ -93,7 +86,7 @@ def test_a_refused_token_is_answered_with_the_text_for_the_client() -> None:
 
 
 def test_a_mechanism_that_does_not_say_why_is_named_and_nothing_else() -> None:
-    one = shaken(mechanism="REFUSING", REFUSING=Refusing)
+    one = shaken(mechanism="REFUSING", REFUSING=SaslMechanism(Refusing))
     with pytest.raises(FailedAuthenticationError) as raised:
         one.receive(frame(SaslAuthenticateRequest(TOKEN), 2))
     assert str(raised.value) == (
@@ -105,7 +98,7 @@ def test_a_mechanism_that_does_not_say_why_is_named_and_nothing_else() -> None:
 def test_after_the_first_version_of_the_handshake_tokens_are_bare() -> None:
     one = shaken(version=0)
     assert one.receive(TOKEN) == b""
-    assert one.user == "alice"
+    assert user_of(one) == "alice"
 
 
 def test_a_refused_bare_token_has_no_response() -> None:
@@ -113,7 +106,7 @@ def test_a_refused_bare_token_has_no_response() -> None:
         shaken(version=0).receive(WRONG)
     assert raised.value.response is None
     with pytest.raises(SaslBrokenError):
-        shaken(version=0, mechanism="REFUSING", REFUSING=Refusing).receive(TOKEN)
+        shaken(version=0, mechanism="REFUSING", REFUSING=SaslMechanism(Refusing)).receive(TOKEN)
 
 
 @pytest.mark.parametrize("mechanism", ["GSSAPI", "plain", " PLAIN", ""])
@@ -175,7 +168,7 @@ def test_a_token_in_an_unknown_version_ends_the_connection() -> None:
 
 def test_mechanisms_are_listed_in_the_order_of_kafkas_hash_set() -> None:
     names = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN")
-    one = SaslServerAuthenticator(dict.fromkeys(names, Refusing))
+    one = SaslServerAuthenticator(dict.fromkeys(names, SaslMechanism(Refusing)), lambda: 0)
     answer = one.receive(frame(SaslHandshakeRequest("PLAIN"), 1))
     listed = decoded(answer, SaslHandshakeResponse, 1).mechanisms
     assert listed == ["SCRAM-SHA-512", "PLAIN", "SCRAM-SHA-256"]

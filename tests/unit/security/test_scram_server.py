@@ -10,7 +10,12 @@ from typing import Final
 import pytest
 
 from kvorum.metadata.credentials_image import ScramCredential, ScramMechanism
-from kvorum.security.sasl_server import SaslAuthenticationError, SaslBrokenError, SaslError
+from kvorum.security.sasl_server import (
+    AuthenticatedUser,
+    SaslAuthenticationError,
+    SaslBrokenError,
+    SaslError,
+)
 from kvorum.security.scram_server import ScramServer
 
 SHA_256: Final = ScramMechanism.SCRAM_SHA_256
@@ -72,10 +77,10 @@ def test_the_exchange_is_that_of_the_vectors(mechanism: ScramMechanism) -> None:
     own = server(mechanism)
     client_proof, server_signature = VECTORS[mechanism]
     assert own.evaluate(f"n,,{FIRST}".encode()) == ANSWER.encode()
-    assert own.authorization_id is None
+    assert own.user is None
     answer = own.evaluate(f"c=biws,r={NONCE},p={client_proof}".encode())
     assert answer == f"v={server_signature}".encode()
-    assert own.authorization_id == "user"
+    assert own.user == AuthenticatedUser("user")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +129,7 @@ def test_a_final_message_is_refused_without_a_reason(what: str) -> None:
     with pytest.raises(SaslError) as raised:
         own.evaluate(REFUSED[what]())
     assert not isinstance(raised.value, SaslAuthenticationError)
-    assert own.authorization_id is None
+    assert own.user is None
 
 
 @pytest.mark.parametrize("length", [0, 31, 33])
@@ -153,7 +158,7 @@ def test_what_kafka_lets_pass_is_let_in(first: str, signed: str, message: bytes)
     own = server()
     own.evaluate(f"n,,{FIRST}{first}".encode())
     own.evaluate(message or final(first=f"{FIRST}{signed}"))
-    assert own.authorization_id == "user"
+    assert own.user == AuthenticatedUser("user")
 
 
 def test_a_reserved_part_that_the_client_signs_makes_its_proof_wrong() -> None:

@@ -68,6 +68,9 @@ _BROKER = {
     "connection.failed.authentication.delay.ms": (
         "Time until a client that SASL does not let in gets its answer, and is closed."
     ),
+    "connections.max.reauth.ms": (
+        "Time within which a client of SASL has to authenticate again; 0 or less: any."
+    ),
     "connections.max.idle.ms": "Silence after which a connection is closed; -1 is never.",
     "controlled.shutdown.enable": "Hand over leadership before stopping.",
     "controller.listener.names": "Listeners that belong to the controller.",

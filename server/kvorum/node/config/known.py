@@ -11,13 +11,13 @@ from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.config_definitions import broker_definition, keys_of
 from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
-from kvorum.node.config.listener_sasl import JAAS_CONFIG, mechanism_key
+from kvorum.node.config.listener_sasl import JAAS_CONFIG
 from kvorum.node.config.listeners import ListenerKeys
 from kvorum.node.config.node_config import NodeConfig
-from kvorum.node.config.values import NODE_CONFIGS
+from kvorum.node.config.values import NODE_CONFIGS, mechanism_key
 from kvorum.raft.config import RaftConfig
 from kvorum.security.sasl_mechanisms import SERVED_MECHANISMS
-from kvorum.security.sasl_settings import SaslSettings
+from kvorum.security.sasl_settings import MechanismSettings, SaslSettings
 from kvorum.security.ssl_settings import SslSettings
 from kvorum.storage.directory.log_manager import LogManagerSettings
 from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
@@ -25,7 +25,12 @@ from kvorum.storage.topic_log.topic_log_config import TopicLogConfig
 _KEYS_BY_LISTENER = (
     keys_of(SaslSettings)
     | keys_of(SslSettings)
-    | {mechanism_key(each, JAAS_CONFIG) for each in SERVED_MECHANISMS}
+    | keys_of(MechanismSettings)
+    | {
+        mechanism_key(mechanism, key)
+        for mechanism in SERVED_MECHANISMS
+        for key in (JAAS_CONFIG, *keys_of(MechanismSettings))
+    }
     | {"max.connection.creation.rate"}
 )
 _LISTENER_KEY = re.compile(r"listener\.name\.[^.]*\.")
@@ -36,6 +41,7 @@ SETTINGS: Final[tuple[type, ...]] = (
     FetcherSettings,
     ListenerKeys,
     LogManagerSettings,
+    MechanismSettings,
     MutationQuotas,
     NodeConfig,
     RaftConfig,

@@ -4,21 +4,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.metadata.config_definitions import (
-    BROKER_CONFIGS,
-    ConfigValue,
-    parse_value,
-    read_settings,
-)
-from kvorum.node.config.errors import config_errors, require
+from kvorum.metadata.config_definitions import read_settings
+from kvorum.node.config.errors import require
 from kvorum.node.config.listeners import Listeners
-from kvorum.node.config.values import NodeValues, listener_prefix
+from kvorum.node.config.values import NodeValues, listener_prefix, mechanism_key
 from kvorum.security.sasl_mechanisms import SERVED_MECHANISMS
-from kvorum.security.sasl_settings import SaslSettings
+from kvorum.security.sasl_settings import MechanismSettings, SaslSettings
 
 JAAS_CONFIG: Final = "sasl.jaas.config"
 _CALLBACK_HANDLER: Final = "sasl.server.callback.handler.class"
-_REAUTHENTICATION: Final = "connections.max.reauth.ms"
 _MAP: Final = "listener.security.protocol.map"
 
 
@@ -33,19 +27,19 @@ def sasl_of_listeners(values: NodeValues, listeners: Listeners) -> Mapping[str, 
     )
 
 
-def mechanism_key(mechanism: str, key: str) -> str:
-    """Return a key of one mechanism, without the prefix of its listener."""
-    return f"{mechanism.lower()}.{key}"
-
-
 def _sasl_of(values: NodeValues, listener: str) -> SaslSettings:
-    prefix = listener_prefix(listener)
     value_of = values.of_listener(listener)
-    mechanisms = value_of("sasl.enabled.mechanisms")
-    assert isinstance(mechanisms, tuple)
-    keys = {each: prefix + mechanism_key(each, JAAS_CONFIG) for each in mechanisms}
-    jaas_configs = {each: values.texts[key] for each, key in keys.items() if key in values.texts}
-    return read_settings(SaslSettings, value_of, jaas_configs=MappingProxyType(jaas_configs))
+    names = value_of("sasl.enabled.mechanisms")
+    assert isinstance(names, tuple)
+    mechanisms = {name: _mechanism_of(values, listener, name) for name in names}
+    return read_settings(SaslSettings, value_of, mechanisms=MappingProxyType(mechanisms))
+
+
+def _mechanism_of(values: NodeValues, listener: str, mechanism: str) -> MechanismSettings:
+    # As in Kafka, only the listener's own key for the mechanism is a login module.
+    key = listener_prefix(listener) + mechanism_key(mechanism, JAAS_CONFIG)
+    value_of = values.of_mechanism(listener, mechanism)
+    return read_settings(MechanismSettings, value_of, jaas_config=values.texts.get(key))
 
 
 def check_sasl_can_be_served(
@@ -71,20 +65,6 @@ def _check_listener(values: NodeValues, name: str, settings: SaslSettings) -> No
         f"Listener {name} has {', '.join(unserved)} in sasl.enabled.mechanisms, but kvorum serves "
         f"{', '.join(SERVED_MECHANISMS)} only: set {prefix}sasl.enabled.mechanisms",
     )
-    _check_reauthentication(name, values.of_listener(name)(_REAUTHENTICATION))
     for mechanism in settings.enabled_mechanisms:
         handler = prefix + mechanism_key(mechanism, _CALLBACK_HANDLER)
         require(not values.is_set(handler), f"{handler} is set, but kvorum has no such handlers")
-        own = values.texts.get(prefix + mechanism_key(mechanism, _REAUTHENTICATION))
-        if own is not None:
-            with config_errors():
-                _check_reauthentication(name, parse_value(BROKER_CONFIGS[_REAUTHENTICATION], own))
-
-
-def _check_reauthentication(listener: str, most_ms: ConfigValue) -> None:
-    assert isinstance(most_ms, int)
-    require(
-        most_ms <= 0,
-        f"{_REAUTHENTICATION} of listener {listener} is greater than 0, but kvorum's connections "
-        "are authenticated only once: set it to 0",
-    )

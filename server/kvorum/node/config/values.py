@@ -27,6 +27,11 @@ def listener_prefix(listener: str) -> str:
     return f"listener.name.{listener.lower()}."
 
 
+def mechanism_key(mechanism: str, key: str) -> str:
+    """Return a key of one mechanism, without the prefix of its listener."""
+    return f"{mechanism.lower()}.{key}"
+
+
 class NodeValues:
     """Every key of a node with its value from `texts`, else its default."""
 
@@ -65,12 +70,23 @@ class NodeValues:
 
         It raises ConfigError for a value of the listener's own that is not valid.
         """
-        prefix = listener_prefix(listener)
+        return self._preferring(listener_prefix(listener), self.value_of)
+
+    def of_mechanism(self, listener: str, mechanism: str) -> ValueOf:
+        """Return what reads a key of Kafka's: the mechanism's own value, else the listener's.
+
+        It raises ConfigError for a value that is not valid.
+        """
+        prefix = listener_prefix(listener) + mechanism_key(mechanism, "")
+        return self._preferring(prefix, self.of_listener(listener))
+
+    def _preferring(self, prefix: str, otherwise: ValueOf) -> ValueOf:
+        """Return what reads the key with a prefix, and without one of it asks `otherwise`."""
 
         def value_of(key: str) -> ConfigValue:
             own = self.texts.get(prefix + key)
             if own is None:
-                return self.value_of(key)
+                return otherwise(key)
             with config_errors():
                 return parse_value(BROKER_CONFIGS[key], own)
 

@@ -391,8 +391,16 @@ CONNECTIONS: Final = MetricGroup(
     "socket-server-metrics",
     {
         "connection-count": "Open connections of a listener",
-        "successful-authentication-total": "Clients that TLS has let in",
-        "failed-authentication-total": "Clients that TLS has not let in",
+        "successful-authentication-total": "Clients that TLS or SASL has let in",
+        "successful-authentication-no-reauth-total": (
+            "Those that cannot authenticate again: by TLS, or by SASL of before Kafka 2.2"
+        ),
+        "failed-authentication-total": "Clients that TLS or SASL has not let in",
+        "successful-reauthentication-total": "Further authentications of clients by SASL",
+        "failed-reauthentication-total": "Those that failed, so that the connection was closed",
+        "reauthentication-latency-avg": "Mean time of those, in ms, of the last minute",
+        "reauthentication-latency-max": "Longest time of those, in ms, of the last minute",
+        "expired-connections-killed-count": "Connections closed after the end of their session",
     },
     has_attributes=True,
     labels=("listener", "networkProcessor"),

@@ -127,15 +127,25 @@ def stall_readings(raft: RaftNode) -> Iterator[Reading]:
     yield catalogue.OWN_COUNTS.reading("event_loop_stalled_ms", raft.stalled_ms)
 
 
-def connection_readings(servers: Mapping[str, SocketServer]) -> Iterator[Reading]:
+def connection_readings(servers: Mapping[str, SocketServer], now_ms: float) -> Iterator[Reading]:
     """Yield the numbers of open connections and of authentications by listener."""
     group = catalogue.CONNECTIONS
     for listener, server in servers.items():
-        labels = (listener, ONLY_PROCESSOR)
         done = server.authentications
-        yield group.reading("connection-count", server.connection_count, *labels)
-        yield group.reading("successful-authentication-total", done.successful_count, *labels)
-        yield group.reading("failed-authentication-total", done.failed_count, *labels)
+        latency_ms = done.repeat_latency_ms
+        values = {
+            "connection-count": server.connection_count,
+            "successful-authentication-total": done.successful_count,
+            "successful-authentication-no-reauth-total": done.unrepeatable_count,
+            "failed-authentication-total": done.failed_count,
+            "successful-reauthentication-total": done.repeated_count,
+            "failed-reauthentication-total": done.failed_repeat_count,
+            "reauthentication-latency-avg": latency_ms.average(now_ms),
+            "reauthentication-latency-max": latency_ms.maximum(now_ms),
+            "expired-connections-killed-count": done.expired_count,
+        }
+        for name, value in values.items():
+            yield group.reading(name, value, listener, ONLY_PROCESSOR)
 
 
 def request_readings(metrics: RequestChannelMetrics) -> Iterator[Reading]:
@@ -346,7 +356,7 @@ def controller_readings(shared: SharedServer, server: ControllerServer) -> Itera
     yield from _heartbeats(shared, server.controller)
     yield from _reassignment(server)
     yield catalogue.CONTROLLER_SERVER_TEXTS.reading("ClusterId", shared.directories.cluster_id)
-    yield from connection_readings(server.socket_servers)
+    yield from connection_readings(server.socket_servers, shared.clock.monotonic_ms())
 
 
 def broker_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Reading]:
@@ -359,7 +369,7 @@ def broker_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     yield group.reading("ignored-static-voters", _ignored_static_voters(shared))
     yield catalogue.KAFKA_SERVER.reading("BrokerState", int(server.lifecycle_manager.state))
     yield catalogue.KAFKA_SERVER_TEXTS.reading("ClusterId", shared.directories.cluster_id)
-    yield from connection_readings(server.socket_servers)
+    yield from connection_readings(server.socket_servers, shared.clock.monotonic_ms())
 
 
 def snapshot_readings(shared: SharedServer, keeper: SnapshotGenerator) -> Iterator[Reading]:

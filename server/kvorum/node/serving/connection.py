@@ -175,7 +175,7 @@ class ServerConnection(asyncio.Protocol):
             self.close(str(error))
             return b""
         if tls.is_established and not was_established and self._sasl is None:
-            self._others.authentications.succeed()
+            self._others.authentications.succeed(can_repeat=False)
         if tls.is_closed_by_client:
             # As at the end of plain bytes: what came before is answered if that needs no wait.
             self._others.turn_end.call(tls.close)
@@ -232,7 +232,7 @@ class ServerConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _begin_next(self) -> None:
-        sasl = self._pending_sasl if self._session is None else None
+        sasl = self._sasl if self._sasl is not None and self._sasl.is_pending else None
         bytes_max = self._rules.frame_bytes_max if sasl is None else sasl.frame_bytes_max
         try:
             frame = take_frame(self._buffer, bytes_max=bytes_max)
@@ -244,9 +244,20 @@ class ServerConnection(asyncio.Protocol):
             return
         if frame is None:
             self._set_reading(wanted=True)
-            return
-        if sasl is not None:
+        elif sasl is not None:
             self._begin_answer(sasl.answer(frame))
+        elif self._sasl is not None and self._sasl.begins_again(frame):
+            # The next session may have another principal: it tells if it is known by a token.
+            self._session = None
+            self._begin_answer(self._sasl.answer(frame))
+        else:
+            self._begin_request(frame)
+
+    def _begin_request(self, frame: bytes) -> None:
+        """Answer a request of the client's session; close the connection if that has ended."""
+        if self._sasl is not None and self._sasl.is_over:
+            self._others.authentications.expire()
+            self.close("the session of its client has ended")
             return
         try:
             session = self._session or self._open_session()
@@ -254,12 +265,6 @@ class ServerConnection(asyncio.Protocol):
             self.close(str(error))
             return
         self._begin_answer(self._rules.answer(frame, session))
-
-    @property
-    def _pending_sasl(self) -> SaslAuthentication | None:
-        """The authentication by SASL, until the client is known; None without one."""
-        sasl = self._sasl
-        return sasl if sasl is not None and sasl.principal is None else None
 
     def _begin_answer(self, work: Coroutine[Wait[Any], Any, ResponseFrame]) -> None:
         self._is_answering = True

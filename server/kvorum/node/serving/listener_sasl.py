@@ -10,7 +10,7 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.security.sasl_mechanisms import ScramSource, mechanisms_of
-from kvorum.security.sasl_server import NewSaslServer
+from kvorum.security.sasl_server import SaslMechanism
 
 _NONCE_CHARACTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _NONCE_LENGTH: Final = 26
@@ -24,7 +24,7 @@ class ListenerSasl(NamedTuple):
     closed, after `failure_delay_ms`.
     """
 
-    mechanisms: Mapping[str, NewSaslServer]
+    mechanisms: Mapping[str, SaslMechanism]
     frame_bytes_max: int
     failure_delay_ms: int
 

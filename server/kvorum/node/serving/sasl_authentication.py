@@ -1,4 +1,4 @@
-"""The authentication of one connection's client by SASL, which comes before its session."""
+"""The authentications of one connection's client by SASL: before its session, and again later."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,19 +15,28 @@ from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import UNAUTHENTICATED, Session
 from kvorum.security.sasl_server import SaslBrokenError
 from kvorum.security.sasl_server_authenticator import (
+    Authentication,
     FailedAuthenticationError,
     IllegalSaslStateError,
     SaslServerAuthenticator,
 )
 from kvorum.storage.log.file_records import FileRecords
+from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 
 _ERROR_CODE: Final = slice(4, 6)
 """The place of the error code in a response to ApiVersions: after the correlation id."""
+_HANDSHAKE: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
+"""The first bytes of a request with which a client authenticates again."""
+_REPEAT_INTERVAL_MS: Final = 1_000
+"""The time between two beginnings of further authentications, as in Kafka."""
 
 
 class SaslAuthentication:
-    """Answers the frames of a client until it knows the user, or does not let the client in."""
+    """Answers the frames of a client until it knows the user, or does not let the client in.
+
+    A client whose session has an end may authenticate again, before the end and after it (KIP-368).
+    """
 
     def __init__(
         self,
@@ -38,20 +47,51 @@ class SaslAuthentication:
     ) -> None:
         self._rules = rules
         self._sasl = sasl
-        self._authenticator = SaslServerAuthenticator(sasl.mechanisms)
+        self._authenticator = SaslServerAuthenticator(sasl.mechanisms, rules.runtime.wall_ms)
         self._session = Session(rules.listener, rules.protocol, client_host, UNAUTHENTICATED)
         self._authentications = authentications
+        self._session_end_ms: float | None = None
+        self._repeated_ms: float | None = None
 
     @property
     def principal(self) -> Principal | None:
         """The authenticated user, None before."""
-        user = self._authenticator.user
-        return None if user is None else Principal(USER_TYPE, user)
+        done = self._authenticator.authentication
+        return None if done is None else Principal(USER_TYPE, done.user.name)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether frames are those of an authentication, and no requests of a session."""
+        return not self._authenticator.is_authenticated
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the session has ended, so that no request may be answered."""
+        end_ms = self._session_end_ms
+        return end_ms is not None and self._rules.runtime.monotonic_ms() > end_ms
 
     @property
     def frame_bytes_max(self) -> int:
         """The size of the longest frame that the client may send before it is known."""
         return self._sasl.frame_bytes_max
+
+    def begins_again(self, frame: bytes) -> bool:
+        """Return whether a client that is authenticated begins to authenticate again.
+
+        A SaslHandshake without a session end, or too soon after another one, is a request as any.
+        """
+        if self._session_end_ms is None or not frame.startswith(_HANDSHAKE):
+            return False
+        now_ms = self._rules.runtime.monotonic_ms()
+        if self._repeated_ms is not None and now_ms - self._repeated_ms < _REPEAT_INTERVAL_MS:
+            return False
+        self._repeated_ms = now_ms
+        self._authenticator = SaslServerAuthenticator(
+            self._sasl.mechanisms,
+            self._rules.runtime.wall_ms,
+            before=self._authenticator.authentication,
+        )
+        return True
 
     async def answer(self, frame: bytes) -> ResponseFrame:
         """Return the response to a frame; raises CloseConnectionError."""
@@ -71,10 +111,21 @@ class SaslAuthentication:
         else:
             if response is None:
                 return await self._answer_api_versions(frame)
-            if self._authenticator.user is not None:
-                self._authentications.succeed()
+            done = self._authenticator.authentication
+            if done is not None:
+                self._begin_session(done)
             return ResponseFrame((response,))
         return await self._fail(reason, last)
+
+    def _begin_session(self, done: Authentication) -> None:
+        """Count the authentication, and the time of the session from now."""
+        now_ms = self._rules.runtime.monotonic_ms()
+        if self._authenticator.is_repeated:
+            assert self._repeated_ms is not None
+            self._authentications.succeed_again(now_ms - self._repeated_ms)
+        else:
+            self._authentications.succeed(can_repeat=done.knows_lifetime)
+        self._session_end_ms = None if done.lifetime_ms is None else now_ms + done.lifetime_ms
 
     async def refuse_size(self) -> ResponseFrame:
         """Return the end of a connection whose client announces a frame that is too long."""
@@ -91,6 +142,11 @@ class SaslAuthentication:
 
     async def _fail(self, reason: str, last: Sequence[FramePart] | None) -> ResponseFrame:
         """Hold back the response and the end, which slows down those who guess (KIP-306)."""
-        self._authentications.fail(self._session.client_host, self._rules.listener, reason)
+        self._authentications.fail(
+            self._session.client_host,
+            self._rules.listener,
+            reason,
+            is_repeated=self._authenticator.is_repeated,
+        )
         await sleep(self._rules.runtime, self._sasl.failure_delay_ms)
         return ResponseFrame(last, is_last=True)
