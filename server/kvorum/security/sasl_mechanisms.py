@@ -5,17 +5,15 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kvorum.metadata.credentials_image import (
-    SCRAM_DIGESTS,
-    ScramCredential,
-    ScramImage,
-    ScramMechanism,
-)
+from kvorum.metadata.credentials_image import SCRAM_DIGESTS, ScramMechanism
+from kvorum.metadata.image import MetadataImage
 from kvorum.security.jaas_config import InvalidJaasConfigError, LoginModule, parse_jaas_config
 from kvorum.security.plain_server import PlainServer
-from kvorum.security.sasl_server import NewSaslServer, SaslMechanism
+from kvorum.security.sasl_server import AuthenticatedUser, NewSaslServer, SaslMechanism
 from kvorum.security.sasl_settings import MechanismSettings, SaslSettings
-from kvorum.security.scram_server import ScramServer
+from kvorum.security.scram_messages import ClientFirst
+from kvorum.security.scram_server import ScramLogin, ScramServer
+from kvorum.security.token_credentials import TokenCredentials
 
 PLAIN: Final = "PLAIN"
 _SCRAM: Final[Mapping[str, ScramMechanism]] = MappingProxyType(
@@ -29,17 +27,22 @@ _USER_OPTION: Final = "user_"
 
 
 class ScramSource(NamedTuple):
-    """The stored credentials as they are at a login, and the server's part of a new nonce."""
+    """The metadata as it is at a login, and the server's part of a new nonce."""
 
-    published: Callable[[], ScramImage]
+    published: Callable[[], MetadataImage]
+    tokens: TokenCredentials
     new_nonce: Callable[[], str]
 
     def begin(self, mechanism: ScramMechanism) -> ScramServer:
         """Begin an authentication."""
         return ScramServer(mechanism, partial(self._find, mechanism), self.new_nonce())
 
-    def _find(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
-        return self.published().credentials.get((mechanism, user))
+    def _find(self, mechanism: ScramMechanism, first: ClientFirst) -> ScramLogin | None:
+        image = self.published()
+        if first.is_by_token:
+            return self.tokens.find(image.delegation_tokens, mechanism, first.user)
+        credential = image.scram.credentials.get((mechanism, first.user))
+        return None if credential is None else ScramLogin(credential, AuthenticatedUser(first.user))
 
 
 def mechanisms_of(

@@ -31,10 +31,12 @@ class AuthenticatedUser(NamedTuple):
     """The user that a mechanism has authenticated, by a credential that may expire.
 
     `expires_at_ms` is in milliseconds since 1970, None for a credential without an end.
+    `is_by_token` holds for the owner of the delegation token that a client came with.
     """
 
     name: str
     expires_at_ms: int | None = None
+    is_by_token: bool = False
 
 
 class SaslServer(Protocol):

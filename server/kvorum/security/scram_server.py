@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hashlib import new as new_hash
 from hmac import compare_digest
 from hmac import digest as hmac_digest
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from kvorum.metadata.credentials_image import (
     SCRAM_DIGESTS,
@@ -22,18 +22,22 @@ from kvorum.security.sasl_server import (
 )
 from kvorum.security.scram_messages import ClientFinal, ClientFirst, ScramSyntaxError, ServerFirst
 
-_BY_TOKEN: Final = "tokenauth"  # noqa: S105 - a name
-"""The extension of a client that comes with a delegation token: none of these can log in yet."""
 
-FindCredential: TypeAlias = Callable[[str], ScramCredential | None]
-"""Returns the credential of a user for a mechanism, None without one."""
+class ScramLogin(NamedTuple):
+    """The credential that a client has to know the password of, and the user that it is then."""
+
+    credential: ScramCredential
+    user: AuthenticatedUser
+
+
+FindLogin: TypeAlias = Callable[[ClientFirst], ScramLogin | None]
+"""Returns the login that a first message names for a mechanism, None without one."""
 
 
 class _Begun(NamedTuple):
     """An exchange after the first message."""
 
-    user: str
-    credential: ScramCredential
+    login: ScramLogin
     first: ClientFirst
     answer: ServerFirst
 
@@ -45,7 +49,7 @@ class ScramServer:
     keys of a password are stored, and nothing is hashed until the second.
     """
 
-    def __init__(self, mechanism: ScramMechanism, find: FindCredential, nonce: str) -> None:
+    def __init__(self, mechanism: ScramMechanism, find: FindLogin, nonce: str) -> None:
         self._hash = SCRAM_DIGESTS[mechanism]
         self._find = find
         self._nonce = nonce
@@ -62,30 +66,31 @@ class ScramServer:
             raise SaslError(str(error)) from error
 
     def _begin(self, first: ClientFirst) -> bytes:
-        is_by_token = first.extensions.get(_BY_TOKEN, "").lower() == "true"
-        credential = None if is_by_token else self._find(first.user)
-        if credential is None:
+        login = self._find(first)
+        if login is None:
             raise SaslError("Authentication failed: Invalid user credentials")
         # As in Kafka, the user is unescaped here, and the authorization id is not.
         if first.authorization_id not in {"", first.user}:
             raise SaslAuthenticationError(OTHER_AUTHORIZATION_ID)
+        credential = login.credential
         if credential.iterations < SCRAM_ITERATIONS_MIN:
             raise SaslError(f"Iterations {credential.iterations} is less than the minimum")
         answer = ServerFirst(first.nonce + self._nonce, credential.salt, credential.iterations)
-        self._begun = _Begun(first.user, credential, first, answer)
+        self._begun = _Begun(login, first, answer)
         return answer.text.encode()
 
     def _end(self, begun: _Begun, final: ClientFinal) -> bytes:
         if final.nonce != begun.answer.nonce:
             raise SaslError("Invalid client nonce in the final client message.")
         signed = ",".join((begun.first.signed, begun.answer.text, final.signed)).encode()
-        signature = hmac_digest(begun.credential.stored_key, signed, self._hash)
+        credential = begun.login.credential
+        signature = hmac_digest(credential.stored_key, signed, self._hash)
         if len(final.proof) != len(signature):
             raise SaslBrokenError("a proof of SCRAM of another length than the hash")
         client_key = bytes(a ^ b for a, b in zip(final.proof, signature, strict=True))
         stored_key = new_hash(self._hash, client_key).digest()
-        if not compare_digest(stored_key, begun.credential.stored_key):
+        if not compare_digest(stored_key, credential.stored_key):
             raise SaslError("Invalid client credentials")
-        self.user = AuthenticatedUser(begun.user)
-        server_signature = hmac_digest(begun.credential.server_key, signed, self._hash)
+        self.user = begun.login.user
+        server_signature = hmac_digest(credential.server_key, signed, self._hash)
         return b"v=" + b64encode(server_signature)

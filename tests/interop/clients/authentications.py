@@ -16,13 +16,17 @@ _METADATA_S: Final = 0.2
 
 
 class Login(NamedTuple):
-    """The name and password of a client; `trusted` is the file with the authority of a node."""
+    """The name and password of a client, or the id and secret of a delegation token.
+
+    `trusted` is the file with the authority of a node.
+    """
 
     protocol: str
     mechanism: str
     user: str
     password: str
     trusted: Path
+    is_by_token: bool = False
 
 
 def by_librdkafka(port: int, login: Login) -> str:
@@ -54,6 +58,7 @@ def by_librdkafka(port: int, login: Login) -> str:
 def by_tool(port: int, login: Login, tools: ToolRunner, folder: Path) -> str:
     """Return that kafka-topics is let in, or the first line that it prints."""
     module = PLAIN_MODULE if login.mechanism == "PLAIN" else SCRAM_MODULE
+    by_token = ' tokenauth="true"' if login.is_by_token else ""
     properties = folder / "client.properties"
     write_properties(
         properties,
@@ -61,7 +66,7 @@ def by_tool(port: int, login: Login, tools: ToolRunner, folder: Path) -> str:
             "security.protocol": login.protocol,
             "sasl.mechanism": login.mechanism,
             "sasl.jaas.config": (
-                f'{module} required username="{login.user}" password="{login.password}";'
+                f'{module} required username="{login.user}" password="{login.password}"{by_token};'
             ),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(login.trusted),

@@ -5,16 +5,19 @@ from random import Random
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kvorum.metadata.credentials_image import ScramImage
+from kvorum.metadata.delegation_tokens import TokenSecrets
+from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.security.sasl_mechanisms import ScramSource, mechanisms_of
 from kvorum.security.sasl_server import SaslMechanism
+from kvorum.security.token_credentials import TokenCredentials
 
 _NONCE_CHARACTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _NONCE_LENGTH: Final = 26
 """More than the 130 bits that Kafka's nonces have."""
+_SALT_BYTES: Final = 16
 
 
 class ListenerSasl(NamedTuple):
@@ -30,11 +33,14 @@ class ListenerSasl(NamedTuple):
 
 
 def sasl_of_node(
-    config: NodeConfig, published: Callable[[], ScramImage], random: Random
+    config: NodeConfig, published: Callable[[], MetadataImage], random: Random
 ) -> Mapping[str, ListenerSasl]:
     """Return what each listener with SASL needs, by name; raises NodeStartError."""
+    secrets = TokenSecrets(config.security.tokens)
     scram = ScramSource(
-        published, lambda: "".join(random.choices(_NONCE_CHARACTERS, k=_NONCE_LENGTH))
+        published,
+        TokenCredentials(secrets, lambda: random.randbytes(_SALT_BYTES)),
+        lambda: "".join(random.choices(_NONCE_CHARACTERS, k=_NONCE_LENGTH)),
     )
     found: dict[str, ListenerSasl] = {}
     for name, settings in config.sasl.items():

@@ -57,7 +57,9 @@ class SaslAuthentication:
     def principal(self) -> Principal | None:
         """The authenticated user, None before."""
         done = self._authenticator.authentication
-        return None if done is None else Principal(USER_TYPE, done.user.name)
+        if done is None:
+            return None
+        return Principal(USER_TYPE, done.user.name, done.user.is_by_token)
 
     @property
     def is_pending(self) -> bool:
