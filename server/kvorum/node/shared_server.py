@@ -203,7 +203,7 @@ async def open_shared_server(
     config, clock, files = environment.config, environment.clock, environment.files
     endpoints = advertised_endpoints(config.listeners.advertised_controllers, sockets)
     loader = MetadataLoader(clock)
-    sasl = sasl_of_node(config, lambda: loader.published, SystemRandom())
+    sasl = sasl_of_node(config, lambda: loader.published, SystemRandom(), clock)
     log_listener = MetadataLogListener(loader, on_failure)
     limits = usable_limits(
         total_max=config.network.connections_max,

@@ -8,33 +8,38 @@ from typing import Final, NamedTuple
 from kvorum.metadata.credentials_image import SCRAM_DIGESTS, ScramMechanism
 from kvorum.metadata.image import MetadataImage
 from kvorum.security.jaas_config import InvalidJaasConfigError, LoginModule, parse_jaas_config
+from kvorum.security.oauth_bearer_server import OAuthBearerServer
 from kvorum.security.plain_server import PlainServer
 from kvorum.security.sasl_server import AuthenticatedUser, NewSaslServer, SaslMechanism
 from kvorum.security.sasl_settings import MechanismSettings, SaslSettings
 from kvorum.security.scram_messages import ClientFirst
 from kvorum.security.scram_server import ScramLogin, ScramServer
 from kvorum.security.token_credentials import TokenCredentials
+from kvorum.security.unsecured_token import UnsecuredTokenValidator, unsecured_token_settings
 
 PLAIN: Final = "PLAIN"
 _SCRAM: Final[Mapping[str, ScramMechanism]] = MappingProxyType(
     {mechanism.mechanism_name: mechanism for mechanism in SCRAM_DIGESTS}
 )
-SERVED_MECHANISMS: Final = (PLAIN, *_SCRAM)
+OAUTHBEARER: Final = "OAUTHBEARER"
+SERVED_MECHANISMS: Final = (PLAIN, *_SCRAM, OAUTHBEARER)
 _PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
-_MODULES: Final = frozenset({_PLAIN_MODULE, _SCRAM_MODULE})
+_OAUTH_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+_MODULES: Final = frozenset({_PLAIN_MODULE, _SCRAM_MODULE, _OAUTH_MODULE})
 _USER_OPTION: Final = "user_"
 
 
-class ScramSource(NamedTuple):
-    """The metadata as it is at a login, and the server's part of a new nonce."""
+class LoginSource(NamedTuple):
+    """What mechanisms need at a login: the metadata, a part of a new nonce, and the time."""
 
     published: Callable[[], MetadataImage]
     tokens: TokenCredentials
     new_nonce: Callable[[], str]
+    wall_ms: Callable[[], int]
 
-    def begin(self, mechanism: ScramMechanism) -> ScramServer:
-        """Begin an authentication."""
+    def begin_scram(self, mechanism: ScramMechanism) -> ScramServer:
+        """Begin an authentication by SCRAM."""
         return ScramServer(mechanism, partial(self._find, mechanism), self.new_nonce())
 
     def _find(self, mechanism: ScramMechanism, first: ClientFirst) -> ScramLogin | None:
@@ -46,7 +51,7 @@ class ScramSource(NamedTuple):
 
 
 def mechanisms_of(
-    listener: str, settings: SaslSettings, scram: ScramSource
+    listener: str, settings: SaslSettings, source: LoginSource
 ) -> Mapping[str, SaslMechanism]:
     """Return the mechanisms of a listener in the order of its settings.
 
@@ -54,7 +59,7 @@ def mechanisms_of(
     """
     return MappingProxyType(
         {
-            name: _mechanism(listener, name, settings.mechanisms[name], scram)
+            name: _mechanism(listener, name, settings.mechanisms[name], source)
             for name in settings.enabled_mechanisms
         }
     )
@@ -79,11 +84,19 @@ def _module_of(listener: str, mechanism: str, settings: MechanismSettings) -> Lo
 
 
 def _mechanism(
-    listener: str, name: str, settings: MechanismSettings, scram: ScramSource
+    listener: str, name: str, settings: MechanismSettings, source: LoginSource
 ) -> SaslMechanism:
     module = _module_of(listener, name, settings)
-    begin = _plain(module) if name == PLAIN else partial(scram.begin, _SCRAM[name])
-    return SaslMechanism(begin, settings.session_ms_max)
+    return SaslMechanism(_begin_of(name, module, source), settings.session_ms_max)
+
+
+def _begin_of(name: str, module: LoginModule, source: LoginSource) -> NewSaslServer:
+    if name == PLAIN:
+        return _plain(module)
+    if name == OAUTHBEARER:
+        settings = unsecured_token_settings(module.options)
+        return partial(OAuthBearerServer, UnsecuredTokenValidator(settings, source.wall_ms))
+    return partial(source.begin_scram, _SCRAM[name])
 
 
 def _plain(module: LoginModule) -> NewSaslServer:

@@ -7,6 +7,7 @@ authenticates again with a new authenticator, which knows the authentication bef
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 
 from kvorum.security.sasl_server import (
@@ -34,7 +35,8 @@ _NO_REQUEST: Final = (
     "Invalid request, potential reasons: kafka client configured with the wrong security protocol, "
     "it does not support KIP-43 or it is not a kafka client."
 )
-_LISTED_LAST: Final = "SCRAM-SHA-256"
+_LISTED_LAST: Final[Mapping[str, int]] = MappingProxyType({"SCRAM-SHA-256": 1, "OAUTHBEARER": 2})
+"""The mechanisms that Kafka's hash set has after the others, which are in the settings' order."""
 _FIRST_VERSION_WITH_LIFETIME: Final = 1
 """The version of SaslAuthenticate in which a client hears how long its session lasts."""
 
@@ -91,8 +93,7 @@ class SaslServerAuthenticator:
         self._wall_ms = wall_ms
         self._before = before
         self.authentication: Authentication | None = None
-        # As Kafka's hash set has them: these two in the order of the settings, before the third.
-        self._listed = sorted(mechanisms, key=lambda name: name == _LISTED_LAST)
+        self._listed = sorted(mechanisms, key=lambda name: _LISTED_LAST.get(name, 0))
         self._state = _State.INITIAL_REQUEST if before is None else _State.HANDSHAKE_REQUEST
         self._mechanism = ""
         self._server: SaslServer | None = None

@@ -1,8 +1,9 @@
-"""The outcome of a login by SASL, at librdkafka and at Kafka's own client."""
+"""The outcome of a login by SASL, with librdkafka and with Kafka's own client."""
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 from tests.support.kafka.java import ToolRunner
@@ -13,6 +14,8 @@ from tests.support.waiting import wait_for
 LET_IN: Final = "let in"
 _REFUSAL: Final = re.compile(r"SASL .*?: (?P<text>.*?) \(after \d+ms")
 _METADATA_S: Final = 0.2
+OauthCallback: TypeAlias = Callable[[str], tuple[str, float]]
+"""Returns a token of OAUTHBEARER and its end, in seconds since 1970."""
 
 
 class Login(NamedTuple):
@@ -31,17 +34,23 @@ class Login(NamedTuple):
 
 def by_librdkafka(port: int, login: Login) -> str:
     """Return that the client is let in, or the text of its error."""
-    errors: list[KafkaError] = []
-    producer = Producer(
+    return outcome_of_librdkafka(
+        port,
         {
-            "bootstrap.servers": f"127.0.0.1:{port}",
             "security.protocol": login.protocol,
             "sasl.mechanism": login.mechanism,
             "sasl.username": login.user,
             "sasl.password": login.password,
             "ssl.ca.location": str(login.trusted),
-            "error_cb": errors.append,
-        }
+        },
+    )
+
+
+def outcome_of_librdkafka(port: int, settings: Mapping[str, str | bool | OauthCallback]) -> str:
+    """Return that a client with these settings is let in, or the text of its error."""
+    errors: list[KafkaError] = []
+    producer = Producer(
+        {"bootstrap.servers": f"127.0.0.1:{port}", "error_cb": errors.append, **settings}
     )
 
     def outcome() -> str | None:
@@ -59,19 +68,22 @@ def by_tool(port: int, login: Login, tools: ToolRunner, folder: Path) -> str:
     """Return that kafka-topics is let in, or the first line that it prints."""
     module = PLAIN_MODULE if login.mechanism == "PLAIN" else SCRAM_MODULE
     by_token = ' tokenauth="true"' if login.is_by_token else ""
+    settings = {
+        "security.protocol": login.protocol,
+        "sasl.mechanism": login.mechanism,
+        "sasl.jaas.config": (
+            f'{module} required username="{login.user}" password="{login.password}"{by_token};'
+        ),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(login.trusted),
+    }
+    return outcome_of_tool(port, settings, tools, folder)
+
+
+def outcome_of_tool(port: int, settings: Mapping[str, str], tools: ToolRunner, folder: Path) -> str:
+    """Return that kafka-topics with these settings is let in, or the first line that it prints."""
     properties = folder / "client.properties"
-    write_properties(
-        properties,
-        {
-            "security.protocol": login.protocol,
-            "sasl.mechanism": login.mechanism,
-            "sasl.jaas.config": (
-                f'{module} required username="{login.user}" password="{login.password}"{by_token};'
-            ),
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(login.trusted),
-        },
-    )
+    write_properties(properties, settings)
     address = ("--bootstrap-server", f"127.0.0.1:{port}")
     done = tools.run("kafka-topics", *address, "--command-config", str(properties), "--list")
     return LET_IN if done.exit_code == 0 else done.stdout.splitlines()[0]

@@ -72,8 +72,9 @@ settings classes are read from, as the tables in `kvorum.metadata.config_definit
 ## What differs from Kafka
 
 - SASL_PLAINTEXT and SASL_SSL are for listeners of clients, with PLAIN, whose users are those of
-  `sasl.jaas.config` of the listener and mechanism, and with SCRAM-SHA-256 and SCRAM-SHA-512, whose
-  users are in the metadata. Refused at start-up are SASL between nodes (the inter-broker listener,
+  `sasl.jaas.config` of the listener and mechanism, with SCRAM-SHA-256 and SCRAM-SHA-512, whose
+  users are in the metadata, and with OAUTHBEARER, whose tokens are not verified: it is for tests.
+  Refused at start-up are SASL between nodes (the inter-broker listener,
   and those of controllers), other mechanisms (also GSSAPI, the default) and callback handlers of
   one's own. A JAAS file of the JVM is not read.
   `kvorum storage` formats and inspects the directories of such a node all the same.

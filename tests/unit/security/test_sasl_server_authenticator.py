@@ -167,8 +167,8 @@ def test_a_token_in_an_unknown_version_ends_the_connection() -> None:
 
 
 def test_mechanisms_are_listed_in_the_order_of_kafkas_hash_set() -> None:
-    names = ("SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN")
+    names = ("OAUTHBEARER", "SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN")
     one = SaslServerAuthenticator(dict.fromkeys(names, SaslMechanism(Refusing)), lambda: 0)
     answer = one.receive(frame(SaslHandshakeRequest("PLAIN"), 1))
     listed = decoded(answer, SaslHandshakeResponse, 1).mechanisms
-    assert listed == ["SCRAM-SHA-512", "PLAIN", "SCRAM-SHA-256"]
+    assert listed == ["SCRAM-SHA-512", "PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]

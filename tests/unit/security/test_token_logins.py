@@ -13,7 +13,7 @@ from tests.support.scram_client import ScramClient
 from kvorum.metadata.credentials_image import DelegationToken, DelegationTokensImage, ScramMechanism
 from kvorum.metadata.delegation_tokens import TokenSecrets, TokenSettings
 from kvorum.metadata.image import MetadataImage
-from kvorum.security.sasl_mechanisms import ScramSource
+from kvorum.security.sasl_mechanisms import LoginSource
 from kvorum.security.sasl_server import AuthenticatedUser, SaslAuthenticationError, SaslError
 from kvorum.security.token_credentials import TokenCredentials
 
@@ -35,18 +35,18 @@ ALICE: Final = AuthenticatedUser("alice", EXPIRES_AT_MS, is_by_token=True)
 
 def source(
     *, key: bytes | None = KEY, tokens: dict[str, DelegationToken] | None = None
-) -> ScramSource:
+) -> LoginSource:
     known = {TOKEN_ID: TOKEN} if tokens is None else tokens
     image = MetadataImage(delegation_tokens=DelegationTokensImage(Map(known)))
     salts = count(1)
     credentials = TokenCredentials(
         TokenSecrets(TokenSettings(key)), lambda: next(salts).to_bytes(16, "big")
     )
-    return ScramSource(lambda: image, credentials, lambda: "server")
+    return LoginSource(lambda: image, credentials, lambda: "server", lambda: 0)
 
 
-def log_in(logins: ScramSource, client: ScramClient) -> AuthenticatedUser | None:
-    server = logins.begin(ScramMechanism[client.mechanism.replace("-", "_")])
+def log_in(logins: LoginSource, client: ScramClient) -> AuthenticatedUser | None:
+    server = logins.begin_scram(ScramMechanism[client.mechanism.replace("-", "_")])
     server.evaluate(client.final(server.evaluate(client.first)))
     return server.user
 
@@ -86,7 +86,7 @@ def test_a_token_may_be_named_as_the_user_and_its_owner_may_not() -> None:
     ids=["no extension", "another value", "wrong secret", "no token", "tokens are disabled"],
 )
 def test_other_logins_are_refused_without_a_reason(
-    logins: ScramSource, refused: ScramClient
+    logins: LoginSource, refused: ScramClient
 ) -> None:
     with pytest.raises(SaslError) as raised:
         log_in(logins, refused)
@@ -97,7 +97,7 @@ def test_each_mechanism_has_a_salt_of_its_own_that_stays() -> None:
     logins = source()
 
     def answer(mechanism: ScramMechanism) -> bytes:
-        return logins.begin(mechanism).evaluate(client().first)
+        return logins.begin_scram(mechanism).evaluate(client().first)
 
     answers = [answer(mechanism) for mechanism in list(ScramMechanism)[1:] * 2]
     assert answers[:2] == answers[2:]

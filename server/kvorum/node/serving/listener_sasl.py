@@ -1,5 +1,6 @@
 """The means of a listener to authenticate clients by SASL, made before the node opens its log."""
 
+import logging
 from collections.abc import Callable, Mapping
 from random import Random
 from types import MappingProxyType
@@ -7,10 +8,12 @@ from typing import Final, NamedTuple
 
 from kvorum.metadata.delegation_tokens import TokenSecrets
 from kvorum.metadata.image import MetadataImage
+from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
+from kvorum.node.events.log_event import LogEvent
 from kvorum.security.jaas_config import InvalidJaasConfigError
-from kvorum.security.sasl_mechanisms import ScramSource, mechanisms_of
+from kvorum.security.sasl_mechanisms import OAUTHBEARER, LoginSource, mechanisms_of
 from kvorum.security.sasl_server import SaslMechanism
 from kvorum.security.token_credentials import TokenCredentials
 
@@ -18,6 +21,8 @@ _NONCE_CHARACTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _NONCE_LENGTH: Final = 26
 """More than the 130 bits that Kafka's nonces have."""
 _SALT_BYTES: Final = 16
+_UNSECURED: Final = "Tokens of OAUTHBEARER are not verified: anybody can come as any user"
+_log = logging.getLogger(__name__)
 
 
 class ListenerSasl(NamedTuple):
@@ -33,21 +38,24 @@ class ListenerSasl(NamedTuple):
 
 
 def sasl_of_node(
-    config: NodeConfig, published: Callable[[], MetadataImage], random: Random
+    config: NodeConfig, published: Callable[[], MetadataImage], random: Random, clock: Clock
 ) -> Mapping[str, ListenerSasl]:
     """Return what each listener with SASL needs, by name; raises NodeStartError."""
     secrets = TokenSecrets(config.security.tokens)
-    scram = ScramSource(
+    source = LoginSource(
         published,
         TokenCredentials(secrets, lambda: random.randbytes(_SALT_BYTES)),
         lambda: "".join(random.choices(_NONCE_CHARACTERS, k=_NONCE_LENGTH)),
+        clock.wall_ms,
     )
     found: dict[str, ListenerSasl] = {}
     for name, settings in config.sasl.items():
         try:
-            mechanisms = mechanisms_of(name, settings, scram)
+            mechanisms = mechanisms_of(name, settings, source)
         except InvalidJaasConfigError as error:
             raise NodeStartError(f"Listener {name} cannot use SASL: {error}") from error
+        if OAUTHBEARER in mechanisms:
+            _log.warning(LogEvent(_UNSECURED, listener=name))
         found[name] = ListenerSasl(
             mechanisms, settings.receive_bytes_max, config.network.failed_authentication_delay_ms
         )

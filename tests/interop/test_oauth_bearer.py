@@ -1,0 +1,256 @@
+"""OAUTHBEARER at a real node and at ours: the answer to each message, and the end."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import pytest
+from tests.interop.clients.authentications import (
+    LET_IN,
+    OauthCallback,
+    outcome_of_librdkafka,
+    outcome_of_tool,
+)
+from tests.interop.listener_pairs import Sides, running_sides
+from tests.support.kafka.java import Java, ToolRunner
+from tests.support.oauth_tokens import (
+    HOUR_S,
+    OAUTH_CONFIG,
+    OAUTH_MODULE,
+    claims,
+    encoded,
+    message,
+    unsecured,
+    unsecured_of,
+)
+from tests.support.sasl_exchange import answers, decoded, frame
+from tests.support.tls_nodes import Listeners
+
+from kvorum.wire.messages.api_versions import ApiVersionsRequest
+from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest
+
+pytestmark = pytest.mark.slow
+
+PROTOCOLS: Final = {"OPEN": "SASL_PLAINTEXT", "SCOPED": "SASL_PLAINTEXT"}
+GIVEN_UP: Final = b"\x01"
+ROUNDED_MS: Final = 600_000
+SHAKE: Final = frame(SaslHandshakeRequest("OAUTHBEARER"), 1)
+SHAKE_V0: Final = frame(SaslHandshakeRequest("OAUTHBEARER"), 0)
+VERSIONS: Final = frame(ApiVersionsRequest("test", "1"), 3)
+Answer: TypeAlias = tuple[int, str | None, bytes, int] | None
+SCOPED: Final = {
+    # Kafka's listener logs in itself where there is an option.
+    "unsecuredLoginStringClaim_sub": "node",
+    "unsecuredValidatorPrincipalClaimName": "name",
+    "unsecuredValidatorScopeClaimName": "roles",
+    "unsecuredValidatorRequiredScope": "a b",
+    "unsecuredValidatorAllowableClockSkewMs": "600000",
+}
+BY_SCOPE: Final[Mapping[str, dict[str, object]]] = {
+    "right": {"name": "alice", "roles": ["b", "a", "c"]},
+    "lacking": {"name": "alice", "roles": ["a"]},
+    "no scope": {"name": "alice"},
+    "scope as a text": {"name": "alice", "roles": "a b"},
+    "no user": {"roles": ["a", "b"]},
+    "expired within the skew": {"name": "alice", "roles": ["a", "b"], "exp": -60},
+    "expired": {"name": "alice", "roles": ["a", "b"], "exp": -660},
+    "issued within the skew": {"name": "alice", "roles": ["a", "b"], "iat": 60},
+    "issued later": {"name": "alice", "roles": ["a", "b"], "iat": 660},
+}
+"""Claims for the listener SCOPED; times are seconds from now."""
+
+
+def of(body: str, header: str = '{"alg":"none"}') -> tuple[bytes, ...]:
+    return (message(unsecured_of(body, header)), GIVEN_UP)
+
+
+NOW: Final = claims()
+EXP: Final = claims()["exp"]
+BODY: Final = json.dumps(claims())
+RIGHT: Final = message(unsecured())
+WRONG: Final = message(unsecured(exp=1))
+MESSAGES: Final[Mapping[str, tuple[bytes, ...]]] = {
+    "right": (RIGHT,),
+    "right twice": (RIGHT, RIGHT),
+    "wrong": (WRONG, GIVEN_UP),
+    "wrong, then right": (WRONG, RIGHT),
+    "wrong, then nothing": (WRONG, b""),
+    "wrong, then wrong": (WRONG, WRONG, GIVEN_UP),
+    "given up at first": (GIVEN_UP,),
+    "no bytes": (b"",),
+    "no token": (b"n,,\x01\x01",),
+    "channel binding": (b"y" + RIGHT[1:],),
+    "more after the end": (RIGHT + b"\x01",),
+    "own user": (message(unsecured(), authorization_id="alice"),),
+    "other user": (message(unsecured(), authorization_id="bob"),),
+    "escaped user": (message(unsecured(sub="a,b"), authorization_id="a=2Cb"),),
+    "extensions": (message(unsecured(), more="traceId=1 2\x01logicalCluster=a=b\x01"),),
+    "extension twice": (message(unsecured(), more="a=1\x01a=2\x01"),),
+    "auth twice": (message(unsecured(), more="auth=Bearer x\x01"),),
+    "extension with a digit": (message(unsecured(), more="k1=v\x01"),),
+    "empty extension": (message(unsecured(), more="k=\x01"),),
+    "extension of other letters": (message(unsecured(), more="k=\N{EURO SIGN}\x01"),),
+    "another scheme": (message("", auth=f"Basic {unsecured()}"),),
+    "scheme in upper case": (message("", auth=f"BEARER  {unsecured()}"),),
+    "two tokens": (message("", auth=f"Bearer {unsecured()} x"),),
+    "upper case of auth": (RIGHT.replace(b"auth", b"Auth"),),
+    "blank around the user": (message(unsecured(sub=" alice ")), GIVEN_UP),
+    "blank user": (message(unsecured(sub=" ")), GIVEN_UP),
+    "no user": (message(unsecured(sub=None)), GIVEN_UP),
+    "user of null": of(f'{{"sub": null, "exp": {EXP}}}'),
+    "user that is true": of(f'{{"sub": true, "exp": {EXP}}}'),
+    "user of a number": of(f'{{"sub": 7, "exp": {EXP}}}'),
+    "user of a list": of(f'{{"sub": ["alice"], "exp": {EXP}}}'),
+    "user of an object": of(f'{{"sub": {{}}, "exp": {EXP}}}'),
+    "no expiry": (message(unsecured(exp=None)), GIVEN_UP),
+    "expiry of a text": (message(unsecured(exp="1")), GIVEN_UP),
+    "expiry of null": of('{"sub": "alice", "exp": null}'),
+    "expiry of a fraction": of(f'{{"sub": "alice", "exp": {EXP}.5}}'),
+    "expiry of an exponent": of('{"sub": "alice", "exp": 9e9}'),
+    "largest expiry": of('{"sub": "alice", "exp": 9223372036854775807}'),
+    "far expiry": of('{"sub": "alice", "exp": 99999999999999999999999}'),
+    "issued later": (message(unsecured(iat=int(str(EXP)) - 1)), GIVEN_UP),
+    "issued with a fraction": (message(unsecured(iat=1.5)), GIVEN_UP),
+    "issued as a text": (message(unsecured(iat="x")), GIVEN_UP),
+    "not issued": (message(unsecured(iat=None)), GIVEN_UP),
+    "scope of a number": (message(unsecured(scope=1)), GIVEN_UP),
+    "scope of a list": (message(unsecured(scope=["a", "", 1, None])), GIVEN_UP),
+    "scope of an object": (message(unsecured(scope={"a": 1})), GIVEN_UP),
+    "signature": (message(unsecured() + "AAAA"), GIVEN_UP),
+    "another algorithm": of(BODY, '{"alg":"RS256"}'),
+    "upper case of none": of(BODY, '{"alg":"None"}'),
+    "algorithm of a list": of(BODY, '{"alg":["none"]}'),
+    "algorithm of null": of(BODY, '{"alg":null}'),
+    "no algorithm": of(BODY, "{}"),
+    "header that is a list": of(BODY, "[]"),
+    "empty header": of(BODY, ""),
+    "header without JSON": of(BODY, "{"),
+    "two parts": (message(unsecured().rstrip(".")), GIVEN_UP),
+    "four parts": (message(unsecured() + "a."), GIVEN_UP),
+    "an empty part": (message(f"{encoded(b'{}')}.."), GIVEN_UP),
+    "dots alone": (message("a.b.c.d"), GIVEN_UP),
+    "padding": (message(unsecured() + "="), GIVEN_UP),
+    "no base64": (message("a+b.AA."), GIVEN_UP),
+    "a letter of base64": (message("AAAAA.AA."), GIVEN_UP),
+    "letters of URLs": of(json.dumps({**NOW, "x": "\N{INVERTED QUESTION MARK}>?~\x7f"})),
+    "more after the claims": of(f"{BODY} more"),
+    "claims that are a list": of("[]"),
+    "no claims": (message(f".{encoded(b'{}')}."), GIVEN_UP),
+    "no number": of(f'{{"sub": "alice", "exp": {EXP}, "x": NaN}}'),
+    "twice the user": of(f'{{"sub": "alice", "sub": "bob", "exp": {EXP}}}'),
+}
+
+
+def settings(listeners: Listeners) -> dict[str, str]:
+    options = " ".join(f'{name}="{value}"' for name, value in SCOPED.items())
+    modules = {"open": OAUTH_CONFIG, "scoped": f"{OAUTH_MODULE} required {options};"}
+    return {
+        **listeners.settings(),
+        **{
+            f"listener.name.{name}.oauthbearer.sasl.jaas.config": module
+            for name, module in modules.items()
+        },
+        "listener.name.open.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.scoped.sasl.enabled.mechanisms": "OAUTHBEARER",
+    }
+
+
+@pytest.fixture(scope="module")
+def sides(
+    java: Java, kafka_tools: ToolRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Sides]:
+    names = tuple(PROTOCOLS)
+    found = Sides(Listeners(names, PROTOCOLS), Listeners(names, PROTOCOLS))
+    folder = tmp_path_factory.mktemp("nodes")
+    with running_sides(found, folder, settings, java=java, tools=kafka_tools):
+        yield found
+
+
+def outcome(port: int, messages: Sequence[bytes]) -> list[Answer]:
+    """Return the answer to each message, None at the end of the connection.
+
+    After the messages a request comes, whose answer is not told. The lifetime is rounded.
+    """
+    requests = [frame(SaslAuthenticateRequest(each), 2) for each in messages]
+    found = answers(port, (SHAKE, *requests, VERSIONS))[1:]
+    shown: list[Answer] = []
+    for each in found[: len(messages)]:
+        if each is None:
+            shown.append(None)
+            continue
+        answer = decoded(each, SaslAuthenticateResponse, 2)
+        lifetime = round(answer.session_lifetime_ms / ROUNDED_MS)
+        shown.append((answer.error_code, answer.error_message, bytes(answer.auth_bytes), lifetime))
+    if len(found) > len(messages) and found[-1] is None:
+        shown.append(None)
+    return shown
+
+
+@pytest.mark.parametrize("what", MESSAGES)
+def test_each_message_is_answered_as_by_kafka(sides: Sides, what: str) -> None:
+    theirs, ours = (outcome(each.ports["OPEN"], MESSAGES[what]) for each in sides)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("what", ["right", "wrong", "no bytes", "wrong, then right", "other user"])
+def test_bare_messages_are_answered_as_by_kafka(sides: Sides, what: str) -> None:
+    frames = (SHAKE_V0, *MESSAGES[what])
+    theirs, ours = (answers(each.ports["OPEN"], frames) for each in sides)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("what", BY_SCOPE)
+def test_the_options_of_the_login_module_count_as_by_kafka(sides: Sides, what: str) -> None:
+    changes = dict(BY_SCOPE[what])
+    now_s = int(str(claims()["iat"]))
+    times: dict[str, object] = {
+        key: now_s + int(str(changes[key])) for key in ("exp", "iat") if key in changes
+    }
+    if "exp" in times:
+        times["iat"] = now_s - HOUR_S
+    whole = {**changes, **times}
+    messages = (message(unsecured(**whole)), GIVEN_UP)
+    theirs, ours = (outcome(each.ports["SCOPED"], messages) for each in sides)
+    assert ours == theirs
+
+
+def options(**claims_of_login: str) -> str:
+    """Return the login module of a Java client that writes its token itself."""
+    written = " ".join(
+        f'unsecuredLoginStringClaim_{name}="{value}"' for name, value in claims_of_login.items()
+    )
+    return f"{OAUTH_MODULE} required {written};"
+
+
+@pytest.mark.parametrize("listener", PROTOCOLS)
+def test_kafkas_tools_are_let_in_or_hear_why_not_as_by_kafka(
+    sides: Sides, kafka_tools: ToolRunner, tmp_path: Path, listener: str
+) -> None:
+    settings_of_client = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": options(sub="alice"),
+    }
+    theirs, ours = (
+        outcome_of_tool(each.ports[listener], settings_of_client, kafka_tools, tmp_path)
+        for each in sides
+    )
+    assert ours == theirs
+    assert (theirs == LET_IN) == (listener == "OPEN")
+
+
+@pytest.mark.parametrize("listener", PROTOCOLS)
+def test_librdkafka_is_let_in_or_hears_why_not_as_by_kafka(sides: Sides, listener: str) -> None:
+    settings_of_client: dict[str, str | bool | OauthCallback] = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "enable.sasl.oauthbearer.unsecure.jwt": True,
+        "sasl.oauthbearer.config": "principal=alice",
+    }
+    theirs, ours = (
+        outcome_of_librdkafka(each.ports[listener], settings_of_client) for each in sides
+    )
+    assert ours == theirs
+    assert (theirs == LET_IN) == (listener == "OPEN")
