@@ -32,6 +32,7 @@ from kvorum.node.serving.listener_tls import ListenerTls, NodeTls
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.socket_server import SocketServer
+from kvorum.node.serving.tls_renewal import TlsRenewal
 from kvorum.raft import Destination, RaftConfig
 from kvorum.raft import Endpoint as RaftEndpoint
 from kvorum.storage.directory.open_files import OpenFiles
@@ -203,6 +204,8 @@ async def open_shared_server(
     config, clock, files = environment.config, environment.clock, environment.files
     endpoints = advertised_endpoints(config.listeners.advertised_controllers, sockets)
     loader = MetadataLoader(clock)
+    if tls.listeners:
+        loader.subscribe(TlsRenewal(config, tls.listeners).on_image)
     sasl = sasl_of_node(config, lambda: loader.published, SystemRandom(), clock)
     log_listener = MetadataLogListener(loader, on_failure)
     limits = usable_limits(

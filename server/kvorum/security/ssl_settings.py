@@ -49,3 +49,5 @@ class SslSettings:
     client_auth: Annotated[str, "ssl.client.auth"]
     endpoint_identification_algorithm: Annotated[str, "ssl.endpoint.identification.algorithm"]
     principal_mapping_rules: Annotated[str, "ssl.principal.mapping.rules"]
+    allows_dn_changes: Annotated[bool, "ssl.allow.dn.changes"]
+    allows_san_changes: Annotated[bool, "ssl.allow.san.changes"]

@@ -15,8 +15,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from kvorum.security.cipher_suites import TLS_1_3_SUITES, check_tls_1_3_suites, openssl_name
 from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.loaded_stores import LoadedStores
 from kvorum.security.ssl_settings import REQUESTED, REQUIRED, SslSettings
-from kvorum.security.stores import KeyAndChain, load_key_store, load_trust_store
+from kvorum.security.stores import KeyAndChain
 
 _VERSIONS: Final = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
@@ -30,8 +31,13 @@ _CLIENT_AUTH: Final = {REQUIRED: ssl.CERT_REQUIRED, REQUESTED: ssl.CERT_OPTIONAL
 
 def client_context(settings: SslSettings) -> ssl.SSLContext:
     """Return the context of connections to a listener; raises InvalidSslSettingsError."""
+    return client_context_of(LoadedStores.of(settings))
+
+
+def client_context_of(stores: LoadedStores) -> ssl.SSLContext:
+    """Return the same with stores that were read already; raises InvalidSslSettingsError."""
+    settings = stores.settings
     _check_protocol(settings)
-    keys = load_key_store(settings.key_store)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # With an empty name the host is not checked.
     context.check_hostname = bool(settings.endpoint_identification_algorithm)
@@ -40,9 +46,9 @@ def client_context(settings: SslSettings) -> ssl.SSLContext:
             "ssl.enabled.protocols and ssl.cipher.suites have a name that is not known, or leave "
             "nothing to connect with"
         )
-    if keys is not None:
-        _use_key(context, keys)
-    _trust(context, load_trust_store(settings.trust_store), ssl.Purpose.SERVER_AUTH)
+    if stores.key is not None:
+        _use_key(context, stores.key)
+    _trust(context, stores.trusted, ssl.Purpose.SERVER_AUTH)
     return context
 
 
@@ -52,18 +58,22 @@ def server_context(settings: SslSettings) -> ssl.SSLContext | None:
     It is None where no connection can be: Kafka, too, starts with unknown versions or suites, and
     closes each connection. Without a key store every handshake fails.
     """
-    keys = load_key_store(settings.key_store)
-    trusted = load_trust_store(settings.trust_store)
+    return server_context_of(LoadedStores.of(settings))
+
+
+def server_context_of(stores: LoadedStores) -> ssl.SSLContext | None:
+    """Return the same with stores that were read already; raises InvalidSslSettingsError."""
+    settings = stores.settings
     _check_protocol(settings)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE | ssl.OP_NO_RENEGOTIATION
     if not _limit(context, settings):
         return None
-    if keys is not None:
-        _use_key(context, keys)
+    if stores.key is not None:
+        _use_key(context, stores.key)
     context.verify_mode = _CLIENT_AUTH.get(settings.client_auth, ssl.CERT_NONE)
     if context.verify_mode is not ssl.CERT_NONE:
-        _trust(context, trusted, ssl.Purpose.CLIENT_AUTH)
+        _trust(context, stores.trusted, ssl.Purpose.CLIENT_AUTH)
     return context
 
 

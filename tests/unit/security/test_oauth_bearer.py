@@ -58,7 +58,7 @@ def test_a_token_lets_in_its_user_until_it_expires() -> None:
         message(token(iat=NOW_S)),
         message(token(exp=EXP)),
         message(token(scope=["a", " b "])),
-        # What follows the value of a part is not looked at.
+        # The bytes after the value of a part are not looked at.
         message(unsecured_of(json.dumps(CLAIMS) + " more")),
     ],
 )

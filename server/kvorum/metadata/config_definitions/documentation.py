@@ -202,6 +202,8 @@ _BROKER = {
     "security.inter.broker.protocol": "Protocol between brokers, where no listener is named.",
     "socket.listen.backlog.size": "Connections that may wait to be accepted.",
     "socket.request.max.bytes": "Largest request that is read from a connection.",
+    "ssl.allow.dn.changes": "Whether a renewed certificate may have another subject.",
+    "ssl.allow.san.changes": "Whether a renewed certificate may have fewer hosts.",
     "ssl.cipher.suites": "Suites that are spoken; empty for all that OpenSSL has on.",
     "ssl.client.auth": "Ask clients for a certificate: required, requested or none.",
     "ssl.enabled.protocols": "Versions of TLS that are spoken: TLSv1.2, TLSv1.3.",

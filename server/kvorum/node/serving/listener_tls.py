@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, USER_TYPE, Principal
 from kvorum.node.config import NodeConfig
@@ -21,22 +21,45 @@ from kvorum.security.ssl_principal_mapper import (
 )
 from kvorum.security.ssl_settings import SslSettings
 
+if TYPE_CHECKING:
+    from kvorum.security.loaded_stores import LoadedStores
 
-class ListenerTls(NamedTuple):
-    """The context of a listener's connections, and the rules that name their users.
+
+class ListenerTls:
+    """The context of a listener's new connections, and the rules that name their users.
 
     Without a context every connection is closed as it comes.
     """
 
-    context: ssl.SSLContext | None
-    mapper: SslPrincipalMapper
+    def __init__(self, stores: LoadedStores, context: ssl.SSLContext | None) -> None:
+        """Begin with stores and their context; raises InvalidMappingRuleError."""
+        self._stores = stores
+        self.context = context
+        self._mapper = SslPrincipalMapper(stores.settings.principal_mapping_rules)
+
+    def renew(self, settings: SslSettings) -> bool:
+        """Use the stores of these settings from now on; return whether they are others.
+
+        The files are looked at, and read if they are not those that were read before. Raises
+        InvalidSslSettingsError for stores that may not follow; those before stay in use.
+        """
+        if self._stores.is_of(settings):
+            return False
+        from kvorum.security.loaded_stores import LoadedStores  # noqa: PLC0415 - needs an extra
+        from kvorum.security.tls_contexts import server_context_of  # noqa: PLC0415 - as above
+
+        after = LoadedStores.of(settings)
+        self._stores.check_successor(after)
+        self.context = server_context_of(after)
+        self._stores = after
+        return True
 
     def principal_of(self, certificate: bytes | None) -> Principal:
         """Return the user with a certificate in DER; raises CloseConnectionError without a name."""
         if certificate is None:
             return ANONYMOUS
         try:
-            return Principal(USER_TYPE, self.mapper.name_of(subject_of_certificate(certificate)))
+            return Principal(USER_TYPE, self._mapper.name_of(subject_of_certificate(certificate)))
         except (DerError, NoMappedNameError) as error:
             raise CloseConnectionError(str(error)) from error
 
@@ -83,11 +106,11 @@ def _connecting(config: NodeConfig, listener: str) -> ssl.SSLContext | None:
 def _tls(listener: str, settings: SslSettings) -> ListenerTls:
     with _start_errors(listener):
         # Imported here: only nodes with TLS need the library that it reads stores with.
-        from kvorum.security.tls_contexts import server_context  # noqa: PLC0415 - see above
+        from kvorum.security.loaded_stores import LoadedStores  # noqa: PLC0415 - see above
+        from kvorum.security.tls_contexts import server_context_of  # noqa: PLC0415 - see above
 
-        return ListenerTls(
-            server_context(settings), SslPrincipalMapper(settings.principal_mapping_rules)
-        )
+        stores = LoadedStores.of(settings)
+        return ListenerTls(stores, server_context_of(stores))
 
 
 @contextmanager

@@ -1,0 +1,134 @@
+"""Certificates that are renewed while a node runs: a real one, and ours."""
+
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+from tests.support.certificates import NODE_NAME, THIS_MACHINE, Authority, Certified
+from tests.support.kafka.java import Java, ToolRunner
+from tests.support.node import LEVELS_OF_OURS, STANDALONE, Node
+from tests.support.raw_client import RawClient
+from tests.support.tls_nodes import Keys, Listeners, TlsClient
+from tests.support.waiting import wait_for
+
+from kvorum.metadata.configs_image import ResourceType
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+pytestmark = pytest.mark.slow
+
+SIDES: Final = ("real", "ours")
+TLS: Final = "TLS"
+NODE_ID: Final = "1"
+ALTER_VERSION: Final = 1
+SET: Final = 0
+UNRELATED: Final = "foo.bar"
+LOCATION: Final = "listener.name.tls.ssl.keystore.location"
+SOFTWARE: Final = ApiVersionsRequest("test", "1")
+FAULT: Final = "Error updating node with new configuration"
+
+
+class Renewing(NamedTuple):
+    """A node with a listener of TLS, and the keys that it reads."""
+
+    node: Node
+    keys: Keys
+    port: int
+
+    def served(self) -> int:
+        """Return the serial number of the certificate that a new connection gets."""
+        context = ssl.create_default_context(cafile=str(self.keys.trusted))
+        context.check_hostname = False
+        with TlsClient(self.port, context) as client:
+            assert isinstance(client.socket, ssl.SSLSocket)
+            shown = client.socket.getpeercert()
+            assert shown is not None
+            return int(str(shown["serialNumber"]), 16)
+
+    def alter(self, key: str, value: str) -> int:
+        """Set a dynamic value of this node alone."""
+        change = IncrementalAlterConfigsRequest.AlterableConfig(key, SET, value)
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+            ResourceType.BROKER, NODE_ID, [change]
+        )
+        with RawClient(self.node.broker) as client:
+            request = IncrementalAlterConfigsRequest([resource])
+            response = client.ask(request, IncrementalAlterConfigsResponse, ALTER_VERSION)
+        return response.responses[0].error_code
+
+    def wait_until_served(self, certified: Certified) -> None:
+        wait_for(
+            lambda: self.served() == certified.certificate.serial_number,
+            "new connections get the other certificate",
+        )
+
+    def wait_for_faults(self, count: int) -> None:
+        process = self.node.process
+        process.wait_until(
+            lambda: sum(FAULT in line for line in process.lines()) >= count,
+            f"{count} faults are logged",
+        )
+
+    def replace(self, certified: Certified) -> None:
+        """Put another certificate in the place of the node's."""
+        self.keys.write(certified, self.keys.node.stem)
+
+
+@pytest.fixture(params=SIDES)
+def renewing(
+    request: pytest.FixtureRequest, java: Java, kafka_tools: ToolRunner, tmp_path: Path
+) -> Iterator[Renewing]:
+    keys, listeners = Keys(tmp_path), Listeners((TLS,))
+    settings = {**keys.settings(), **listeners.settings()}
+    is_real = request.param == "real"
+    node = Node(
+        tmp_path / "node", settings, java=java if is_real else None, ports=listeners.own_ports
+    )
+    levels = LEVELS_OF_OURS if is_real else ()
+    with node.format((*STANDALONE, *levels), tools=kafka_tools) as running:
+        yield Renewing(running, keys, listeners.ports[TLS])
+
+
+def certify(authority: Authority, name: str = NODE_NAME, *more_hosts: str) -> Certified:
+    return authority.certify(name, hosts=(*THIS_MACHINE, *more_hosts))
+
+
+def test_a_file_is_read_again_when_the_nodes_own_values_are_altered(renewing: Renewing) -> None:
+    first = renewing.served()
+    context = renewing.keys.context()
+    with TlsClient(renewing.port, context) as established:
+        following = certify(renewing.keys.authority, NODE_NAME, "more.example")
+        renewing.replace(following)
+        assert renewing.served() == first
+        assert renewing.alter(UNRELATED, "1") == ErrorCode.NONE
+        renewing.wait_until_served(following)
+        assert established.ask(SOFTWARE, ApiVersionsResponse, 3).error_code == ErrorCode.NONE
+
+
+def test_a_certificate_of_another_subject_or_for_fewer_hosts_is_not_used(
+    renewing: Renewing,
+) -> None:
+    first, authority = renewing.served(), renewing.keys.authority
+    others = (certify(authority, "other"), authority.certify(NODE_NAME, hosts=(NODE_NAME,)))
+    for number, other in enumerate(others):
+        renewing.replace(other)
+        assert renewing.alter(UNRELATED, str(number)) == ErrorCode.NONE
+        renewing.wait_for_faults(number + 1)
+        assert renewing.served() == first
+    following = certify(authority)
+    renewing.replace(following)
+    assert renewing.alter(UNRELATED, "fine again") == ErrorCode.NONE
+    renewing.wait_until_served(following)
+
+
+def test_another_file_is_used_at_once(renewing: Renewing) -> None:
+    following = certify(renewing.keys.authority)
+    path = renewing.keys.write(following, "another")
+    assert renewing.alter(LOCATION, str(path)) == ErrorCode.NONE
+    renewing.wait_until_served(following)
