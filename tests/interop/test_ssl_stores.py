@@ -11,6 +11,7 @@ from tests.support.kafka.java import Java
 
 from kvorum.metadata.config_definitions import BROKER_CONFIGS, parse_all, read_settings
 from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.loaded_stores import LoadedStores
 from kvorum.security.ssl_settings import SslSettings
 from kvorum.security.tls_contexts import server_context
 from kvorum.storage.small_files.java_properties import store_java_properties
@@ -125,7 +126,7 @@ def refusal(settings: Mapping[str, str]) -> str:
     """Return why our node refuses settings, in the judge's form without causes."""
     values = parse_all(BROKER_CONFIGS, {**REQUIRED_KEYS, **settings})
     try:
-        server_context(read_settings(SslSettings, values.__getitem__))
+        server_context(LoadedStores.of(read_settings(SslSettings, values.__getitem__)))
     except InvalidSslSettingsError as error:
         return f"!{error}"
     return FINE

@@ -52,17 +52,12 @@ def client_context_of(stores: LoadedStores) -> ssl.SSLContext:
     return context
 
 
-def server_context(settings: SslSettings) -> ssl.SSLContext | None:
-    """Return the context of a listener; raises InvalidSslSettingsError.
+def server_context(stores: LoadedStores) -> ssl.SSLContext | None:
+    """Return the context of a listener with these stores; raises InvalidSslSettingsError.
 
     It is None where no connection can be: Kafka, too, starts with unknown versions or suites, and
     closes each connection. Without a key store every handshake fails.
     """
-    return server_context_of(LoadedStores.of(settings))
-
-
-def server_context_of(stores: LoadedStores) -> ssl.SSLContext | None:
-    """Return the same with stores that were read already; raises InvalidSslSettingsError."""
     settings = stores.settings
     _check_protocol(settings)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

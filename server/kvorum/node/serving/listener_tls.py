@@ -46,11 +46,11 @@ class ListenerTls:
         if self._stores.is_of(settings):
             return False
         from kvorum.security.loaded_stores import LoadedStores  # noqa: PLC0415 - needs an extra
-        from kvorum.security.tls_contexts import server_context_of  # noqa: PLC0415 - as above
+        from kvorum.security.tls_contexts import server_context  # noqa: PLC0415 - as above
 
         after = LoadedStores.of(settings)
         self._stores.check_successor(after)
-        self.context = server_context_of(after)
+        self.context = server_context(after)
         self._stores = after
         return True
 
@@ -107,10 +107,10 @@ def _tls(listener: str, settings: SslSettings) -> ListenerTls:
     with _start_errors(listener):
         # Imported here: only nodes with TLS need the library that it reads stores with.
         from kvorum.security.loaded_stores import LoadedStores  # noqa: PLC0415 - see above
-        from kvorum.security.tls_contexts import server_context_of  # noqa: PLC0415 - see above
+        from kvorum.security.tls_contexts import server_context  # noqa: PLC0415 - see above
 
         stores = LoadedStores.of(settings)
-        return ListenerTls(stores, server_context_of(stores))
+        return ListenerTls(stores, server_context(stores))
 
 
 @contextmanager
