@@ -22,6 +22,14 @@ BOTH = {
 }
 BROKER = BOTH | {"process.roles": "broker", "listeners": "PLAINTEXT://localhost:9092"}
 CONTROLLER = BOTH | {"process.roles": "controller", "listeners": "CONTROLLER://localhost:9093"}
+INSIDE = {
+    "listeners": "INSIDE://localhost:9092,CONTROLLER://localhost:9093",
+    "inter.broker.listener.name": "INSIDE",
+    "listener.security.protocol.map": "INSIDE:SASL_SSL,CONTROLLER:SASL_PLAINTEXT",
+    "sasl.mechanism.inter.broker.protocol": "PLAIN",
+}
+"""Brokers that log in at each other."""
+OF_INSIDE = "listener.name.inside.sasl.enabled.mechanisms"
 PLAIN_MAP = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
 VOTERS = "1@a:9093,2@b:9093"
 
@@ -93,6 +101,13 @@ CASES: tuple[tuple[Mapping[str, str], Mapping[str, str | None]], ...] = (
     (BOTH, {"log.dir": "/data/c", "metadata.log.dir": "/data/d"}),
     (BOTH, {"replica.fetch.wait.max.ms": "30000", "replica.lag.time.max.ms": "20000"}),
     (BOTH, {"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "a:1"}),
+    (BOTH, INSIDE),
+    (BOTH, {**INSIDE, "sasl.enabled.mechanisms": "PLAIN"}),
+    (BOTH, {**INSIDE, OF_INSIDE: "PLAIN"}),
+    (BOTH, {**INSIDE, "sasl.enabled.mechanisms": "PLAIN", OF_INSIDE: "SCRAM-SHA-256"}),
+    (BROKER, {**INSIDE, "listeners": "INSIDE://localhost:9092"}),
+    (CONTROLLER, {"listener.security.protocol.map": "CONTROLLER:SASL_SSL"}),
+    (CONTROLLER, {"security.inter.broker.protocol": "SASL_SSL"}),
     (BROKER, {"listeners": None}),
     (BROKER, {"controller.quorum.auto.join.enable": "true"}),
     (BROKER, {"controller.quorum.voters": VOTERS}),

@@ -21,7 +21,7 @@ from kvorum.node.controller.quorum_controller import QuorumController, QuorumCon
 from kvorum.node.controller.quorum_reassignment_proxy import QuorumReassignmentProxy
 from kvorum.node.coroutines import Signal
 from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
-from kvorum.node.outbound.client_connection import Outgoing
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import CommittedBatch, RaftNode, RaftSettings
 from kvorum.raft.config import RaftConfig
 from kvorum.wire.error_codes import ErrorCode

@@ -27,8 +27,9 @@ from kvorum.node.broker.transaction_verification import AddPartitionsToTxnManage
 from kvorum.node.clock import SystemClock
 from kvorum.node.controller.quorum_reassignment_proxy import LeaderConnection
 from kvorum.node.outbound.broker_connections import BrokerConnections
-from kvorum.node.outbound.client_connection import ClientConnectionError, Outgoing
+from kvorum.node.outbound.client_connection import ClientConnectionError
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import HandlerResponse
 from kvorum.node.tasks import run

@@ -25,7 +25,7 @@ from kvorum.node.controller.quorum_reassignment_manager import PAUSE_MS, QuorumR
 from kvorum.node.coroutines import Signal, other_work
 from kvorum.node.errors import NotControllerError
 from kvorum.node.metadata_loader import PublishedImages
-from kvorum.node.outbound.client_connection import Outgoing
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
 from kvorum.testing import Cluster
 from kvorum.wire.error_codes import ErrorCode

@@ -22,6 +22,7 @@ from tests.support.waiting import PATIENCE_S, wait_for
 
 from kvorum.metadata.config_definitions import BROKER_CONFIGS, parse_all, read_settings
 from kvorum.node.outbound.client_connection import ClientConnection, SslAuthenticationError
+from kvorum.security.client_security import ClientSecurity
 from kvorum.security.ssl_settings import SslSettings
 from kvorum.security.tls_contexts import client_context
 from kvorum.wire.error_codes import ErrorCode
@@ -221,7 +222,11 @@ def connecting(keys: Keys, **changes: str) -> ssl.SSLContext:
 
 async def connect(port: int, context: ssl.SSLContext) -> ClientConnection:
     return await ClientConnection.open(
-        host="127.0.0.1", port=port, client_id="a", timeout_ms=TIMEOUT_MS, tls=context
+        host="127.0.0.1",
+        port=port,
+        client_id="a",
+        timeout_ms=TIMEOUT_MS,
+        security=ClientSecurity(context),
     )
 
 

@@ -24,7 +24,7 @@ from kvorum.node.errors import NodeFailedError, NodeStartError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import SnapshotGenerator
 from kvorum.node.open_file_limit import log_file_count_max
-from kvorum.node.outbound.client_connection import Outgoing
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.serving.listener_tls import tls_of_node
 from kvorum.node.serving.socket_server import bind
 from kvorum.node.shared_server import ServerEnvironment, SharedServer, open_shared_server

@@ -15,8 +15,9 @@ from kvorum.node.directories import NodeDirectories
 from kvorum.node.endpoints import Sockets, advertised_endpoints
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
-from kvorum.node.outbound.client_connection import Outgoing
+from kvorum.node.outbound.node_logins import logins_of_node
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode, RaftSettings
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot
 from kvorum.node.runtime import Runtime
@@ -35,6 +36,7 @@ from kvorum.node.serving.socket_server import SocketServer
 from kvorum.node.serving.tls_renewal import TlsRenewal
 from kvorum.raft import Destination, RaftConfig
 from kvorum.raft import Endpoint as RaftEndpoint
+from kvorum.security.client_security import ClientSecurity
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem
 
@@ -215,7 +217,11 @@ async def open_shared_server(
         overrides=config.network.connections_per_ip_overrides,
     )
     rates = ConnectionRates(rate_limits(config), lambda: loader.published.client_quotas)
-    to_controllers = environment.outgoing.by_tls(tls.to_controllers)
+    logins = logins_of_node(config)
+    to_controllers = environment.outgoing.secured(
+        ClientSecurity(tls.to_controllers, logins.at_controllers)
+    )
+    to_brokers = environment.outgoing.secured(ClientSecurity(tls.to_brokers, logins.at_brokers))
     raft = await RaftNode.open(
         _replica_settings(config, directories, endpoints),
         listener=log_listener,
@@ -242,7 +248,7 @@ async def open_shared_server(
         log_listener=log_listener,
         raft=raft,
         to_controllers=to_controllers,
-        to_brokers=environment.outgoing.by_tls(tls.to_brokers),
+        to_brokers=to_brokers,
         limits=ConnectionQuotas(limits, clock, rates),
         request_metrics=RequestChannelMetrics(),
     )

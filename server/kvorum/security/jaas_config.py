@@ -47,6 +47,16 @@ class _Token(NamedTuple):
     sign: str | None
 
 
+def missing_of_server(listener: str, mechanism: str) -> InvalidJaasConfigError:
+    """Return Kafka's error for a listener without a login module, with the key that sets one."""
+    name = listener.lower()
+    return InvalidJaasConfigError(
+        f"Could not find a 'KafkaServer' or '{name}.KafkaServer' entry in the JAAS configuration. "
+        "System property 'java.security.auth.login.config' is not set: set "
+        f"listener.name.{name}.{mechanism.lower()}.sasl.jaas.config"
+    )
+
+
 def parse_jaas_config(text: str) -> LoginModule:
     """Return the one login module of a text; raises InvalidJaasConfigError."""
     tokens = _tokens(text)

@@ -1,15 +1,28 @@
-"""The mechanisms of SASL that are served, made out of login modules and stored credentials."""
+"""The mechanisms of a listener, made out of login modules and stored credentials."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from kvorum.metadata.credentials_image import SCRAM_DIGESTS, ScramMechanism
+from kvorum.metadata.credentials_image import ScramMechanism
 from kvorum.metadata.image import MetadataImage
-from kvorum.security.jaas_config import InvalidJaasConfigError, LoginModule, parse_jaas_config
+from kvorum.security.jaas_config import (
+    InvalidJaasConfigError,
+    LoginModule,
+    missing_of_server,
+    parse_jaas_config,
+)
 from kvorum.security.oauth_bearer_server import OAuthBearerServer
 from kvorum.security.plain_server import PlainServer
+from kvorum.security.sasl_login_modules import (
+    OAUTH_MODULE,
+    OAUTHBEARER,
+    PLAIN,
+    PLAIN_MODULE,
+    SCRAM,
+    SCRAM_MODULE,
+)
 from kvorum.security.sasl_server import AuthenticatedUser, NewSaslServer, SaslMechanism
 from kvorum.security.sasl_settings import MechanismSettings, SaslSettings
 from kvorum.security.scram_messages import ClientFirst
@@ -17,16 +30,7 @@ from kvorum.security.scram_server import ScramLogin, ScramServer
 from kvorum.security.token_credentials import TokenCredentials
 from kvorum.security.unsecured_token import UnsecuredTokenValidator, unsecured_token_settings
 
-PLAIN: Final = "PLAIN"
-_SCRAM: Final[Mapping[str, ScramMechanism]] = MappingProxyType(
-    {mechanism.mechanism_name: mechanism for mechanism in SCRAM_DIGESTS}
-)
-OAUTHBEARER: Final = "OAUTHBEARER"
-SERVED_MECHANISMS: Final = (PLAIN, *_SCRAM, OAUTHBEARER)
-_PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
-_OAUTH_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
-_MODULES: Final = frozenset({_PLAIN_MODULE, _SCRAM_MODULE, _OAUTH_MODULE})
+_MODULES: Final = frozenset({PLAIN_MODULE, SCRAM_MODULE, OAUTH_MODULE})
 _USER_OPTION: Final = "user_"
 
 
@@ -68,12 +72,7 @@ def mechanisms_of(
 def _module_of(listener: str, mechanism: str, settings: MechanismSettings) -> LoginModule:
     text = settings.jaas_config
     if text is None:
-        name = listener.lower()
-        raise InvalidJaasConfigError(
-            f"Could not find a 'KafkaServer' or '{name}.KafkaServer' entry in the JAAS "
-            "configuration. System property 'java.security.auth.login.config' is not set: set "
-            f"listener.name.{name}.{mechanism.lower()}.sasl.jaas.config"
-        )
+        raise missing_of_server(listener, mechanism)
     module = parse_jaas_config(text)
     if module.class_name not in _MODULES:
         raise InvalidJaasConfigError(
@@ -96,7 +95,7 @@ def _begin_of(name: str, module: LoginModule, source: LoginSource) -> NewSaslSer
     if name == OAUTHBEARER:
         settings = unsecured_token_settings(module.options)
         return partial(OAuthBearerServer, UnsecuredTokenValidator(settings, source.wall_ms))
-    return partial(source.begin_scram, _SCRAM[name])
+    return partial(source.begin_scram, SCRAM[name])
 
 
 def _plain(module: LoginModule) -> NewSaslServer:
@@ -104,6 +103,6 @@ def _plain(module: LoginModule) -> NewSaslServer:
     passwords = {
         name.removeprefix(_USER_OPTION): password
         for name, password in module.options.items()
-        if name.startswith(_USER_OPTION) and module.class_name == _PLAIN_MODULE
+        if name.startswith(_USER_OPTION) and module.class_name == PLAIN_MODULE
     }
     return lambda: PlainServer(passwords)

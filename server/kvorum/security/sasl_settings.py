@@ -1,4 +1,4 @@
-"""The settings of SASL, of one listener: its mechanisms and what each of them knows."""
+"""The settings of SASL: the mechanisms of a listener, and the login of a client."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,3 +23,11 @@ class SaslSettings:
     enabled_mechanisms: Annotated[tuple[str, ...], "sasl.enabled.mechanisms"]
     receive_bytes_max: Annotated[int, "sasl.server.max.receive.size"]
     mechanisms: Mapping[str, MechanismSettings]
+
+
+@dataclass(frozen=True, slots=True)
+class SaslLoginSettings:
+    """The mechanism by which a client logs in, and the text of its login module, if that is set."""
+
+    mechanism: str
+    jaas_config: str | None = field(repr=False)

@@ -27,6 +27,16 @@ _CLIENT_FIRST: Final = re.compile(
 _CLIENT_FINAL: Final = re.compile(
     rf"c=(?P<channel_binding>{_BASE64}),r=(?P<nonce>{_NONCE}){_EXTENSIONS},p=(?P<proof>{_BASE64})"
 )
+_SERVER_FIRST: Final = re.compile(
+    rf"(?:m={_VALUE},)?r=(?P<nonce>{_NONCE}),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]+)"
+    rf"{_EXTENSIONS}"
+)
+_SERVER_FINAL: Final = re.compile(
+    rf"e=(?P<error>[\x01-+\--<>-\x7f]+)|v=(?P<signature>{_BASE64}){_EXTENSIONS}"
+)
+_INT_MAX: Final = 2**31 - 1
+NO_CHANNEL_BINDING: Final = b"n,,"
+"""The beginning of the first message of a client that binds nothing to the channel."""
 
 
 class ScramSyntaxError(ValueError):
@@ -80,6 +90,16 @@ class ServerFirst(NamedTuple):
         """The message, which is signed as it is."""
         return f"r={self.nonce},s={b64encode(self.salt).decode()},i={self.iterations}"
 
+    @classmethod
+    def decode(cls, token: bytes) -> Self:
+        """Read a message; raises ScramSyntaxError."""
+        match = _matched(_SERVER_FIRST, token)
+        iterations = match["iterations"]
+        # As in Kafka: at least one, and what Java's int can be at most.
+        if len(iterations) > len(str(_INT_MAX)) or not 0 < int(iterations) <= _INT_MAX:
+            raise ScramSyntaxError("Invalid SCRAM server first message format: invalid iterations")
+        return cls(match["nonce"], b64decode(match["salt"]), int(iterations))
+
 
 class ClientFinal(NamedTuple):
     """The last message of a client, with the proof that it knows the password."""
@@ -98,6 +118,29 @@ class ClientFinal(NamedTuple):
     def signed(self) -> str:
         """The part of this message that both sides sign, without extensions."""
         return f"c={b64encode(self.channel_binding).decode()},r={self.nonce}"
+
+    @property
+    def text(self) -> str:
+        """The message."""
+        return f"{self.signed},p={b64encode(self.proof).decode()}"
+
+
+class ServerFinal(NamedTuple):
+    """The last message of a server: an error, or the proof that it knows the user's keys."""
+
+    error: str | None
+    signature: bytes
+
+    @classmethod
+    def decode(cls, token: bytes) -> Self:
+        """Read a message; raises ScramSyntaxError."""
+        match = _matched(_SERVER_FINAL, token)
+        return cls(match["error"], b64decode(match["signature"] or ""))
+
+
+def escaped_name(user: str) -> str:
+    """Return the name of a user as messages have it."""
+    return user.replace("=", "=3D").replace(",", "=2C")
 
 
 def _matched(pattern: re.Pattern[str], token: bytes) -> re.Match[str]:

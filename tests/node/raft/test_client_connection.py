@@ -21,9 +21,9 @@ from kvorum.node.outbound.client_connection import (
     ConnectFailedError,
     ConnectionLostError,
     NoCommonVersionError,
-    Outgoing,
     RequestTimedOutError,
 )
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.outbound_requests import PeerResult
 from kvorum.raft import messages as core

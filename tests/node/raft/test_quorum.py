@@ -24,8 +24,8 @@ from kvorum.node.outbound.client_connection import (
     ConnectFailedError,
     ConnectionLostError,
     NobodyListensError,
-    Outgoing,
 )
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftStoppedError
 from kvorum.node.raft.network_channel import RECONNECT_BACKOFF_MS_MIN, PeerLink
 from kvorum.raft import NotLeaderError

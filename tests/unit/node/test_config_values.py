@@ -71,12 +71,13 @@ settings classes are read from, as the tables in `kvorum.metadata.config_definit
 
 ## What differs from Kafka
 
-- SASL_PLAINTEXT and SASL_SSL are for listeners of clients, with PLAIN, whose users are those of
-  `sasl.jaas.config` of the listener and mechanism, with SCRAM-SHA-256 and SCRAM-SHA-512, whose
-  users are in the metadata, and with OAUTHBEARER, whose tokens are not verified: it is for tests.
-  Refused at start-up are SASL between nodes (the inter-broker listener,
-  and those of controllers), other mechanisms (also GSSAPI, the default) and callback handlers of
-  one's own. A JAAS file of the JVM is not read.
+- SASL is PLAIN, whose users are those of `sasl.jaas.config` of the listener and mechanism,
+  SCRAM-SHA-256 and SCRAM-SHA-512, whose users are in the metadata, and OAUTHBEARER, whose tokens
+  are not verified: it is for tests. Nodes log in at others by PLAIN or SCRAM, with `username` and
+  `password` of the same key. Refused at start-up are other mechanisms (also GSSAPI, the default),
+  callback handlers of one's own, a login without `username` and `password`, and SCRAM between the
+  voters of `controller.quorum.voters`, which could not elect a leader (as in Kafka). A JAAS file of
+  the JVM is not read.
   `kvorum storage` formats and inspects the directories of such a node all the same.
 - SSL needs the extra `security`, which `make run` installs (`pip install './kvorum[security]'`).
   Stores are PEM or PKCS12, the latter also under the type JKS; Java's own form JKS is refused.
@@ -330,7 +331,9 @@ def test_the_listed_classes_are_those_that_are_read() -> None:
     source = "".join(file.text for file in python_files("server"))
     of_components = {settings.__name__ for settings in SETTINGS} - {"ListenerKeys", "NodeConfig"}
     # The settings of TLS and SASL are read for one listener after the other.
-    of_components -= {"MechanismSettings", "SaslSettings", "SslSettings"}
+    of_components -= {
+        *("MechanismSettings", "MechanismsBetweenNodes", "SaslSettings", "SslSettings"),
+    }
     assert {*re.findall(r"config\.read\(\s*(\w+)", source)} == of_components
 
 

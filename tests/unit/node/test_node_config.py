@@ -22,6 +22,7 @@ from kvorum.node.config import (
     parse_overrides,
 )
 from kvorum.node.config.known import KEYS_IN_USE, known_but_unused, unknown
+from kvorum.security.sasl_settings import SaslLoginSettings
 
 BOTH = properties.BOTH | {"log.dirs": "/data/a, /data/b"}
 PLAINTEXT = SecurityProtocol.PLAINTEXT
@@ -71,28 +72,6 @@ def test_ports_may_be_left_to_the_system() -> None:
     listeners = "PLAINTEXT://localhost:0,CONTROLLER://localhost:0"
     config = NodeConfig.from_properties(BOTH | {"listeners": listeners})
     assert [each.port for each in config.listeners.bound] == [0, 0]
-
-
-@pytest.mark.parametrize(
-    ("protocols", "message"),
-    [
-        ("PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_SSL", "CONTROLLER://:9093 uses SASL_SSL, but"),
-        ("PLAINTEXT:SASL_SSL,CONTROLLER:SSL", "PLAINTEXT://:9092 uses SASL_SSL, but"),
-    ],
-)
-def test_what_only_kafka_serves_is_refused_with_advice_but_may_be_formatted(
-    protocols: str, message: str
-) -> None:
-    properties = BOTH | {
-        "listener.security.protocol.map": protocols,
-        "inter.broker.listener.name": "PLAINTEXT",
-        "sasl.enabled.mechanisms": "GSSAPI",
-    }
-    with pytest.raises(ConfigError, match=message):
-        NodeConfig.from_properties(properties)
-    config = NodeConfig.from_properties(properties, must_be_servable=False)
-    shown = [each.protocol.value for each in config.listeners.bound]
-    assert shown == [pair.split(":")[1] for pair in protocols.split(",")]
 
 
 TLS = BOTH | {
@@ -151,16 +130,6 @@ BROKER = properties.BOTH | {
 }
 
 
-def test_a_broker_does_not_connect_in_plain_text_where_sasl_is_asked_for() -> None:
-    properties = BROKER | {
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
-        "sasl.mechanism.controller.protocol": "PLAIN",
-    }
-    with pytest.raises(ConfigError, match="listener CONTROLLER, which uses SASL_PLAINTEXT, but"):
-        NodeConfig.from_properties(properties)
-    assert NodeConfig.from_properties(properties, must_be_servable=False).node_id == 1
-
-
 SASL = BOTH | {
     "listeners": "PLAINTEXT://:9092,Secret://:9094,CONTROLLER://:9093",
     "listener.security.protocol.map": (
@@ -198,10 +167,6 @@ def test_a_listener_has_the_mechanisms_and_modules_of_its_own_keys() -> None:
             "Listener SECRET has GSSAPI, FOO in sasl.enabled.mechanisms, but kvorum",
         ),
         (
-            {"inter.broker.listener.name": "SECRET", "sasl.enabled.mechanisms": "GSSAPI"},
-            "SECRET://:9094 uses SASL_PLAINTEXT, but kvorum's nodes connect to each other",
-        ),
-        (
             {"listener.name.secret.plain.sasl.server.callback.handler.class": "org.foo.Bar"},
             "callback.handler.class is set, but kvorum has no such handlers",
         ),
@@ -211,6 +176,78 @@ def test_what_of_sasl_only_kafka_serves_is_refused(changes: dict[str, str], mess
     assert NodeConfig.from_properties(SASL | changes, must_be_servable=False)
     with pytest.raises(ConfigError, match=message):
         NodeConfig.from_properties(SASL | changes)
+
+
+BETWEEN_NODES = BOTH | {
+    "listeners": "INSIDE://:9092,CONTROLLER://:9093",
+    "inter.broker.listener.name": "INSIDE",
+    "listener.security.protocol.map": "INSIDE:SASL_SSL,CONTROLLER:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+    "listener.name.controller.plain.sasl.jaas.config": "secret of controllers",
+    "listener.name.inside.scram-sha-512.sasl.jaas.config": "secret of brokers",
+}
+
+
+def test_a_node_logs_in_by_the_mechanism_and_module_of_the_others_listener() -> None:
+    config = NodeConfig.from_properties(BETWEEN_NODES)
+    assert config.logins == {
+        "CONTROLLER": SaslLoginSettings("PLAIN", "secret of controllers"),
+        "INSIDE": SaslLoginSettings("SCRAM-SHA-512", "secret of brokers"),
+    }
+    assert "secret" not in repr(config.logins)
+    assert known_but_unused(BETWEEN_NODES) == ()
+
+
+def test_a_node_of_one_role_logs_in_where_it_connects_to() -> None:
+    without_sockets = BETWEEN_NODES | {"process.roles": "broker", "listeners": "INSIDE://:9092"}
+    assert set(NodeConfig.from_properties(without_sockets).logins) == {"CONTROLLER", "INSIDE"}
+    controller = BETWEEN_NODES | {
+        "process.roles": "controller",
+        "listeners": "CONTROLLER://:9093",
+    }
+    del controller["inter.broker.listener.name"]
+    assert set(NodeConfig.from_properties(controller).logins) == {"CONTROLLER"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"sasl.mechanism.controller.protocol": "GSSAPI"},
+            "sasl.mechanism.controller.protocol is GSSAPI, but kvorum's nodes log in by PLAIN",
+        ),
+        (
+            {
+                "sasl.mechanism.controller.protocol": "SCRAM-SHA-256",
+                "controller.quorum.voters": "1@a:9093,2@b:9093",
+            },
+            "the voters of controller.quorum.voters know the users of SCRAM only once",
+        ),
+    ],
+)
+def test_a_login_that_kvorum_does_not_have_or_voters_cannot_is_refused(
+    changes: dict[str, str], message: str
+) -> None:
+    assert NodeConfig.from_properties(BETWEEN_NODES | changes, must_be_servable=False)
+    with pytest.raises(ConfigError, match=message):
+        NodeConfig.from_properties(BETWEEN_NODES | changes)
+
+
+def test_a_voter_alone_may_log_in_by_scram() -> None:
+    alone = {
+        "sasl.mechanism.controller.protocol": "SCRAM-SHA-256",
+        "controller.quorum.voters": "1@a:9093",
+    }
+    config = NodeConfig.from_properties(BETWEEN_NODES | alone)
+    assert config.logins["CONTROLLER"].mechanism == "SCRAM-SHA-256"
+
+
+def test_the_mechanism_between_brokers_is_one_of_their_listener() -> None:
+    of_listener = {"listener.name.inside.sasl.enabled.mechanisms": "PLAIN"}
+    with pytest.raises(ConfigError, match=r"must be included in sasl\.enabled\.mechanisms"):
+        NodeConfig.from_properties(BETWEEN_NODES | of_listener)
 
 
 @pytest.mark.parametrize(
@@ -279,8 +316,13 @@ def test_every_other_key_of_sasl_is_named_as_one_without_effect(
     properties: dict[str, str],
 ) -> None:
     keys = {name for name in BROKER_CONFIGS if name.startswith("sasl.")}
-    assert "sasl.mechanism.controller.protocol" in keys
-    in_use = {"sasl.enabled.mechanisms", "sasl.server.max.receive.size"}
+    assert "sasl.jaas.config" in keys
+    in_use = {
+        "sasl.enabled.mechanisms",
+        "sasl.mechanism.controller.protocol",
+        "sasl.mechanism.inter.broker.protocol",
+        "sasl.server.max.receive.size",
+    }
     values = {name: BROKER_CONFIGS[name].default for name in keys - in_use}
     given = {name: value for name, value in values.items() if value is not None}
     NodeConfig.from_properties(properties | given)

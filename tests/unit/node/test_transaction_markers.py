@@ -14,7 +14,7 @@ from kvorum.node.broker.transaction_coordinator.transaction_marker_channel_manag
     TransactionMarkerChannelManager,
 )
 from kvorum.node.outbound.broker_connections import BrokerConnections
-from kvorum.node.outbound.client_connection import Outgoing
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import HandlerResponse
 from kvorum.simulation.events import Events, NodeClock

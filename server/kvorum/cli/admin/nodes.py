@@ -33,6 +33,7 @@ from kvorum.node.outbound.client_connection import (
     ClientConnectionError,
     SslAuthenticationError,
 )
+from kvorum.security.client_security import NO_SECURITY, ClientSecurity
 from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.security.ssl_settings import SslSettings
 
@@ -91,7 +92,7 @@ class AdminSettings:
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     retries_max: int = _INT_MAX
-    tls: ssl.SSLContext | None = None
+    security: ClientSecurity = NO_SECURITY
 
 
 def admin_settings(properties: Mapping[str, str], *, warn: Callable[[str], None]) -> AdminSettings:
@@ -128,7 +129,7 @@ def admin_settings(properties: Mapping[str, str], *, warn: Callable[[str], None]
         retry_backoff_ms=cast("int", values["retry.backoff.ms"]),
         retry_backoff_max_ms=cast("int", values["retry.backoff.max.ms"]),
         retries_max=cast("int", values["retries"]),
-        tls=_tls(values) if protocol == "SSL" else None,
+        security=ClientSecurity(_tls(values)) if protocol == "SSL" else NO_SECURITY,
     )
 
 
@@ -267,7 +268,7 @@ class Connections:
                 port=node.address.port,
                 client_id=settings.client_id,
                 timeout_ms=timeout_ms,
-                tls=settings.tls,
+                security=settings.security,
             )
         except SslAuthenticationError as error:
             # As in Kafka's clients, this is not tried again.

@@ -198,6 +198,8 @@ _BROKER = {
     "quota.window.size.seconds": "Length of one of those windows.",
     "request.timeout.ms": "How long a request to another node may take.",
     "sasl.enabled.mechanisms": "Mechanisms of SASL by which clients may authenticate.",
+    "sasl.mechanism.controller.protocol": "Mechanism by which nodes log in at controllers.",
+    "sasl.mechanism.inter.broker.protocol": "Mechanism by which brokers log in at brokers.",
     "sasl.server.max.receive.size": "Longest request before a client is authenticated, in bytes.",
     "security.inter.broker.protocol": "Protocol between brokers, where no listener is named.",
     "socket.listen.backlog.size": "Connections that may wait to be accepted.",

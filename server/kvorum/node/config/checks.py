@@ -6,7 +6,7 @@ from itertools import chain
 
 from kvorum.metadata.config_definitions import topic_defaults
 from kvorum.node.config.errors import ConfigError, require
-from kvorum.node.config.listeners import Listener, Listeners, SecurityProtocol, parse_map
+from kvorum.node.config.listeners import Listener, Listeners, parse_map
 from kvorum.node.config.security import AUTHORIZER_CLASS, AUTHORIZER_KEY
 from kvorum.node.config.settings import CONNECTIONS_OF_ADDRESSES, QuorumSettings
 from kvorum.node.config.values import NodeValues
@@ -48,22 +48,14 @@ def check_node(
     return tuple(warnings)
 
 
-def check_can_be_served(values: NodeValues, listeners: Listeners) -> None:
-    """Refuse an authorizer, and controllers reached by SASL, which only Kafka has."""
+def check_authorizer(values: NodeValues) -> None:
+    """Refuse an authorizer that only Kafka has: raises ConfigError."""
     authorizer = values.text(AUTHORIZER_KEY)
     require(
         authorizer in {"", AUTHORIZER_CLASS},
         f"{AUTHORIZER_KEY} is {authorizer}, but {AUTHORIZER_CLASS} is the only authorizer that "
         "kvorum has",
     )
-    # A broker has no socket for these listeners, but connects to controllers by the first one.
-    name = listeners.controller_names[0]
-    protocol = listeners.protocols.get(name.upper(), SecurityProtocol.PLAINTEXT)
-    if protocol.uses_sasl:
-        raise ConfigError(
-            f"Controllers are reached by listener {name}, which uses {protocol.value}, but kvorum "
-            f"connects by PLAINTEXT and SSL only: map {name} to one of them in {_MAP}"
-        )
 
 
 def _check_early_start(values: NodeValues, listeners: Listeners) -> None:
@@ -170,9 +162,10 @@ def _check_hosts(advertised: Iterable[Listener]) -> None:
 
 def _check_network(values: NodeValues, listeners: Listeners) -> None:
     mechanism = values.text("sasl.mechanism.inter.broker.protocol")
+    enabled = values.of_listener(listeners.inter_broker_name)("sasl.enabled.mechanisms")
+    assert isinstance(enabled, tuple)
     require(
-        not listeners.inter_broker_protocol.uses_sasl
-        or mechanism in values.words("sasl.enabled.mechanisms"),
+        not listeners.inter_broker_protocol.uses_sasl or mechanism in enabled,
         "sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms when "
         "SASL is used for inter-broker communication",
     )

@@ -11,12 +11,12 @@ from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.config_definitions import broker_definition, keys_of
 from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
-from kvorum.node.config.listener_sasl import JAAS_CONFIG
+from kvorum.node.config.listener_sasl import JAAS_CONFIG, MechanismsBetweenNodes
 from kvorum.node.config.listeners import ListenerKeys
 from kvorum.node.config.node_config import NodeConfig
 from kvorum.node.config.values import NODE_CONFIGS, mechanism_key
 from kvorum.raft.config import RaftConfig
-from kvorum.security.sasl_mechanisms import SERVED_MECHANISMS
+from kvorum.security.sasl_login_modules import SERVED_MECHANISMS
 from kvorum.security.sasl_settings import MechanismSettings, SaslSettings
 from kvorum.security.ssl_settings import SslSettings
 from kvorum.storage.directory.log_manager import LogManagerSettings
@@ -42,6 +42,7 @@ SETTINGS: Final[tuple[type, ...]] = (
     ListenerKeys,
     LogManagerSettings,
     MechanismSettings,
+    MechanismsBetweenNodes,
     MutationQuotas,
     NodeConfig,
     RaftConfig,

@@ -1,19 +1,31 @@
-"""The settings of SASL of a node's listeners for clients, and what of SASL is served."""
+"""The settings of SASL: of a node's listeners, of its logins at others; what of it is served."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Annotated, Final
 
 from kvorum.metadata.config_definitions import read_settings
 from kvorum.node.config.errors import require
-from kvorum.node.config.listeners import Listeners
+from kvorum.node.config.listeners import Listeners, SecurityProtocol
 from kvorum.node.config.values import NodeValues, listener_prefix, mechanism_key
-from kvorum.security.sasl_mechanisms import SERVED_MECHANISMS
-from kvorum.security.sasl_settings import MechanismSettings, SaslSettings
+from kvorum.security.sasl_login_modules import LOGIN_MECHANISMS, SCRAM, SERVED_MECHANISMS
+from kvorum.security.sasl_settings import MechanismSettings, SaslLoginSettings, SaslSettings
 
 JAAS_CONFIG: Final = "sasl.jaas.config"
 _CALLBACK_HANDLER: Final = "sasl.server.callback.handler.class"
-_MAP: Final = "listener.security.protocol.map"
+_CONTROLLER_MECHANISM: Final = "sasl.mechanism.controller.protocol"
+_INTER_BROKER_MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
+_VOTERS_THAT_LOG_IN: Final = 2
+"""The least number of voters that log in at each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanismsBetweenNodes:
+    """The mechanisms by which a node logs in at others."""
+
+    controllers: Annotated[str, _CONTROLLER_MECHANISM]
+    brokers: Annotated[str, _INTER_BROKER_MECHANISM]
 
 
 def sasl_of_listeners(values: NodeValues, listeners: Listeners) -> Mapping[str, SaslSettings]:
@@ -42,19 +54,55 @@ def _mechanism_of(values: NodeValues, listener: str, mechanism: str) -> Mechanis
     return read_settings(MechanismSettings, value_of, jaas_config=values.texts.get(key))
 
 
-def check_sasl_can_be_served(
-    values: NodeValues, listeners: Listeners, sasl: Mapping[str, SaslSettings]
-) -> None:
-    """Refuse uses of SASL that only Kafka has: raises ConfigError."""
-    to_nodes = {*listeners.controller_names, listeners.inter_broker_name}
-    for listener in listeners.bound:
-        require(
-            listener.name not in sasl or listener.name not in to_nodes,
-            f"Listener {listener} uses {listener.protocol.value}, but kvorum's nodes connect to "
-            f"each other by PLAINTEXT and SSL only: map {listener.name} to one of them in {_MAP}",
-        )
+def logins_between_nodes(
+    values: NodeValues, listeners: Listeners
+) -> Mapping[str, SaslLoginSettings]:
+    """Return how a node logs in at others, by the listener of theirs that it connects to."""
+    mechanisms = read_settings(MechanismsBetweenNodes, values.value_of)
+    # A broker has no socket for the controllers' listeners, but connects to the first one.
+    controllers = listeners.controller_names[0].upper()
+    protocol = listeners.protocols.get(controllers, SecurityProtocol.PLAINTEXT)
+    found: dict[str, str] = {}
+    if protocol.uses_sasl:
+        found[controllers] = mechanisms.controllers
+    if "broker" in values.words("process.roles") and listeners.inter_broker_protocol.uses_sasl:
+        found[listeners.inter_broker_name] = mechanisms.brokers
+    return MappingProxyType(
+        {name: _login_at(values, name, mechanism) for name, mechanism in found.items()}
+    )
+
+
+def _login_at(values: NodeValues, listener: str, mechanism: str) -> SaslLoginSettings:
+    key = listener_prefix(listener) + mechanism_key(mechanism, JAAS_CONFIG)
+    return SaslLoginSettings(mechanism, values.texts.get(key))
+
+
+def check_sasl_can_be_served(values: NodeValues, sasl: Mapping[str, SaslSettings]) -> None:
+    """Refuse listeners with something of SASL that only Kafka has: raises ConfigError."""
     for name, settings in sasl.items():
         _check_listener(values, name, settings)
+
+
+def check_can_log_in(
+    values: NodeValues, listeners: Listeners, logins: Mapping[str, SaslLoginSettings]
+) -> None:
+    """Refuse mechanisms that only Kafka has, and SCRAM between voters: raises ConfigError."""
+    for name, settings in logins.items():
+        is_controllers = name == listeners.controller_names[0].upper()
+        key = _CONTROLLER_MECHANISM if is_controllers else _INTER_BROKER_MECHANISM
+        require(
+            settings.mechanism in LOGIN_MECHANISMS,
+            f"{key} is {settings.mechanism}, but kvorum's nodes log in by "
+            f"{', '.join(LOGIN_MECHANISMS)} only",
+        )
+        require(
+            not is_controllers
+            or settings.mechanism not in SCRAM
+            or len(values.words("controller.quorum.voters")) < _VOTERS_THAT_LOG_IN,
+            f"{key} is {settings.mechanism}, but the voters of controller.quorum.voters know "
+            "the users of SCRAM only once they have a leader, which they cannot elect before they "
+            "log in: use PLAIN, or SSL with certificates",
+        )
 
 
 def _check_listener(values: NodeValues, name: str, settings: SaslSettings) -> None:

@@ -10,9 +10,14 @@ from types import MappingProxyType
 from typing import Annotated
 
 from kvorum.metadata.config_definitions import Settings, ValueOf, read_settings
-from kvorum.node.config.checks import check_can_be_served, check_node
+from kvorum.node.config.checks import check_authorizer, check_node
 from kvorum.node.config.errors import ConfigError
-from kvorum.node.config.listener_sasl import check_sasl_can_be_served, sasl_of_listeners
+from kvorum.node.config.listener_sasl import (
+    check_can_log_in,
+    check_sasl_can_be_served,
+    logins_between_nodes,
+    sasl_of_listeners,
+)
 from kvorum.node.config.listener_ssl import ssl_of_listeners
 from kvorum.node.config.listeners import Listeners, parse_node_listeners
 from kvorum.node.config.own_settings import OwnSettings
@@ -31,7 +36,7 @@ from kvorum.node.config.settings import (
     network_settings,
 )
 from kvorum.node.config.values import NodeValues
-from kvorum.security.sasl_settings import SaslSettings
+from kvorum.security.sasl_settings import SaslLoginSettings, SaslSettings
 from kvorum.security.ssl_settings import SslSettings
 from kvorum.storage.errors import PropertiesFormatError
 from kvorum.storage.small_files.java_properties import load_java_properties
@@ -54,7 +59,8 @@ class NodeConfig:
 
     `texts` are the node's own settings as written (with broker.id and node.id filled in from each
     other), which DescribeConfigs shows as static. `warnings` are problems that Kafka logs without
-    refusing the start. `sasl` and `ssl` are by the name of a listener.
+    refusing the start. `sasl` and `ssl` are by the name of a listener, `logins` by the name of the
+    listener of other nodes.
     """
 
     node_id: Annotated[int, "node.id", "broker.id"]
@@ -73,6 +79,7 @@ class NodeConfig:
     network: NetworkSettings
     security: SecuritySettings
     sasl: Mapping[str, SaslSettings]
+    logins: Mapping[str, SaslLoginSettings]
     ssl: Mapping[str, SslSettings]
     own: OwnSettings
     enable_unstable_api_versions: Annotated[bool, "unstable.api.versions.enable"]
@@ -110,9 +117,11 @@ class NodeConfig:
         quorum = read_settings(QuorumSettings, values.value_of)
         warnings = check_node(values, listeners=listeners, quorum=quorum)
         sasl = sasl_of_listeners(values, listeners)
+        logins = logins_between_nodes(values, listeners)
         if must_be_servable:
-            check_sasl_can_be_served(values, listeners, sasl)
-            check_can_be_served(values, listeners)
+            check_sasl_can_be_served(values, sasl)
+            check_can_log_in(values, listeners, logins)
+            check_authorizer(values)
         return read_settings(
             cls,
             values.value_of,
@@ -120,6 +129,7 @@ class NodeConfig:
             quorum=quorum,
             network=network_settings(values, listeners),
             sasl=sasl,
+            logins=logins,
             ssl=ssl_of_listeners(values, listeners),
             texts=texts,
             warnings=warnings,

@@ -16,7 +16,7 @@ from kvorum.node.coroutines import ClosableTasks, sleep
 from kvorum.node.errors import NotControllerError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
-from kvorum.node.outbound.client_connection import Outgoing
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode, RaftStoppedError
 from kvorum.node.runtime import Runtime
 

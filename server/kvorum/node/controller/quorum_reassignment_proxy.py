@@ -57,7 +57,8 @@ from kvorum.node.controller.quorum_reassignment import ReassignmentStatus
 from kvorum.node.coroutines import sleep
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
-from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError, Outgoing
+from kvorum.node.outbound.client_connection import ClientConnection, ClientConnectionError
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode
 from kvorum.node.runtime import Runtime
 from kvorum.node.tasks import awaiting

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from functools import partial
 
 from kvorum.metadata.image import MetadataImage
-from kvorum.node.outbound.client_connection import ClientConnection, Outgoing, address_of_broker
+from kvorum.node.outbound.client_connection import ClientConnection
+from kvorum.node.outbound.outgoing import Outgoing, address_of_broker
 from kvorum.node.tasks import awaiting
 
 

@@ -1,11 +1,12 @@
-"""A client's connection to a Kafka node: ApiVersions first, then pipelined requests.
+"""A client's connection to a Kafka node: TLS and SASL, ApiVersions, then pipelined requests.
 
 ::
 
     ClientConnectionError            the connection is closed, except after NoCommonVersionError
     ├── ConnectFailedError           no connection to the address in time
     │   ├── NobodyListensError       the address refuses connections
-    │   └── SslAuthenticationError   one side does not trust the other, or they do not agree on TLS
+    │   ├── SslAuthenticationError   one side does not trust the other, or they do not agree on TLS
+    │   └── SaslAuthenticationError  the peer does not let this client in, or is not believed
     ├── ConnectionLostError          the connection broke, or the peer sent an invalid response
     ├── RequestTimedOutError         no response in time; the connection is closed
     └── NoCommonVersionError         no version of the API in common; the connection stays open
@@ -17,18 +18,18 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
-from weakref import WeakSet
 
-from kvorum.metadata.address import Address
-from kvorum.metadata.image import MetadataImage
 from kvorum.node.coroutines import GiveUp, Take, Wait
 from kvorum.node.sockets import ConnectionEnd
 from kvorum.node.tasks import run
 from kvorum.node.version import VERSION
+from kvorum.security.client_security import NO_SECURITY, ClientSecurity
+from kvorum.security.sasl_client_authenticator import SaslClientAuthenticator, SaslFailedError
+from kvorum.security.sasl_login import SaslLogin
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
@@ -50,6 +51,10 @@ CLIENT_SOFTWARE_NAME = "kvorum"
 CLIENT_SOFTWARE_VERSION = VERSION
 _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_ID_MAX = 2**31 - 1
+_CORRELATION_ID_OFFSET = 4
+"""The place of the correlation id in a request: after the API's key and version."""
+_NO_LIMIT_MS = 3_600_000
+"""The time for a response while a connection is opened: the caller's own limit is in force."""
 
 Response = TypeVar("Response", bound=Message)
 _Address: TypeAlias = tuple[
@@ -79,6 +84,14 @@ class SslAuthenticationError(ConnectFailedError):
 
     In TLS 1.3 the connection of a client is open before the server has seen its certificate.
     """
+
+
+class SaslAuthenticationError(ConnectFailedError):
+    """The peer does not let this client in; the text and the `code` are those of Kafka's client."""
+
+    def __init__(self, failure: SaslFailedError) -> None:
+        super().__init__(str(failure))
+        self.code = failure.code
 
 
 class ConnectionLostError(ClientConnectionError):
@@ -129,9 +142,10 @@ class ClientConnection(asyncio.Protocol):
         port: int,
         client_id: str,
         timeout_ms: int,
-        tls: ssl.SSLContext | None = None,
+        security: ClientSecurity = NO_SECURITY,
     ) -> Self:
-        """Connect and request the peer's versions, all within `timeout_ms`; by TLS with `tls`."""
+        """Connect, authenticate and request the peer's versions, all within `timeout_ms`."""
+        tls = security.tls
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 connecting = await _connected_socket(host, port)
@@ -142,6 +156,8 @@ class ClientConnection(asyncio.Protocol):
                     server_hostname=None if tls is None else host,
                 )
                 try:
+                    if security.login is not None:
+                        await run(connection._authenticate(security.login))
                     await run(connection._agree_on_versions())
                 except BaseException:
                     connection.abort()
@@ -152,6 +168,8 @@ class ClientConnection(asyncio.Protocol):
         except ssl.SSLError as error:
             message = f"SSL handshake with {host}:{port} failed: {error.reason or error}"
             raise SslAuthenticationError(message) from error
+        except SaslFailedError as error:
+            raise SaslAuthenticationError(error) from error
         except ConnectionRefusedError as error:
             raise NobodyListensError(f"no connection to {host}:{port}: {error}") from error
         except (OSError, UnicodeError) as error:
@@ -219,16 +237,21 @@ class ClientConnection(asyncio.Protocol):
 
     def _exchange(self, message: Message, *, version: int, timeout_ms: int) -> Wait[bytes]:
         """Return the wait for the frame that answers a request; raises the failure there is."""
-        if self._failure is not None:
-            raise self._failure
         correlation_id = self._next_correlation_id
         self._next_correlation_id = (correlation_id + 1) & _CORRELATION_ID_MAX
         frame = encode_request_frame(
             message, version=version, correlation_id=correlation_id, client_id=self.client_id
         )
+        return self._exchange_frame(frame, name=message.NAME, timeout_ms=timeout_ms)
+
+    def _exchange_frame(self, frame: bytes, *, name: str, timeout_ms: int) -> Wait[bytes]:
+        """Return the wait for the answer to a frame; raises the failure there is."""
+        if self._failure is not None:
+            raise self._failure
+        (correlation_id,) = _CORRELATION_ID.unpack_from(frame, _CORRELATION_ID_OFFSET)
 
         def begin(take: Take[bytes]) -> GiveUp:
-            late = partial(self._time_out, message.NAME, timeout_ms)
+            late = partial(self._time_out, name, timeout_ms)
             timer = self._loop.call_later(timeout_ms / 1000, late)
             self._waiting[correlation_id] = _Waiting(take, timer)
             assert self._transport is not None
@@ -246,6 +269,14 @@ class ClientConnection(asyncio.Protocol):
         if waiting is not None:
             waiting.timer.cancel()
             self._close_if_abandoned()
+
+    async def _authenticate(self, login: SaslLogin) -> None:
+        """Log in by SASL; raises SaslFailedError."""
+        authenticator = SaslClientAuthenticator(login, self.client_id)
+        request: bytes | None = authenticator.begin()
+        while request is not None:
+            response = await self._exchange_frame(request, name="SASL", timeout_ms=_NO_LIMIT_MS)
+            request = authenticator.receive(response)
 
     async def _agree_on_versions(self) -> None:
         version = API_VERSIONS_VERSION
@@ -268,8 +299,7 @@ class ClientConnection(asyncio.Protocol):
             client_software_name=CLIENT_SOFTWARE_NAME,
             client_software_version=CLIENT_SOFTWARE_VERSION,
         )
-        # The caller's own time limit is in force, and it is shorter.
-        frame = await self._exchange(request, version=version, timeout_ms=3_600_000)
+        frame = await self._exchange(request, version=version, timeout_ms=_NO_LIMIT_MS)
         try:
             read_version = version
             if _error_code_of(frame) == ErrorCode.UNSUPPORTED_VERSION:
@@ -372,60 +402,3 @@ async def _addresses_of(host: str, port: int) -> Sequence[_Address]:
     except socket.gaierror:
         loop = asyncio.get_running_loop()
         return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-
-
-class Outgoing:
-    """Opens connections, except to addresses that are cut off: tests partition clusters with it.
-
-    With `tls` the connections speak TLS.
-    """
-
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        self._tls = tls
-        self._cut_off: set[Address] = set()
-        self._opened: WeakSet[ClientConnection] = WeakSet()
-
-    def by_tls(self, tls: ssl.SSLContext | None) -> Outgoing:
-        """Return one that speaks TLS with `tls`; both are cut off together."""
-        secured = Outgoing(tls)
-        secured._cut_off = self._cut_off
-        secured._opened = self._opened
-        return secured
-
-    async def open(self, address: Address, *, client_id: str, timeout_ms: int) -> ClientConnection:
-        """Open a connection as `ClientConnection.open` does; raises ClientConnectionError."""
-        self._check(address)
-        connection = await ClientConnection.open(
-            host=address.host,
-            port=address.port,
-            client_id=client_id,
-            timeout_ms=timeout_ms,
-            tls=self._tls,
-        )
-        try:
-            self._check(address)
-        except ConnectFailedError:
-            connection.abort()
-            raise
-        self._opened.add(connection)
-        return connection
-
-    def cut_off(self, addresses: Iterable[Address]) -> None:
-        """Refuse connections to these addresses, and only these; all open ones are closed."""
-        self._cut_off.clear()
-        self._cut_off.update(addresses)
-        for connection in list(self._opened):
-            connection.abort()
-
-    def _check(self, address: Address) -> None:
-        if address in self._cut_off:
-            raise ConnectFailedError(f"{address} is cut off")
-
-
-def address_of_broker(image: MetadataImage, broker_id: int, listener: str) -> Address:
-    """Return the address of a broker on a listener; raises ConnectFailedError without one."""
-    broker = image.cluster.brokers.get(broker_id)
-    endpoint = None if broker is None else broker.endpoint(listener)
-    if endpoint is None:
-        raise ConnectFailedError(f"broker {broker_id} has no listener {listener}")
-    return Address(endpoint.host, endpoint.port)

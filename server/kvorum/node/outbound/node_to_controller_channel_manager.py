@@ -12,8 +12,8 @@ from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ClientConnectionError,
     NoCommonVersionError,
-    Outgoing,
 )
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.runtime import Runtime
 from kvorum.node.tasks import awaiting
 from kvorum.wire.error_codes import ErrorCode

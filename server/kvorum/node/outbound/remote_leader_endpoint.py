@@ -7,7 +7,8 @@ from kvorum.broker.fetcher.fetch_requests import fetch_version, list_offsets_ver
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.metadata_version import MINIMUM_METADATA_VERSION, MetadataVersion
 from kvorum.node.coroutines import Wait
-from kvorum.node.outbound.client_connection import ClientConnection, Outgoing, address_of_broker
+from kvorum.node.outbound.client_connection import ClientConnection
+from kvorum.node.outbound.outgoing import Outgoing, address_of_broker
 from kvorum.node.tasks import awaiting
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse

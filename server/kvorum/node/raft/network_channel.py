@@ -17,8 +17,8 @@ from kvorum.node.outbound.client_connection import (
     ConnectionLostError,
     NobodyListensError,
     NoCommonVersionError,
-    Outgoing,
 )
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.outbound_requests import PeerResult, ask
 from kvorum.node.raft.settings import RaftSettings
 from kvorum.raft import messages as core

@@ -13,7 +13,7 @@ from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.clock import Clock
 from kvorum.node.coroutines import OneAtATime, Promise
 from kvorum.node.events.log_event import LogEvent
-from kvorum.node.outbound.client_connection import Outgoing
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.listener import RaftListener
 from kvorum.node.raft.network_channel import NetworkChannel
 from kvorum.node.raft.opened_directory import OpenedDirectory, open_directory

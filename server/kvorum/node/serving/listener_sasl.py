@@ -13,7 +13,8 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.security.jaas_config import InvalidJaasConfigError
-from kvorum.security.sasl_mechanisms import OAUTHBEARER, LoginSource, mechanisms_of
+from kvorum.security.sasl_login_modules import OAUTHBEARER
+from kvorum.security.sasl_mechanisms import LoginSource, mechanisms_of
 from kvorum.security.sasl_server import SaslMechanism
 from kvorum.security.token_credentials import TokenCredentials
 

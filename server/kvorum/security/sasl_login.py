@@ -1,0 +1,51 @@
+"""The login of a client: a user, its password, and the mechanism of SASL that takes them."""
+
+from dataclasses import dataclass, field
+from secrets import token_urlsafe
+from typing import Final, Self
+
+from kvorum.security.jaas_config import InvalidJaasConfigError, parse_jaas_config
+from kvorum.security.plain_client import PlainClient
+from kvorum.security.sasl_client import SaslClient
+from kvorum.security.sasl_login_modules import PLAIN, PLAIN_MODULE, SCRAM, SCRAM_MODULE
+from kvorum.security.scram_client import ScramClient
+
+_USER: Final = "username"
+_PASSWORD: Final = "password"  # noqa: S105 - the name of an option
+_BY_TOKEN: Final = "tokenauth"  # noqa: S105 - the name of an option
+
+
+@dataclass(frozen=True, slots=True)
+class SaslLogin:
+    """The user of a client and its password, for one of the mechanisms that are served."""
+
+    mechanism: str
+    user: str
+    password: str = field(repr=False)
+
+    @classmethod
+    def from_jaas_config(cls, mechanism: str, text: str) -> Self:
+        """Read the text of `sasl.jaas.config`; raises InvalidJaasConfigError without secrets."""
+        module = parse_jaas_config(text)
+        expected = PLAIN_MODULE if mechanism == PLAIN else SCRAM_MODULE
+        if module.class_name != expected:
+            raise InvalidJaasConfigError(
+                f"The login module of mechanism {mechanism} is {expected}, not {module.class_name}"
+            )
+        if not module.options.keys() >= {_USER, _PASSWORD}:
+            raise InvalidJaasConfigError(
+                f"The login module of mechanism {mechanism} needs the options {_USER} and "
+                f"{_PASSWORD} to log in with"
+            )
+        if module.options.get(_BY_TOKEN, "").lower() == "true":
+            raise InvalidJaasConfigError(
+                f"The login module has {_BY_TOKEN}=true, but kvorum does not log in by a "
+                "delegation token"
+            )
+        return cls(mechanism, module.options[_USER], module.options[_PASSWORD])
+
+    def begin(self) -> SaslClient:
+        """Begin an authentication."""
+        if self.mechanism == PLAIN:
+            return PlainClient(self.user, self.password)
+        return ScramClient(SCRAM[self.mechanism], self.user, self.password, token_urlsafe())
