@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.interop.fake_server import FakeServer
 from tests.interop.quorum_tools import comparable, logged, run_ours, run_real, without_progress
-from tests.support.fake_node import SILENCE, Answer, FakeNode
+from tests.support.fake_node import SILENCE
 from tests.support.kafka.java import Java, ToolResult, ToolRunner
 from tests.support.node import Node
-from tests.support.waiting import Threads
 
 from kvorum.cli.admin.client import AdminClient
 from kvorum.cli.admin.errors import class_of, is_retriable
@@ -308,43 +308,9 @@ FINAL = [code for code in ErrorCode if code != ErrorCode.NONE and not is_retriab
 RETRIABLE = [code for code in ErrorCode if is_retriable(code)]
 
 
-class Server:
-    """A FakeNode with a loop and a thread of its own, so that tools can be run beside it."""
-
-    def __init__(self) -> None:
-        self.node = FakeNode()
-        self._loop = asyncio.new_event_loop()
-        self._threads = Threads()
-        self._threads.start(self._loop.run_forever)
-        self._run(self.node.__aenter__())
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.node.port}"
-
-    def answer(self, **answers: Message | None) -> None:
-        """Answer these requests so from now on; None hangs up."""
-        for name, answer in answers.items():
-            self.node.answer(name, _always(answer))
-
-    def close(self) -> None:
-        self._run(self.node.__aexit__())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._threads.join()
-        self._loop.close()
-
-    def _run(self, coroutine: object) -> None:
-        assert asyncio.iscoroutine(coroutine)
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(10)
-
-
-def _always(answer: Message | None) -> Answer:
-    return lambda _: answer
-
-
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    made = Server()
+def server() -> Iterator[FakeServer]:
+    made = FakeServer()
     yield made
     made.close()
 
@@ -376,7 +342,7 @@ def quorum_error(code: ErrorCode, message: str | None = None, *, leader_id: int 
 
 
 def both(
-    server: Server, settings: Path, tools: ToolRunner, *command: str, by: str = "server"
+    server: FakeServer, settings: Path, tools: ToolRunner, *command: str, by: str = "server"
 ) -> ToolResult:
     """Run both tools, compare what they say, and return it."""
     arguments = ["--command-config", str(settings), f"--bootstrap-{by}", server.address, *command]
@@ -397,7 +363,7 @@ def _without_numbers(result: ToolResult) -> ToolResult:
 
 @pytest.mark.parametrize("code", [*FINAL, *RETRIABLE], ids=lambda code: code.name)
 def test_each_error_of_a_description(
-    code: ErrorCode, server: Server, settings: Path, kafka_tools: ToolRunner
+    code: ErrorCode, server: FakeServer, settings: Path, kafka_tools: ToolRunner
 ) -> None:
     server.answer(DescribeQuorum=quorum_error(code))
     told = both(server, settings, kafka_tools, *DESCRIBE)
@@ -409,7 +375,7 @@ def test_each_error_of_a_description(
 
 @pytest.mark.parametrize("code", FINAL, ids=lambda code: code.name)
 def test_each_error_of_a_change(
-    code: ErrorCode, server: Server, settings: Path, kafka_tools: ToolRunner
+    code: ErrorCode, server: FakeServer, settings: Path, kafka_tools: ToolRunner
 ) -> None:
     server.answer(
         AddRaftVoter=AddRaftVoterResponse(error_code=code, error_message="because"),
@@ -427,7 +393,7 @@ def test_each_error_of_a_change(
 )
 @pytest.mark.parametrize("by", ["server", "controller"])
 def test_errors_that_depend_on_the_asked_node(
-    code: ErrorCode, by: str, server: Server, settings: Path, kafka_tools: ToolRunner
+    code: ErrorCode, by: str, server: FakeServer, settings: Path, kafka_tools: ToolRunner
 ) -> None:
     server.answer(
         AddRaftVoter=AddRaftVoterResponse(error_code=code, error_message="because"),
@@ -439,7 +405,9 @@ def test_errors_that_depend_on_the_asked_node(
         assert both(server, settings, kafka_tools, *command, by=by).exit_code == 1
 
 
-def test_a_code_of_a_later_release(server: Server, settings: Path, kafka_tools: ToolRunner) -> None:
+def test_a_code_of_a_later_release(
+    server: FakeServer, settings: Path, kafka_tools: ToolRunner
+) -> None:
     server.answer(RemoveRaftVoter=RemoveRaftVoterResponse(error_code=999, error_message="new"))
     assert "UnknownServerException: new" in both(server, settings, kafka_tools, *REMOVE).stderr
 
@@ -462,13 +430,15 @@ def test_a_code_of_a_later_release(server: Server, settings: Path, kafka_tools: 
     ids=["empty", "refused", "other topic", "nothing", "other partition", "no leader", "no voter"],
 )
 def test_strange_descriptions(
-    answer: Message, server: Server, settings: Path, kafka_tools: ToolRunner
+    answer: Message, server: FakeServer, settings: Path, kafka_tools: ToolRunner
 ) -> None:
     server.answer(DescribeQuorum=answer)
     assert both(server, settings, kafka_tools, *DESCRIBE).exit_code == 1
 
 
-def test_a_server_that_hangs_up(server: Server, settings: Path, kafka_tools: ToolRunner) -> None:
+def test_a_server_that_hangs_up(
+    server: FakeServer, settings: Path, kafka_tools: ToolRunner
+) -> None:
     server.answer(DescribeQuorum=None)
     told = both(server, settings, kafka_tools, *DESCRIBE)
     assert "DisconnectException: Cancelled describeMetadataQuorum request" in told.stderr
@@ -476,7 +446,7 @@ def test_a_server_that_hangs_up(server: Server, settings: Path, kafka_tools: Too
 
 @pytest.mark.parametrize("by", ["server", "controller"])
 def test_a_server_that_stops_answering(
-    by: str, server: Server, settings: Path, kafka_tools: ToolRunner, tmp_path: Path
+    by: str, server: FakeServer, settings: Path, kafka_tools: ToolRunner, tmp_path: Path
 ) -> None:
     hasty = tmp_path / "hasty.properties"
     times = "request.timeout.ms=600\ndefault.api.timeout.ms=3000\n"

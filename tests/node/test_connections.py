@@ -15,7 +15,6 @@ from tests.support.waiting import PATIENCE_S, StandingClock, wait_for, wait_for_
 
 from kvorum.metadata.api import RequestError
 from kvorum.node.asyncio_runtime import AsyncioRuntime
-from kvorum.node.config import SecurityProtocol
 from kvorum.node.coroutines import Signal
 from kvorum.node.errors import NodeStartError
 from kvorum.node.open_file_limit import connection_count_max, raise_descriptor_limit
@@ -24,6 +23,7 @@ from kvorum.node.serving.connection_quotas import ConnectionQuotas, Limits, usab
 from kvorum.node.serving.connection_rules import ConnectionRules
 from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import Session
+from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.testing import Cluster
 from kvorum.wire.headers import encode_request_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

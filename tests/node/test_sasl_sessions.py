@@ -9,7 +9,6 @@ from tests.support.waiting import StandingClock, wait_for_async
 
 from kvorum.metadata.api import RequestError
 from kvorum.node.asyncio_runtime import AsyncioRuntime
-from kvorum.node.config import SecurityProtocol
 from kvorum.node.coroutines import Signal
 from kvorum.node.serving.connection import OpenConnections, ServerConnection
 from kvorum.node.serving.connection_quotas import ConnectionQuotas, Limits
@@ -19,6 +18,7 @@ from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import Session
 from kvorum.security.plain_server import PlainServer
 from kvorum.security.sasl_server import SaslMechanism
+from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.metadata import MetadataRequest
 from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse

@@ -23,6 +23,8 @@ FIRST_CORRELATION_ID: Final = 2_147_483_640
 """The first of eight that Kafka keeps for these requests, which no more than five are."""
 _FIRST_VERSION_WITH_REQUESTS: Final = 1
 """The version of SaslHandshake after which tokens are in SaslAuthenticate requests."""
+_EXCEPTIONS: Final = "java.util.concurrent.CompletionException: javax.security.sasl.SaslException"
+"""The exceptions of Kafka's client for a server that it does not believe."""
 Response = TypeVar("Response", bound=Message)
 
 
@@ -114,9 +116,8 @@ class SaslClientAuthenticator:
         except SaslServerError as error:
             raise SaslFailedError(
                 ErrorCode.SASL_AUTHENTICATION_FAILED,
-                f"An error: (javax.security.sasl.SaslException: {error}) occurred when evaluating "
-                "SASL token received from the Kafka Broker. Kafka Client will go to "
-                "AUTHENTICATION_FAILED state.",
+                f"An error: ({_EXCEPTIONS}: {error}) occurred when evaluating SASL token received "
+                "from the Kafka Broker. Kafka Client will go to AUTHENTICATION_FAILED state.",
             ) from error
 
     def _common_version(self, request: type[Message]) -> int:

@@ -4,10 +4,16 @@ from dataclasses import dataclass, field
 from secrets import token_urlsafe
 from typing import Final, Self
 
-from kvorum.security.jaas_config import InvalidJaasConfigError, parse_jaas_config
+from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.security.plain_client import PlainClient
 from kvorum.security.sasl_client import SaslClient
-from kvorum.security.sasl_login_modules import PLAIN, PLAIN_MODULE, SCRAM, SCRAM_MODULE
+from kvorum.security.sasl_login_modules import (
+    PLAIN,
+    PLAIN_MODULE,
+    SCRAM,
+    SCRAM_MODULE,
+    read_login_module,
+)
 from kvorum.security.scram_client import ScramClient
 
 _USER: Final = "username"
@@ -26,7 +32,7 @@ class SaslLogin:
     @classmethod
     def from_jaas_config(cls, mechanism: str, text: str) -> Self:
         """Read the text of `sasl.jaas.config`; raises InvalidJaasConfigError without secrets."""
-        module = parse_jaas_config(text)
+        module = read_login_module(text)
         expected = PLAIN_MODULE if mechanism == PLAIN else SCRAM_MODULE
         if module.class_name != expected:
             raise InvalidJaasConfigError(

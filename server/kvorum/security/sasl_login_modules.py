@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kvorum.metadata.credentials_image import SCRAM_DIGESTS, ScramMechanism
+from kvorum.security.jaas_config import InvalidJaasConfigError, LoginModule, parse_jaas_config
 
 PLAIN: Final = "PLAIN"
 SCRAM: Final[Mapping[str, ScramMechanism]] = MappingProxyType(
@@ -17,3 +18,19 @@ LOGIN_MECHANISMS: Final = (PLAIN, *SCRAM)
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTH_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+_MODULES: Final = frozenset({PLAIN_MODULE, SCRAM_MODULE, OAUTH_MODULE})
+
+
+class NoLoginModuleError(InvalidJaasConfigError):
+    """A login module that is not one of these, with the exception's class in Kafka's text."""
+
+
+def read_login_module(text: str) -> LoginModule:
+    """Return the login module of a text; raises InvalidJaasConfigError."""
+    module = parse_jaas_config(text)
+    if module.class_name not in _MODULES:
+        raise NoLoginModuleError(
+            "javax.security.auth.login.LoginException: No LoginModule found for "
+            f"{module.class_name}"
+        )
+    return module

@@ -7,21 +7,15 @@ from typing import Final, NamedTuple
 
 from kvorum.metadata.credentials_image import ScramMechanism
 from kvorum.metadata.image import MetadataImage
-from kvorum.security.jaas_config import (
-    InvalidJaasConfigError,
-    LoginModule,
-    missing_of_server,
-    parse_jaas_config,
-)
+from kvorum.security.jaas_config import LoginModule, missing_of_server
 from kvorum.security.oauth_bearer_server import OAuthBearerServer
 from kvorum.security.plain_server import PlainServer
 from kvorum.security.sasl_login_modules import (
-    OAUTH_MODULE,
     OAUTHBEARER,
     PLAIN,
     PLAIN_MODULE,
     SCRAM,
-    SCRAM_MODULE,
+    read_login_module,
 )
 from kvorum.security.sasl_server import AuthenticatedUser, NewSaslServer, SaslMechanism
 from kvorum.security.sasl_settings import MechanismSettings, SaslSettings
@@ -30,7 +24,6 @@ from kvorum.security.scram_server import ScramLogin, ScramServer
 from kvorum.security.token_credentials import TokenCredentials
 from kvorum.security.unsecured_token import UnsecuredTokenValidator, unsecured_token_settings
 
-_MODULES: Final = frozenset({PLAIN_MODULE, SCRAM_MODULE, OAUTH_MODULE})
 _USER_OPTION: Final = "user_"
 
 
@@ -73,13 +66,7 @@ def _module_of(listener: str, mechanism: str, settings: MechanismSettings) -> Lo
     text = settings.jaas_config
     if text is None:
         raise missing_of_server(listener, mechanism)
-    module = parse_jaas_config(text)
-    if module.class_name not in _MODULES:
-        raise InvalidJaasConfigError(
-            "javax.security.auth.login.LoginException: No LoginModule found for "
-            f"{module.class_name}"
-        )
-    return module
+    return read_login_module(text)
 
 
 def _mechanism(

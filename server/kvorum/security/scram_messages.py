@@ -54,7 +54,7 @@ class ClientFirst(NamedTuple):
     @classmethod
     def decode(cls, token: bytes) -> Self:
         """Read a message; raises ScramSyntaxError."""
-        match = _matched(_CLIENT_FIRST, token)
+        match = _matched(_CLIENT_FIRST, token, "client first")
         extensions: dict[str, str] = {}
         for pair in match["extensions"].split(",")[1:]:
             key, _, value = pair.partition("=")
@@ -93,11 +93,14 @@ class ServerFirst(NamedTuple):
     @classmethod
     def decode(cls, token: bytes) -> Self:
         """Read a message; raises ScramSyntaxError."""
-        match = _matched(_SERVER_FIRST, token)
+        match = _matched(_SERVER_FIRST, token, "server first")
         iterations = match["iterations"]
-        # As in Kafka: at least one, and what Java's int can be at most.
-        if len(iterations) > len(str(_INT_MAX)) or not 0 < int(iterations) <= _INT_MAX:
+        if len(iterations) > len(str(_INT_MAX)) or int(iterations) > _INT_MAX:
             raise ScramSyntaxError("Invalid SCRAM server first message format: invalid iterations")
+        if int(iterations) == 0:
+            raise ScramSyntaxError(
+                "Invalid SCRAM server first message format: invalid iterations 0"
+            )
         return cls(match["nonce"], b64decode(match["salt"]), int(iterations))
 
 
@@ -111,7 +114,7 @@ class ClientFinal(NamedTuple):
     @classmethod
     def decode(cls, token: bytes) -> Self:
         """Read a message; raises ScramSyntaxError."""
-        match = _matched(_CLIENT_FINAL, token)
+        match = _matched(_CLIENT_FINAL, token, "client final")
         return cls(b64decode(match["channel_binding"]), match["nonce"], b64decode(match["proof"]))
 
     @property
@@ -134,7 +137,7 @@ class ServerFinal(NamedTuple):
     @classmethod
     def decode(cls, token: bytes) -> Self:
         """Read a message; raises ScramSyntaxError."""
-        match = _matched(_SERVER_FINAL, token)
+        match = _matched(_SERVER_FINAL, token, "server final")
         return cls(match["error"], b64decode(match["signature"] or ""))
 
 
@@ -143,8 +146,9 @@ def escaped_name(user: str) -> str:
     return user.replace("=", "=3D").replace(",", "=2C")
 
 
-def _matched(pattern: re.Pattern[str], token: bytes) -> re.Match[str]:
-    match = pattern.fullmatch(decode_with_replacement(token))
+def _matched(pattern: re.Pattern[str], token: bytes, name: str) -> re.Match[str]:
+    text = decode_with_replacement(token)
+    match = pattern.fullmatch(text)
     if match is None:
-        raise ScramSyntaxError("Invalid SCRAM message format")
+        raise ScramSyntaxError(f"Invalid SCRAM {name} message format: {text}")
     return match

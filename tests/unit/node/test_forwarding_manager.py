@@ -5,11 +5,11 @@ from typing import Any, cast
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED, Principal
 from kvorum.node.broker.forwarding_manager import ForwardingManager
-from kvorum.node.config import SecurityProtocol
 from kvorum.node.coroutines import Task, Wait
 from kvorum.node.errors import NotControllerError
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.session import Session
+from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest
 from kvorum.wire.messages.envelope import EnvelopeRequest, EnvelopeResponse

@@ -16,13 +16,13 @@ from kvorum.node.config import (
     Listener,
     NodeConfig,
     ProcessRole,
-    SecurityProtocol,
     SecuritySettings,
     load_properties,
     parse_overrides,
 )
 from kvorum.node.config.known import KEYS_IN_USE, known_but_unused, unknown
 from kvorum.security.sasl_settings import SaslLoginSettings
+from kvorum.security.security_protocol import SecurityProtocol
 
 BOTH = properties.BOTH | {"log.dirs": "/data/a, /data/b"}
 PLAINTEXT = SecurityProtocol.PLAINTEXT

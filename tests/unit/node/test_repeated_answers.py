@@ -15,7 +15,6 @@ from kvorum.metadata.standard_authorizer import (
     AuthorizerRules,
     Principal,
 )
-from kvorum.node.config import SecurityProtocol
 from kvorum.node.serving.repeated_answers import ANSWERS_MAX, RESPONSE_BYTES_MAX, Basis
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import (
@@ -28,6 +27,7 @@ from kvorum.node.serving.request_handler import (
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import Session
+from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame

@@ -3,9 +3,9 @@
 import pytest
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, Principal
-from kvorum.node.config import SecurityProtocol
 from kvorum.node.handlers.requesters import may_ask_about_tokens
 from kvorum.node.serving.session import Session
+from kvorum.security.security_protocol import SecurityProtocol
 
 ALICE = Principal("User", "alice")
 BY_TOKEN = Principal("User", "alice", is_token_authenticated=True)

@@ -201,9 +201,9 @@ def test_a_server_that_does_not_know_the_password_is_not_believed() -> None:
             SaslAuthenticateResponse(auth_bytes=b"r=other,s=AAAA,i=4096"),
         )
     assert str(raised.value) == (
-        "An error: (javax.security.sasl.SaslException: Invalid server nonce: does not start with "
-        "client nonce) occurred when evaluating SASL token received from the Kafka Broker. Kafka "
-        "Client will go to AUTHENTICATION_FAILED state."
+        "An error: (java.util.concurrent.CompletionException: javax.security.sasl.SaslException: "
+        "Invalid server nonce: does not start with client nonce) occurred when evaluating SASL "
+        "token received from the Kafka Broker. Kafka Client will go to AUTHENTICATION_FAILED state."
     )
 
 

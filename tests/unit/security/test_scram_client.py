@@ -62,12 +62,12 @@ def test_extensions_of_the_server_are_not_signed() -> None:
         (f"r=other{BOTH},s=AAAA,i=4096", "does not start with client nonce"),
         (f"r={BOTH},s=AAAA,i=4095", "Requested iterations 4095 is less than the minimum 4096 for"),
         (f"r={BOTH},s=AAAA,i={ITERATIONS_MAX + 1}", "iterations 1000001 is greater than"),
-        (f"r={BOTH},s=AAAA,i=0", "invalid iterations"),
-        (f"r={BOTH},s=AAAA,i=2147483648", "invalid iterations"),
+        (f"r={BOTH},s=AAAA,i=0", "invalid iterations 0$"),
+        (f"r={BOTH},s=AAAA,i=2147483648", "invalid iterations$"),
         (f"r={BOTH},s=AAAA,i={'9' * 5_000}", "invalid iterations"),
-        (f"r={BOTH},i=4096", "Invalid SCRAM message format"),
-        (f"r={BOTH},s=AAA,i=4096", "Invalid SCRAM message format"),
-        ("\udcff", "Invalid SCRAM message format"),
+        (f"r={BOTH},i=4096", "Invalid SCRAM server first message format: r="),
+        (f"r={BOTH},s=AAA,i=4096", "Invalid SCRAM server first message format: r="),
+        ("\udcff", "Invalid SCRAM server first message format: \ufffd"),
     ],
 )
 def test_a_first_answer_of_another_form_or_exchange_is_refused(answer: str, said: str) -> None:
@@ -82,7 +82,7 @@ def test_a_first_answer_of_another_form_or_exchange_is_refused(answer: str, said
         (f"v={VECTORS[SHA_256][0]}", "Invalid server signature in server final message"),
         ("v=", "Invalid server signature in server final message"),
         ("e=other-error", "using SCRAM_SHA_256 failed with error: other-error"),
-        ("", "Invalid SCRAM message format"),
+        ("", "Invalid SCRAM server final message format: "),
     ],
 )
 def test_a_server_that_does_not_know_the_password_is_refused(answer: str, said: str) -> None:

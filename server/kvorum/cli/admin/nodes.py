@@ -7,39 +7,51 @@ import asyncio
 import ipaddress
 import random
 import socket
-import ssl
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, cast
 
-from kvorum.cli.admin.errors import ERRORS_PACKAGE, NOT_CREATED, AdminError, failed, not_created
+from kvorum.cli.admin.errors import (
+    ERRORS_PACKAGE,
+    NOT_CREATED,
+    AdminError,
+    CallFailedError,
+    Failure,
+    class_of,
+    failed,
+    not_created,
+)
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import (
-    BROKER_CONFIGS,
     ConfigDefinition,
     ConfigType,
     ConfigValue,
     InvalidConfigError,
-    keys_of,
     parse_all,
     parse_host_port,
-    read_settings,
 )
-from kvorum.metadata.config_definitions.validators import ListOf, OneOf, OneOfIgnoringCase, Range
+from kvorum.metadata.config_definitions.validators import ListOf, OneOf, Range
 from kvorum.node.outbound.client_connection import (
     ClientConnection,
     ClientConnectionError,
+    SaslAuthenticationError,
     SslAuthenticationError,
 )
 from kvorum.security.client_security import NO_SECURITY, ClientSecurity
+from kvorum.security.client_settings import (
+    CLIENT_CONFIGS,
+    PROTOCOL,
+    ClientSecuritySettings,
+    UnservedMechanismError,
+)
 from kvorum.security.errors import InvalidSslSettingsError
-from kvorum.security.ssl_settings import SslSettings
+from kvorum.security.jaas_config import InvalidJaasConfigError
+from kvorum.security.sasl_login_modules import NoLoginModuleError
 
 SERVERS: Final = "bootstrap.servers"
 CONTROLLERS: Final = "bootstrap.controllers"
-_PROTOCOL = "security.protocol"
 _REQUEST_TIMEOUT = "request.timeout.ms"
 _API_TIMEOUT = "default.api.timeout.ms"
 _INT_MAX = 2**31 - 1
@@ -63,13 +75,7 @@ _DEFINITIONS = MappingProxyType(
                 "use_all_dns_ips",
                 OneOf(("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")),
             ),
-            ConfigDefinition(
-                _PROTOCOL,
-                ConfigType.STRING,
-                "PLAINTEXT",
-                OneOfIgnoringCase(("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT")),
-            ),
-            *(BROKER_CONFIGS[name] for name in sorted(keys_of(SslSettings))),
+            *CLIENT_CONFIGS.values(),
         )
     }
 )
@@ -111,9 +117,6 @@ def admin_settings(properties: Mapping[str, str], *, warn: Callable[[str], None]
         raise not_created(f"You must set either {SERVERS} or {CONTROLLERS}")
     if servers and controllers:
         raise not_created(f"You cannot set both {SERVERS} and {CONTROLLERS}")
-    protocol = str(values[_PROTOCOL]).upper()
-    if protocol not in {"PLAINTEXT", "SSL"}:
-        raise AdminError(f"{_PROTOCOL}={protocol}: kvorum's commands connect without SASL only")
     request_timeout_ms = cast("int", values[_REQUEST_TIMEOUT])
     return AdminSettings(
         addresses=_addresses(servers or controllers, warn),
@@ -129,25 +132,28 @@ def admin_settings(properties: Mapping[str, str], *, warn: Callable[[str], None]
         retry_backoff_ms=cast("int", values["retry.backoff.ms"]),
         retry_backoff_max_ms=cast("int", values["retry.backoff.max.ms"]),
         retries_max=cast("int", values["retries"]),
-        security=ClientSecurity(_tls(values)) if protocol == "SSL" else NO_SECURITY,
+        security=_security(values),
     )
 
 
-def _tls(values: Mapping[str, ConfigValue]) -> ssl.SSLContext:
-    """Return the context of the connections; raises AdminError."""
+def _security(values: Mapping[str, ConfigValue]) -> ClientSecurity:
+    """Return the security of the connections; raises AdminError."""
     try:
-        # Imported here: only commands with TLS need the library that it reads stores with.
-        from kvorum.security.tls_contexts import client_context  # noqa: PLC0415 - see above
+        return ClientSecuritySettings.from_values(values).make()
     except ImportError as error:
         raise AdminError(
-            f"{_PROTOCOL}=SSL needs the package cryptography: install kvorum with its extra "
-            "'security'"
+            f"{PROTOCOL}={values[PROTOCOL]} needs the package cryptography: install kvorum with "
+            "its extra 'security'"
         ) from error
-    try:
-        return client_context(read_settings(SslSettings, values.__getitem__))
     except InvalidSslSettingsError as error:
         cause = f"{ERRORS_PACKAGE}.InvalidConfigurationException: {error}"
-        raise AdminError(NOT_CREATED, cause=cause) from error
+    except NoLoginModuleError as error:
+        cause = str(error)
+    except InvalidJaasConfigError as error:
+        cause = f"java.lang.IllegalArgumentException: {error}"
+    except UnservedMechanismError as error:
+        raise AdminError(str(error)) from error
+    raise AdminError(NOT_CREATED, cause=cause)
 
 
 def _api_timeout_ms(api_timeout_ms: int, *, request_timeout_ms: int, is_set: bool) -> int:
@@ -255,7 +261,7 @@ class Connections:
     async def to(self, node: ClusterNode, *, deadline_ms: int) -> ClientConnection | None:
         """Return a connection to a node, None where the node cannot be reached.
 
-        Raises CallFailedError where one side does not trust the other.
+        Raises CallFailedError where one side does not trust the other, or does not let it in.
         """
         if self.is_open(node):
             return self._open[node]
@@ -271,8 +277,12 @@ class Connections:
                 security=settings.security,
             )
         except SslAuthenticationError as error:
-            # As in Kafka's clients, this is not tried again.
-            raise failed("SslAuthenticationException", "SSL handshake failed") from error
+            raise self._not_let_in(
+                node, failed("SslAuthenticationException", "SSL handshake failed")
+            ) from error
+        except SaslAuthenticationError as error:
+            failure = Failure(class_name=class_of(error.code), text=str(error))
+            raise self._not_let_in(node, CallFailedError(failure)) from error
         except ClientConnectionError:
             if node not in self._warned:
                 self._warned.add(node)
@@ -284,6 +294,14 @@ class Connections:
             return None
         self._open[node] = connection
         return connection
+
+    def _not_let_in(self, node: ClusterNode, error: CallFailedError) -> CallFailedError:
+        """Warn of a failed authentication, which is not tried again, as in Kafka's clients."""
+        self._warn(
+            f"[AdminClient clientId={self._settings.client_id}] Connection to node {node.node_id} "
+            f"({_java_address(node.address)}) failed authentication due to: {error.failure.text}"
+        )
+        return error
 
     def in_order(self, nodes: Iterable[ClusterNode], chance: random.Random) -> list[ClusterNode]:
         """Return nodes in the order to try them: connected ones first, otherwise at random."""

@@ -5,11 +5,11 @@ from typing import Any, Final, TypeVar
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, UNRESTRICTED
 from kvorum.node.clock import Clock
-from kvorum.node.config import SecurityProtocol
 from kvorum.node.coroutines import Wait
 from kvorum.node.serving.request import IncomingRequest, RequestProgress
 from kvorum.node.serving.request_handler import HandlerResponse
 from kvorum.node.serving.session import Session
+from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 

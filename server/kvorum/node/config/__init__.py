@@ -4,7 +4,7 @@ Kafka's keys, defaults, checks and messages. Every refusal is a `ConfigError` of
 """
 
 from kvorum.node.config.errors import ConfigError
-from kvorum.node.config.listeners import Listener, SecurityProtocol
+from kvorum.node.config.listeners import Listener
 from kvorum.node.config.node_config import NodeConfig, ProcessRole, load_properties, parse_overrides
 from kvorum.node.config.own_settings import LogFormat
 from kvorum.node.config.security import SecuritySettings
@@ -24,7 +24,6 @@ __all__ = [
     "NodeConfig",
     "OffsetsTopicSettings",
     "ProcessRole",
-    "SecurityProtocol",
     "SecuritySettings",
     "TransactionTopicSettings",
     "load_properties",

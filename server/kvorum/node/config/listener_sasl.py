@@ -7,10 +7,11 @@ from typing import Annotated, Final
 
 from kvorum.metadata.config_definitions import read_settings
 from kvorum.node.config.errors import require
-from kvorum.node.config.listeners import Listeners, SecurityProtocol
+from kvorum.node.config.listeners import Listeners
 from kvorum.node.config.values import NodeValues, listener_prefix, mechanism_key
 from kvorum.security.sasl_login_modules import LOGIN_MECHANISMS, SCRAM, SERVED_MECHANISMS
 from kvorum.security.sasl_settings import MechanismSettings, SaslLoginSettings, SaslSettings
+from kvorum.security.security_protocol import SecurityProtocol
 
 JAAS_CONFIG: Final = "sasl.jaas.config"
 _CALLBACK_HANDLER: Final = "sasl.server.callback.handler.class"

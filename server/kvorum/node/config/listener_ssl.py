@@ -6,8 +6,9 @@ from types import MappingProxyType
 from typing import Final
 
 from kvorum.metadata.config_definitions import read_settings
-from kvorum.node.config.listeners import Listeners, SecurityProtocol
+from kvorum.node.config.listeners import Listeners
 from kvorum.node.config.values import NodeValues, listener_prefix
+from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.security.ssl_settings import SslSettings
 
 _CLIENT_AUTH: Final = "ssl.client.auth"

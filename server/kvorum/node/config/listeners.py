@@ -4,7 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from ipaddress import ip_address
 from types import MappingProxyType
 from typing import Annotated
@@ -12,6 +11,7 @@ from typing import Annotated
 from kvorum.metadata.config_definitions import QuorumVoterEntry, parse_quorum_voters, read_settings
 from kvorum.node.config.errors import ConfigError, config_errors
 from kvorum.node.config.values import NodeValues
+from kvorum.security.security_protocol import SecurityProtocol
 
 _ENDPOINT = re.compile(r"(?P<name>.*)://\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<port>-?[0-9]+)\Z")
 _COMMA = re.compile(r"\s*,\s*", re.ASCII)
@@ -20,25 +20,6 @@ _ANY_HOST = "0.0.0.0"  # noqa: S104 - compared with, never bound
 _PROTOCOL_MAP = "listener.security.protocol.map"
 _INTER_BROKER_NAME = "inter.broker.listener.name"
 _INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
-
-
-class SecurityProtocol(Enum):
-    """The security protocol of a listener's connections."""
-
-    PLAINTEXT = "PLAINTEXT"
-    SSL = "SSL"
-    SASL_PLAINTEXT = "SASL_PLAINTEXT"
-    SASL_SSL = "SASL_SSL"
-
-    @property
-    def uses_ssl(self) -> bool:
-        """Whether connections speak TLS."""
-        return self in {SecurityProtocol.SSL, SecurityProtocol.SASL_SSL}
-
-    @property
-    def uses_sasl(self) -> bool:
-        """Whether clients have to authenticate by SASL."""
-        return self in {SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,11 @@
 from kvorum.broker.view_api import BrokerView
 from kvorum.controller.api import Requester
 from kvorum.metadata.standard_authorizer import ANONYMOUS
-from kvorum.node.config import SecurityProtocol
 from kvorum.node.services import BrokerServices, ControllerServices
 from kvorum.node.serving.repeated_answers import Basis
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.session import Session
+from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.wire.primitives import Message
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable
 from typing import Final
@@ -19,6 +20,8 @@ from kvorum.node.outbound.client_connection import (
 from kvorum.security.client_security import NO_SECURITY, ClientSecurity
 
 _CLOCK: Final = SystemClock()
+_LOGGED_CHARACTERS_MAX: Final = 1_000
+"""More than Kafka's texts have."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -80,7 +83,7 @@ class Outgoing:
         if suppressed_count is not None:
             _log.error(
                 LogEvent(
-                    f"Connection to {address} failed authentication due to: {error}",
+                    f"Connection to {address} failed authentication due to: {_in_one_line(error)}",
                     client_id=client_id,
                     others=suppressed_count or None,
                 )
@@ -89,6 +92,11 @@ class Outgoing:
     def _check(self, address: Address) -> None:
         if address in self._cut_off:
             raise ConnectFailedError(f"{address} is cut off")
+
+
+def _in_one_line(error: Exception) -> str:
+    """Return a text that a peer may have written, so that the log keeps its form."""
+    return json.dumps(str(error)[:_LOGGED_CHARACTERS_MAX])[1:-1]
 
 
 def address_of_broker(image: MetadataImage, broker_id: int, listener: str) -> Address:

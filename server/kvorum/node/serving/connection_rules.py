@@ -4,7 +4,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, TypeAlias
 
 from kvorum.metadata.api import RequestError
-from kvorum.node.config import SecurityProtocol
 from kvorum.node.coroutines import Wait
 from kvorum.node.runtime import Runtime
 from kvorum.node.serving.connection_quotas import ConnectionQuotas
@@ -12,6 +11,7 @@ from kvorum.node.serving.listener_sasl import ListenerSasl
 from kvorum.node.serving.listener_tls import ListenerTls
 from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import Session
+from kvorum.security.security_protocol import SecurityProtocol
 
 Answer: TypeAlias = Callable[[bytes, Session], Coroutine[Wait[Any], Any, ResponseFrame]]
 """Returns the response to a frame without its size; raises CloseConnectionError."""

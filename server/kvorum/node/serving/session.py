@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from kvorum.metadata.standard_authorizer import USER_TYPE, Principal
-from kvorum.node.config import SecurityProtocol
+from kvorum.security.security_protocol import SecurityProtocol
 
 UNAUTHENTICATED: Final = Principal(USER_TYPE, "")
 """The principal of a client that SASL has not authenticated yet: no user has an empty name."""

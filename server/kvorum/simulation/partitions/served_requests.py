@@ -23,7 +23,7 @@ from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.broker.transaction_verification import VerifiedPartitions
-from kvorum.node.config import NodeConfig, SecurityProtocol
+from kvorum.node.config import NodeConfig
 from kvorum.node.coroutines import Task
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.registry import broker_apis
@@ -35,6 +35,7 @@ from kvorum.node.serving.request_handler import HandlerResponse, RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics, count_errors
 from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import Session
+from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker_coordination import BrokerCoordination, PublishedImage

@@ -231,14 +231,16 @@ def test_a_cause_is_a_second_line(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_sasl_is_not_spoken(
+def test_a_mechanism_that_only_kafkas_clients_have_is_refused(
     tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path_factory.mktemp("settings") / "client.properties"
-    file.write_text("security.protocol=sasl_ssl\n")
+    file.write_text(
+        "security.protocol=sasl_plaintext\nsasl.mechanism=GSSAPI\nsasl.jaas.config=x required;\n"
+    )
     arguments = ["--command-config", str(file), "--bootstrap-server", "127.0.0.1:1", "describe"]
     assert main(["quorum", *arguments, "--status"]) == 1
-    assert "security.protocol=SASL_SSL: kvorum's commands connect without SASL only" in (
+    assert "sasl.mechanism is GSSAPI, but kvorum's clients log in by PLAIN, SCRAM-SHA-256" in (
         capsys.readouterr().err
     )
 
