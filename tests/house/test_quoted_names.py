@@ -53,7 +53,7 @@ OTHERS_NAMES: Final = frozenset({
     "compression.zstd", "console",
     # of Kafka and Java
     "AbstractRequest.getErrorResponse", "Admin", "GSSAPI", "Optional", "read_committed",
-    "exactly_once_v2",
+    "exactly_once_v2", "https",
     # of Kafka's clients
     "auto.offset.reset", "fetch.min.bytes", "group.instance.id",
 })  # fmt: skip

@@ -1,20 +1,22 @@
-"""Streams over real controllers whose listener wants TLS, SASL, or both."""
+"""Streams over controllers of both kinds whose listener wants TLS, SASL, or both."""
 
 import os
 import subprocess
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from tests.interop.stream_rows import stream_over
-from tests.support.node import CLUSTER_ID, STANDALONE
+from tests.support.node import CLUSTER_ID, STANDALONE, Kind
 from tests.support.ports import listens
 from tests.support.quorum.quorum import MakeQuorum, Quorum
 from tests.support.raw_client import RawClient
 from tests.support.topics import WITH_AUTHORIZER, add_entries, entry
 from tests.support.waiting import wait_for
 
+from kvorum.inspection.metadata_source_error import MetadataSourceError
+from kvorum.inspection.shell.quorum import LiveQuorum
 from kvorum.metadata.acl_codes import CLUSTER_NAME, AclOperation, AclResourceType, PermissionType
 from kvorum.quorum_client.errors import QuorumError
 
@@ -25,6 +27,7 @@ MODULES = "org.apache.kafka.common.security"
 PLAIN_USER = f'{MODULES}.plain.PlainLoginModule required username="reader" password="{QUOTED}";'
 SCRAM_USER = f'{MODULES}.scram.ScramLoginModule required username="reader" password="{QUOTED}";'
 SCRAM_PASSWORD = "secret"
+BY_BOTH = pytest.mark.parametrize("kind", ["kafka", "kvorum"])
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +64,10 @@ def tls_of_stream(identity: Path) -> dict[str, str]:
 
 @contextmanager
 def secured(
-    make_quorum: MakeQuorum, settings: Mapping[str, str], *format_options: str
+    make_quorum: MakeQuorum, kind: Kind, settings: Mapping[str, str], *format_options: str
 ) -> Generator[dict[str, str]]:
     """Run a controller; yield the options of a stream that say where it is."""
-    with make_quorum("kafka", 1, settings) as quorum:
+    with make_quorum(kind, 1, settings) as quorum:
         quorum.format(1, *STANDALONE, *format_options)
         quorum.start()
         quorum.wait_for(lambda: listens(quorum.addresses), "the controller listens")
@@ -87,13 +90,16 @@ def failure(options: Mapping[str, str]) -> str:
     return str(raised.value)
 
 
-def test_tls_with_the_certificates_of_both_sides(make_quorum: MakeQuorum, identity: Path) -> None:
+@BY_BOTH
+def test_tls_with_the_certificates_of_both_sides(
+    make_quorum: MakeQuorum, kind: Kind, identity: Path
+) -> None:
     settings = {
         "listener.security.protocol.map": "CONTROLLER:SSL",
         "ssl.client.auth": "required",
         **tls_of_controller(identity),
     }
-    with secured(make_quorum, settings) as where:
+    with secured(make_quorum, kind, settings) as where:
         assert "not PLAINTEXT" in failure(where)
         where["kafka.security.protocol"] = "SSL"
         assert "certificate verify failed" in failure(where)
@@ -109,10 +115,12 @@ def test_tls_with_the_certificates_of_both_sides(make_quorum: MakeQuorum, identi
         assert "Hostname mismatch" in failure(named)
         unchecked = {**named, "kafka.ssl.endpoint.identification.algorithm": ""}
         assert "FEATURE_LEVEL_RECORD" in types_of(unchecked)
-        assert "keystore.location" in failure({**options, "kafka.ssl.key.password": "other"})
+        wrong = {**options, "kafka.ssl.key.password": "other"}
+        assert "Private key could not be loaded" in failure(wrong)
 
 
-def test_a_password_by_plain(make_quorum: MakeQuorum) -> None:
+@BY_BOTH
+def test_a_password_by_plain(make_quorum: MakeQuorum, kind: Kind) -> None:
     jaas = f'{PLAIN_USER[:-1]} user_reader="{QUOTED}";'.replace("\\", "\\\\")
     settings = {
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
@@ -120,7 +128,7 @@ def test_a_password_by_plain(make_quorum: MakeQuorum) -> None:
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": jaas,
     }
-    with secured(make_quorum, settings) as where:
+    with secured(make_quorum, kind, settings) as where:
         options = {
             **where,
             "kafka.security.protocol": "SASL_PLAINTEXT",
@@ -133,12 +141,38 @@ def test_a_password_by_plain(make_quorum: MakeQuorum) -> None:
             {**options, "kafka.sasl.jaas.config": wrong}
         )
         scram = {"kafka.sasl.mechanism": "SCRAM-SHA-256", "kafka.sasl.jaas.config": SCRAM_USER}
-        assert "no SASL mechanism SCRAM-SHA-256: there are PLAIN" in failure({**options, **scram})
+        assert "enabled mechanisms are [PLAIN]" in failure({**options, **scram})
 
 
+@BY_BOTH
+def test_the_shell_logs_in_by_the_keys_of_kafkas_clients(
+    make_quorum: MakeQuorum, kind: Kind
+) -> None:
+    def shown(login: str) -> int:
+        settings = {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": login,
+        }
+        with closing(LiveQuorum(where["controllers"], settings)) as quorum:
+            quorum.catch_up()
+            return quorum.folded.end.offset
+
+    with secured(make_quorum, kind, SASL) as where:
+        right = (
+            f'{MODULES}.plain.PlainLoginModule required username="controller" password="secret";'
+        )
+        assert shown(right) > 0
+        with pytest.raises(MetadataSourceError, match="Invalid username or password"):
+            shown(right.replace("secret", PASSWORD.replace('"', "")))
+        with pytest.raises(MetadataSourceError, match=r"--command-config: .* not terminated"):
+            shown(right.removesuffix(";"))
+
+
+@BY_BOTH
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_a_password_by_scram_over_tls(
-    make_quorum: MakeQuorum, identity: Path, mechanism: str
+    make_quorum: MakeQuorum, kind: Kind, identity: Path, mechanism: str
 ) -> None:
     login = SCRAM_USER.replace(QUOTED, SCRAM_PASSWORD)
     settings = {
@@ -149,7 +183,7 @@ def test_a_password_by_scram_over_tls(
         **tls_of_controller(identity),
     }
     credential = f"{mechanism}=[name=reader,password={SCRAM_PASSWORD}]"
-    with secured(make_quorum, settings, "--add-scram", credential) as where:
+    with secured(make_quorum, kind, settings, "--add-scram", credential) as where:
         options = {
             **where,
             **tls_of_stream(identity),
@@ -157,6 +191,8 @@ def test_a_password_by_scram_over_tls(
             "kafka.sasl.mechanism": mechanism,
             "kafka.sasl.jaas.config": login,
         }
+        # Users are known once the controller leads.
+        comes_to_be(options, "some rows")
         assert "USER_SCRAM_CREDENTIAL_RECORD" in types_of(options)
         wrong = login.replace(SCRAM_PASSWORD, "other")
         assert f"SASL {mechanism}: " in failure({**options, "kafka.sasl.jaas.config": wrong})

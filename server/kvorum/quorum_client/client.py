@@ -20,7 +20,9 @@ from kvorum.metadata.address import Address
 from kvorum.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from kvorum.quorum_client.connection import Connection, ConnectionFailedError
 from kvorum.quorum_client.errors import QuorumError
-from kvorum.quorum_client.security import PLAINTEXT, Security
+from kvorum.security.client_security import ClientSecurity
+from kvorum.security.client_settings import ClientSecuritySettings
+from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -54,7 +56,7 @@ class QuorumPlan(NamedTuple):
     leader_epoch: int
     retry_timeout_s: float
     cluster_id: str | None
-    security: Security = PLAINTEXT
+    security: ClientSecuritySettings = ClientSecuritySettings()
 
 
 class QuorumClient:
@@ -76,6 +78,7 @@ class QuorumClient:
         self._addresses = list(plan.addresses)
         self.leader = plan.leader
         self._security = plan.security
+        self._made_security: ClientSecurity | None = None
         self._retry_timeout_s = plan.retry_timeout_s
         self._connection: Connection | None = None
         self._turn = 0
@@ -195,8 +198,10 @@ class QuorumClient:
         if self._connection is not None and self._connection.address != address:
             self.close()
         if self._connection is None:
+            if self._made_security is None:
+                self._made_security = _made(self._security)
             self._connection = Connection(
-                address, timeout_s=REQUEST_TIMEOUT_S, security=self._security
+                address, timeout_s=REQUEST_TIMEOUT_S, security=self._made_security
             )
         return self._connection
 
@@ -213,6 +218,17 @@ class QuorumClient:
             f"(asked were {asked}; last {address}: {error}): check that option 'controllers' names "
             "controllers that there are today, or raise option 'retryTimeoutMs'"
         )
+
+
+def _made(settings: ClientSecuritySettings) -> ClientSecurity:
+    try:
+        return settings.make()
+    except ImportError:
+        raise QuorumError(
+            "TLS needs the package cryptography: install kvorum with its extra 'security'"
+        ) from None
+    except InvalidSslSettingsError as error:
+        raise QuorumError(f"TLS: {error}") from error
 
 
 def error_text(request: str, code: int) -> str:

@@ -1,31 +1,24 @@
 """One connection to a controller: requests and responses, one after the other, and versions.
 
-Where TLS or SASL is asked for, that comes first: TLS, then ApiVersions, then SASL.
+Where TLS or SASL is asked for, that comes first: TLS, then SASL, then ApiVersions.
 """
 
-import secrets
 import socket
+import ssl
 import struct
 from typing import Final, TypeVar
 
 from kvorum.metadata.address import Address
 from kvorum.quorum_client.errors import ClientOptionError, QuorumError
-from kvorum.quorum_client.security import (
-    MECHANISMS,
-    PLAINTEXT,
-    Credentials,
-    SaslError,
-    Security,
-    Tls,
-)
+from kvorum.security.client_security import NO_SECURITY, ClientSecurity
+from kvorum.security.sasl_client_authenticator import SaslClientAuthenticator, SaslFailedError
+from kvorum.security.sasl_login import SaslLogin
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
 from kvorum.wire.headers import decode_response_frame, encode_request_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kvorum.wire.primitives import Message
 
 PORT_MAX = 65535
@@ -80,19 +73,19 @@ class Connection:
     """
 
     def __init__(
-        self, address: Address, *, timeout_s: float, security: Security = PLAINTEXT
+        self, address: Address, *, timeout_s: float, security: ClientSecurity = NO_SECURITY
     ) -> None:
         """Connect; raises `ConnectionFailedError`, or `QuorumError` where a retry is in vain."""
         self.address = address
-        self._protocol = security.protocol
+        self._protocol = security.protocol.value
         self._correlation_id = 0
         self._has_answered = False
         self._socket = _connected(address, security.tls, timeout_s)
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if security.login is not None:
+                self._authenticate(security.login)
             self._versions = self._api_versions()
-            if security.credentials is not None:
-                self._authenticate(security.credentials)
         except BaseException:
             self.close()
             raise
@@ -125,26 +118,14 @@ class Connection:
             raise ConnectionFailedError(f"ApiVersions is answered with error {answer.error_code}")
         return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
-    def _authenticate(self, credentials: Credentials) -> None:
-        mechanism = credentials.mechanism
-        request = SaslHandshakeRequest(mechanism)
-        handshake = self.ask(request, SaslHandshakeResponse, lowest_version=1)
-        if handshake.error_code != ErrorCode.NONE:
-            offered = ", ".join(handshake.mechanisms) or "none"
-            raise QuorumError(f"{self.address}: no SASL mechanism {mechanism}: there are {offered}")
-        exchange = MECHANISMS[mechanism](credentials, secrets.token_urlsafe())
+    def _authenticate(self, login: SaslLogin) -> None:
+        authenticator = SaslClientAuthenticator(login, CLIENT)
+        request: bytes | None = authenticator.begin()
         try:
-            message = next(exchange)
-            while True:
-                answer = self.ask(SaslAuthenticateRequest(message), SaslAuthenticateResponse)
-                if answer.error_code != ErrorCode.NONE:
-                    reason = answer.error_message or f"error {answer.error_code}"
-                    raise QuorumError(f"{self.address}: SASL {mechanism}: {reason}")
-                message = exchange.send(answer.auth_bytes)
-        except StopIteration:
-            return
-        except SaslError as error:
-            raise QuorumError(f"{self.address}: SASL {mechanism}: {error}") from None
+            while request is not None:
+                request = authenticator.receive(self._answer_to(request))
+        except SaslFailedError as error:
+            raise QuorumError(f"{self.address}: SASL {login.mechanism}: {error}") from None
 
     def _exchange(self, request: Message, kind: type[Response], version: int) -> Response:
         self._correlation_id += 1
@@ -152,22 +133,29 @@ class Connection:
             request, version=version, correlation_id=self._correlation_id, client_id=CLIENT
         )
         try:
-            self._socket.sendall(with_size(frame))
-            (size,) = _SIZE.unpack(self._read(_SIZE.size))
-            if not 0 <= size <= FRAME_BYTES_MAX:
-                raise ConnectionFailedError(f"a response of {size} bytes")
             header, answer = decode_response_frame(
-                self._read(size), response_class=kind, version=version
+                self._answer_to(frame), response_class=kind, version=version
             )
             if header.correlation_id != self._correlation_id:
                 raise ConnectionFailedError("a response to another request")
-        except (OSError, WireError) as error:
+        except WireError as error:
             self.close()
             raise ConnectionFailedError(_reason(error)) from None
         except ConnectionFailedError:
             self.close()
             raise
         return answer
+
+    def _answer_to(self, frame: bytes) -> bytes:
+        """Send a frame, and return the one that comes next; raises ConnectionFailedError."""
+        try:
+            self._socket.sendall(with_size(frame))
+            (size,) = _SIZE.unpack(self._read(_SIZE.size))
+            if not 0 <= size <= FRAME_BYTES_MAX:
+                raise ConnectionFailedError(f"a response of {size} bytes")
+            return self._read(size)
+        except OSError as error:
+            raise ConnectionFailedError(_reason(error)) from None
 
     def _read(self, size: int) -> bytes:
         received = bytearray(size)
@@ -190,8 +178,7 @@ class Connection:
         )
 
 
-def _connected(address: Address, tls: Tls | None, timeout_s: float) -> socket.socket:
-    context = None if tls is None else tls.context()
+def _connected(address: Address, context: ssl.SSLContext | None, timeout_s: float) -> socket.socket:
     try:
         made = socket.create_connection(address, timeout=timeout_s)
         if context is None:

@@ -4,6 +4,7 @@ import ssl
 from typing import Final, NamedTuple
 
 from kvorum.security.sasl_login import SaslLogin
+from kvorum.security.security_protocol import SecurityProtocol
 
 
 class ClientSecurity(NamedTuple):
@@ -11,6 +12,13 @@ class ClientSecurity(NamedTuple):
 
     tls: ssl.SSLContext | None = None
     login: SaslLogin | None = None
+
+    @property
+    def protocol(self) -> SecurityProtocol:
+        """The protocol that a listener has to have."""
+        if self.login is None:
+            return SecurityProtocol.PLAINTEXT if self.tls is None else SecurityProtocol.SSL
+        return SecurityProtocol.SASL_PLAINTEXT if self.tls is None else SecurityProtocol.SASL_SSL
 
 
 NO_SECURITY: Final = ClientSecurity()

@@ -11,6 +11,7 @@ from kvorum.metadata.config_definitions import (
     ConfigType,
     ConfigValue,
     keys_of,
+    parse_all,
     read_settings,
 )
 from kvorum.metadata.config_definitions.validators import OneOfIgnoringCase
@@ -48,12 +49,20 @@ class UnservedMechanismError(ValueError):
 class ClientSecuritySettings:
     """The protocol of a client's connections, with the settings that it needs.
 
-    Nothing that is secret is in the text of these objects.
+    Nothing that is secret is in the text of these objects, which can be pickled.
     """
 
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     ssl: SslSettings | None = None
     login: SaslLogin | None = None
+
+    @classmethod
+    def from_texts(cls, texts: Mapping[str, str]) -> Self:
+        """Read the texts of a client's keys, of which others do not count.
+
+        Raises InvalidConfigError, and what `from_values` raises.
+        """
+        return cls.from_values(parse_all(CLIENT_CONFIGS, texts))
 
     @classmethod
     def from_values(cls, values: Mapping[str, ConfigValue]) -> Self:

@@ -12,13 +12,15 @@ from typing import Final
 from kvorum.inspection.folded_log import FoldedLog
 from kvorum.inspection.folding import fold_snapshot
 from kvorum.inspection.metadata_source_error import MetadataSourceError
+from kvorum.metadata.config_definitions import InvalidConfigError
 from kvorum.metadata.errors import MetadataError
 from kvorum.quorum_client.client import QuorumClient, QuorumPlan
 from kvorum.quorum_client.connection import parse_addresses
 from kvorum.quorum_client.errors import ClientOptionError, QuorumError
 from kvorum.quorum_client.fetch import LONG_POLL_MS, Fetched, fetch
-from kvorum.quorum_client.security import PREFIX, SECURITY_OPTIONS, security_options
 from kvorum.quorum_client.snapshot_copy import copy_snapshot
+from kvorum.security.client_settings import ClientSecuritySettings, UnservedMechanismError
+from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.wire.errors import WireError
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 
@@ -37,13 +39,13 @@ class LiveQuorum:
 
     def __init__(self, controllers: str, properties: Mapping[str, str]) -> None:
         """Prepare for `controllers`, a list of host:port; `properties` are those of a client."""
-        options = {f"{PREFIX}{name}": value for name, value in properties.items()}
-        known = {name: value for name, value in options.items() if name in SECURITY_OPTIONS}
         try:
             addresses = parse_addresses(controllers)
-            security = security_options(known)
+            security = ClientSecuritySettings.from_texts(properties)
         except ClientOptionError as error:
             raise MetadataSourceError(_in_words_of_the_tool(error)) from error
+        except (InvalidConfigError, InvalidJaasConfigError, UnservedMechanismError) as error:
+            raise MetadataSourceError(f"--command-config: {error}") from error
         plan = QuorumPlan(addresses, None, 0, RETRY_TIMEOUT_S, None, security)
         self._client = QuorumClient(plan)
         self.folded = FoldedLog()

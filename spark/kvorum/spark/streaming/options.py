@@ -7,7 +7,6 @@ from typing import Final, NamedTuple
 from kvorum.log_files.find import METADATA_SEARCH
 from kvorum.quorum_client.client import QuorumPlan
 from kvorum.quorum_client.connection import parse_addresses
-from kvorum.quorum_client.security import PREFIX, SECURITY_OPTIONS, security_options
 from kvorum.spark.damage_modes import Mode, parse_mode
 from kvorum.spark.errors import OptionError
 from kvorum.spark.source_options import (
@@ -17,6 +16,7 @@ from kvorum.spark.source_options import (
     given_options,
     number_option,
 )
+from kvorum.spark.streaming.security_options import PREFIX, SECURITY_OPTIONS, security_options
 
 RETRY_TIMEOUT_MS: Final = 60_000
 """The time for which a leader is looked for: an election takes a few seconds."""
