@@ -31,6 +31,7 @@ from kvorum.simulation.partitions.settings import (
     OFFSETS_ID,
     PAUSE_AT_MS,
     TOPIC_ID,
+    TRANSACTIONS_ID,
     ClusterSettings,
 )
 from kvorum.simulation.partitions.transactions import demand_stable
@@ -190,9 +191,14 @@ class Cluster:
         counts = ledger.counts
         counts["waits for an operator"] += len(waiting)
         self._applications.check_end(self.brokers, waiting)
+        topics = {self._around.places.partition(index)[0] for index in waiting}
+        # Without their coordinator transactions do not end.
+        have_ended = TRANSACTIONS_ID not in topics
         for index, partition in self._registrations.items():
             if index not in waiting:
                 self._check_partition(index, partition)
+                if have_ended:
+                    self._check_transactions(index, partition)
         self.read_to_the_end()
         history_check.check(self.histories(), ledger.checks)
         self._around.trace.say(repr((_NOTHING_FAILED, sorted(counts.items()))))
@@ -234,10 +240,14 @@ class Cluster:
         has_sequences = self._around.places.partition(index)[0] != OFFSETS_ID
         wall_ms = WALL_START_MS + self.settings.old_until_ms
         ledger.check_end(index, known, wall_ms=wall_ms, has_sequences=has_sequences)
+
+    def _check_transactions(self, index: int, partition: PartitionRegistration) -> None:
+        replicas = [self.brokers[one].replica(index) for one in partition.replicas]
+        known = [one for one in replicas if one is not None]
         transactions = self._applications.transactions
-        if index < len(transactions) and not ledger.is_exempt(index):
+        if index < len(transactions) and not self.ledger.is_exempt(index):
             for replica in known:
                 transactions[index].check_end(replica)
         if index >= len(transactions):
             for replica in known:
-                demand_stable(replica, checks)
+                demand_stable(replica, self.ledger.checks)

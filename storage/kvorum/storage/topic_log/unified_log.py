@@ -125,7 +125,9 @@ class UnifiedLog:
     def last_stable_offset(self) -> int:
         """The offset below which every record is committed, and its transaction decided."""
         unstable = self.producers.first_unstable_offset
-        return self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.log_start_offset), self.high_watermark)
 
     def update_high_watermark(self, offset: int) -> None:
         """Set the high watermark, as far as the log's start and what is stored of it allow."""

@@ -432,6 +432,20 @@ def abort(log: UnifiedLog) -> None:
     log.append_as_leader(marker, leader_epoch=0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
 
 
+def test_a_stable_offset_is_not_below_the_start_of_the_log() -> None:
+    """Records of an open transaction may be deleted, and the transaction stays open."""
+    log = opened(FaultyFiles())
+    for sequence in range(3):
+        append(log, transactional(b"x", sequence=sequence))
+    log.update_high_watermark(3)
+    assert log.last_stable_offset == 0
+    log.delete_records(2, now_ms=NOW_MS)
+    assert (log.log_start_offset, log.last_stable_offset) == (2, 2)
+    abort(log)
+    log.update_high_watermark(4)
+    assert log.last_stable_offset == 4
+
+
 def aborted_in_records(log: UnifiedLog) -> list[tuple[int, int]]:
     """Return the first offset and the marker's of each aborted transaction, from the records."""
     local = log.local_log
