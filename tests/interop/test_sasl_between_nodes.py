@@ -22,6 +22,9 @@ TOPIC: Final = "shared"
 PARTITIONS: Final = 4
 RECORDS: Final = 400
 PASSWORD: Final = "secret of nodes"
+SESSION_MS: Final = 2_000
+SESSION_ENDED: Final = "the session of its client has ended"
+"""The reason for which a node of ours closes a connection after the end of its session."""
 SCRAM: Final = "SCRAM-SHA-512"
 AT_CONTROLLERS: Final = "listener.name.controller.plain.sasl.jaas.config"
 AT_BROKERS: Final = "listener.name.secret.scram-sha-512.sasl.jaas.config"
@@ -43,6 +46,7 @@ def by_sasl(protocol: str, keys: Keys) -> NodeSecurity:
         settings={
             **stores,
             "sasl.enabled.mechanisms": SCRAM,
+            "connections.max.reauth.ms": str(SESSION_MS),
             "sasl.mechanism.controller.protocol": "PLAIN",
             "sasl.mechanism.inter.broker.protocol": SCRAM,
             "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
@@ -114,6 +118,11 @@ def test_a_broker_with_a_wrong_password_retries_while_the_others_go_on(
     stranger.configure({AT_CONTROLLERS: login(PLAIN_MODULE, PASSWORD)})
     with stranger:
         assert set(cluster.admin().list_topics().brokers) >= {*BROKERS, 13}
+
+
+def test_no_node_sends_a_request_after_the_end_of_its_session(cluster: SecuredCluster) -> None:
+    ours = [*cluster.controllers.values(), *cluster.brokers.values()]
+    assert [node.node_id for node in ours if SESSION_ENDED in node.log_text] == []
 
 
 def test_no_node_logs_a_password(cluster: SecuredCluster) -> None:

@@ -69,6 +69,11 @@ class FrameServer:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
+    async def wait_until_left(self) -> None:
+        """Wait until the connections that are open now are closed; TimeoutError if they are not."""
+        async with asyncio.timeout(PATIENCE_S):
+            await asyncio.gather(*self._connections)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -145,11 +150,6 @@ class FakeNode(FrameServer):
     @property
     def connection_count(self) -> int:
         return len(self._connections)
-
-    async def wait_until_left(self) -> None:
-        """Wait until the connections that are open now are closed; TimeoutError if they are not."""
-        async with asyncio.timeout(PATIENCE_S):
-            await asyncio.gather(*self._connections)
 
     def _broker(self) -> MetadataResponseBroker:
         return MetadataResponseBroker(1, HOST, self.port)

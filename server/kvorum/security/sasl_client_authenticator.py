@@ -47,6 +47,8 @@ class SaslClientAuthenticator:
         self._correlation_id = FIRST_CORRELATION_ID - 1
         self._version = 0
         self._sent: type[Message] = ApiVersionsRequest
+        self.session_lifetime_ms = 0
+        """The time after which the server takes no more requests, 0 for none."""
 
     def begin(self) -> bytes:
         """Return the first request."""
@@ -66,6 +68,7 @@ class SaslClientAuthenticator:
         if response.error_code != ErrorCode.NONE:
             code = known_error_code(response.error_code)
             raise SaslFailedError(code, response.error_message or code.default_message)
+        self.session_lifetime_ms = response.session_lifetime_ms
         token = self._evaluate(response.auth_bytes)
         return None if self._client.is_complete else self._authenticate(token)
 

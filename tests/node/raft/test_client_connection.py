@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 from tests.node.raft.cluster import static_settings
 from tests.support.fake_node import HOST, AnswerFrame, FrameServer
-from tests.support.waiting import StandingClock
+from tests.support.waiting import StandingClock, wait_for_async
 
 from kvorum.metadata.address import Address
 from kvorum.node.clock import Clock, SystemClock
@@ -22,6 +22,7 @@ from kvorum.node.outbound.client_connection import (
     ConnectionLostError,
     NoCommonVersionError,
     RequestTimedOutError,
+    SaslAuthenticationError,
 )
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft.network_channel import NetworkChannel
@@ -30,12 +31,16 @@ from kvorum.raft import messages as core
 from kvorum.raft.destination import Destination
 from kvorum.raft.effects import Send
 from kvorum.raft.replica_key import ReplicaKey
+from kvorum.security.client_security import ClientSecurity
+from kvorum.security.sasl_login import SaslLogin
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_request_frame, encode_response_frame, with_size
 from kvorum.wire.messages.api_versions import ApiVersionsResponse
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from kvorum.wire.messages.request_header import RequestHeader
+from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateResponse
+from kvorum.wire.messages.sasl_handshake import SaslHandshakeResponse
 from kvorum.wire.messages.vote import VoteRequest, VoteResponse
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
 from kvorum.wire.primitives import Message
@@ -240,6 +245,80 @@ async def test_closing_fails_who_waits_and_may_be_done_twice() -> None:
         await connection.close()
         with pytest.raises(ConnectionLostError, match="was closed"):
             await waiting
+
+
+def letting_in(then: AnswerFrame, *, session_ms: int) -> AnswerFrame:
+    """Let a client in by PLAIN for a session of this length; answer its requests by `then`."""
+    keys = {ApiKey.SASL_HANDSHAKE: 1, ApiKey.SASL_AUTHENTICATE: 2, ApiKey.DESCRIBE_CLUSTER: 2}
+    offered = [ApiVersionsResponse.ApiVersion(key, 0, most) for key, most in keys.items()]
+    answers: dict[int, Message] = {
+        ApiKey.SASL_HANDSHAKE: SaslHandshakeResponse(mechanisms=["PLAIN"]),
+        ApiKey.SASL_AUTHENTICATE: SaslAuthenticateResponse(session_lifetime_ms=session_ms),
+    }
+
+    async def answer(frame: bytes) -> bytes | None:
+        header, _ = decode_request_frame(frame)
+        found = answers.get(header.request_api_key)
+        if found is None:
+            return await then(frame)
+        return framed(found, header, version=header.request_api_version)
+
+    return answering(ApiVersionsResponse(api_keys=offered), answer)
+
+
+LOGIN = ClientSecurity(login=SaslLogin("PLAIN", "alice", "secret of alice"))
+
+
+async def test_a_session_that_ends_takes_no_new_requests_and_answers_those_before() -> None:
+    may_answer = asyncio.Event()
+
+    async def wait(frame: bytes) -> bytes:
+        await may_answer.wait()
+        return cluster_answer(frame)
+
+    async with FrameServer(letting_in(wait, session_ms=200)) as peer:
+        connection = await Outgoing(LOGIN).open(
+            Address(HOST, peer.port), client_id="c", timeout_ms=5000
+        )
+        assert connection.is_open
+        waiting = asyncio.create_task(describe(connection))
+        await wait_for_async(lambda: not connection.is_open, "the session is about to end")
+        may_answer.set()
+        assert await waiting == "v2"
+        await peer.wait_until_left()
+
+
+async def test_a_session_without_an_end_takes_requests_as_long_as_it_is_open() -> None:
+    async with FrameServer(letting_in(answer_cluster, session_ms=0)) as peer:
+        connection = await Outgoing(LOGIN).open(
+            Address(HOST, peer.port), client_id="c", timeout_ms=5000
+        )
+        assert await describe(connection) == "v2"
+        assert connection.is_open
+        await connection.close()
+
+
+async def test_a_refused_login_is_logged_once_in_a_while_and_without_the_password(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def refuse(frame: bytes) -> bytes | None:
+        header, _ = decode_request_frame(frame)
+        if header.request_api_key != ApiKey.SASL_AUTHENTICATE:
+            return await let_in(frame)
+        response = SaslAuthenticateResponse(
+            error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message="no\nfor alice"
+        )
+        return framed(response, header, version=header.request_api_version)
+
+    let_in = letting_in(answer_cluster, session_ms=0)
+    outgoing = Outgoing(LOGIN)
+    async with FrameServer(refuse) as peer:
+        for _ in range(2):
+            with pytest.raises(SaslAuthenticationError, match="no\nfor alice"):
+                await outgoing.open(Address(HOST, peer.port), client_id="c", timeout_ms=5000)
+    (line,) = (str(each.msg) for each in caplog.records if each.levelname == "ERROR")
+    assert f"Connection to {HOST}:{peer.port} failed authentication due to: no\\nfor alice" in line
+    assert "secret" not in caplog.text
 
 
 class PlayedConnection:

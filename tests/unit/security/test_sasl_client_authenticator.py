@@ -222,6 +222,13 @@ def test_bytes_that_do_not_answer_the_request_end_the_exchange(response: bytes) 
         one.receive(response)
 
 
+def test_the_server_tells_when_the_session_ends() -> None:
+    one = client()
+    end = SaslAuthenticateResponse(session_lifetime_ms=5_000)
+    handed_over(one, offered(), SaslHandshakeResponse(mechanisms=["PLAIN"]), end)
+    assert one.session_lifetime_ms == 5_000
+
+
 def test_the_handshake_names_the_mechanism() -> None:
     frame = handed_over(client("SCRAM-SHA-256"), offered())
     assert frame is not None

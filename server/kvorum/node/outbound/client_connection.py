@@ -53,6 +53,8 @@ _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_ID_MAX = 2**31 - 1
 _CORRELATION_ID_OFFSET = 4
 """The place of the correlation id in a request: after the API's key and version."""
+_SHARE_OF_SESSION = 0.85
+"""The share of a session in which new requests begin, the least of Kafka's clients."""
 _NO_LIMIT_MS = 3_600_000
 """The time for a response while a connection is opened: the caller's own limit is in force."""
 
@@ -131,6 +133,8 @@ class ClientConnection(asyncio.Protocol):
         self._waiting: dict[int, _Waiting] = {}
         self._failure: ClientConnectionError | None = None
         self._is_abandoned = False
+        self._is_session_over = False
+        self._session_timer: asyncio.TimerHandle | None = None
         self._end = ConnectionEnd()
         self._lost = asyncio.Event()
 
@@ -178,8 +182,8 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether requests can be sent."""
-        return self._failure is None
+        """Whether requests can be sent, and the session of its login is not about to end."""
+        return self._failure is None and not self._is_session_over
 
     def version_for(self, message: type[Message]) -> int:
         """Return the highest common version of a request; raises NoCommonVersionError."""
@@ -277,6 +281,18 @@ class ClientConnection(asyncio.Protocol):
         while request is not None:
             response = await self._exchange_frame(request, name="SASL", timeout_ms=_NO_LIMIT_MS)
             request = authenticator.receive(response)
+        if authenticator.session_lifetime_ms > 0:
+            self._begin_session(authenticator.session_lifetime_ms / 1000)
+
+    def _begin_session(self, lifetime_s: float) -> None:
+        """Have callers open another connection in time; then close this one once it is idle."""
+
+        def end() -> None:
+            self._is_session_over = True
+            left_s = lifetime_s * (1 - _SHARE_OF_SESSION)
+            self._session_timer = self._loop.call_later(left_s, self.abandon)
+
+        self._session_timer = self._loop.call_later(lifetime_s * _SHARE_OF_SESSION, end)
 
     async def _agree_on_versions(self) -> None:
         version = API_VERSIONS_VERSION
@@ -354,6 +370,8 @@ class ClientConnection(asyncio.Protocol):
         """Close because of `error` unless closed already; every waiting caller gets the error."""
         if self._failure is None:
             self._failure = error
+            if self._session_timer is not None:
+                self._session_timer.cancel()
             if self._transport is not None:
                 self._end.shut_down(self._transport)
                 self._transport.close()
