@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import pytest
 from tests.interop.clients.authentications import LET_IN, Login, by_tool
 from tests.interop.listener_pairs import Sides, running_sides
+from tests.interop.quorum_tools import run_ours
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.raw_client import RawClient
 from tests.support.sasl_clients import SCRAM_CONFIG, log_in, plain_config, send_token, shake_hands
@@ -310,7 +311,7 @@ def test_tokens_are_handled_as_by_kafka(sides: Sides, what: str) -> None:
 
 
 @pytest.mark.parametrize("password", ["", "guess"])
-def test_kafkas_tools_come_with_a_token_as_to_kafka(
+def test_tools_of_both_kinds_come_with_a_token_as_to_kafka(
     sides: Sides, kafka_tools: ToolRunner, tmp_path: Path, password: str
 ) -> None:
     keys = Keys(tmp_path)
@@ -323,5 +324,10 @@ def test_kafkas_tools_come_with_a_token_as_to_kafka(
             "SASL_PLAINTEXT", SHA_256, token.token_id, secret, keys.trusted, is_by_token=True
         )
         outcomes.append(by_tool(port, login, kafka_tools, tmp_path))
+        address = ("--bootstrap-server", f"127.0.0.1:{port}")
+        file = str(tmp_path / "client.properties")
+        ours = run_ours(["cluster-id", *address, "--command-config", file], "kafka-cluster")
+        assert (ours.exit_code == 0) == (outcomes[-1] == LET_IN)
+        assert outcomes[-1] == LET_IN or outcomes[-1].partition(" : ")[2] in ours.stderr
     assert outcomes[0] == outcomes[1]
     assert (outcomes[0] == LET_IN) == (not password)

@@ -15,19 +15,24 @@ from kvorum.security.sasl_login_modules import (
     read_login_module,
 )
 from kvorum.security.scram_client import ScramClient
+from kvorum.security.scram_messages import BY_TOKEN
 
 _USER: Final = "username"
 _PASSWORD: Final = "password"  # noqa: S105 - the name of an option
-_BY_TOKEN: Final = "tokenauth"  # noqa: S105 - the name of an option
 
 
 @dataclass(frozen=True, slots=True)
 class SaslLogin:
-    """The user of a client and its password, for one of the mechanisms that are served."""
+    """The user of a client and its password, for one of the mechanisms that are served.
+
+    A login `is_by_token` where they are the id and the secret of a delegation token; of the
+    mechanisms only SCRAM looks at that, as in Kafka.
+    """
 
     mechanism: str
     user: str
     password: str = field(repr=False)
+    is_by_token: bool = False
 
     @classmethod
     def from_jaas_config(cls, mechanism: str, text: str) -> Self:
@@ -43,15 +48,21 @@ class SaslLogin:
                 f"The login module of mechanism {mechanism} needs the options {_USER} and "
                 f"{_PASSWORD} to log in with"
             )
-        if module.options.get(_BY_TOKEN, "").lower() == "true":
-            raise InvalidJaasConfigError(
-                f"The login module has {_BY_TOKEN}=true, but kvorum does not log in by a "
-                "delegation token"
-            )
-        return cls(mechanism, module.options[_USER], module.options[_PASSWORD])
+        return cls(
+            mechanism,
+            module.options[_USER],
+            module.options[_PASSWORD],
+            is_by_token=module.options.get(BY_TOKEN, "").lower() == "true",
+        )
 
     def begin(self) -> SaslClient:
         """Begin an authentication."""
         if self.mechanism == PLAIN:
             return PlainClient(self.user, self.password)
-        return ScramClient(SCRAM[self.mechanism], self.user, self.password, token_urlsafe())
+        return ScramClient(
+            SCRAM[self.mechanism],
+            self.user,
+            self.password,
+            token_urlsafe(),
+            is_by_token=self.is_by_token,
+        )

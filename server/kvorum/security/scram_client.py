@@ -10,6 +10,7 @@ from typing import Final
 from kvorum.metadata.credentials_image import SCRAM_DIGESTS, SCRAM_ITERATIONS_MIN, ScramMechanism
 from kvorum.security.sasl_client import SaslServerError
 from kvorum.security.scram_messages import (
+    BY_TOKEN,
     NO_CHANNEL_BINDING,
     ClientFinal,
     ClientFirst,
@@ -26,13 +27,23 @@ ITERATIONS_MAX: Final = 1_000_000
 class ScramClient:
     """Proves to a server that it knows a password, and has the server prove the same.
 
-    `nonce` is new for each authentication.
+    `nonce` is new for each authentication. With `is_by_token` the user is a delegation token's id.
     """
 
-    def __init__(self, mechanism: ScramMechanism, user: str, password: str, nonce: str) -> None:
+    def __init__(
+        self,
+        mechanism: ScramMechanism,
+        user: str,
+        password: str,
+        nonce: str,
+        *,
+        is_by_token: bool = False,
+    ) -> None:
         self._mechanism = mechanism
         self._hash = SCRAM_DIGESTS[mechanism]
-        self._first = ClientFirst("", escaped_name(user), nonce, {})
+        self._first = ClientFirst(
+            "", escaped_name(user), nonce, {BY_TOKEN: "true"} if is_by_token else {}
+        )
         self._password = password.encode()
         self._server_signature = b""
         self._next: Callable[[bytes], bytes] = self._begin

@@ -15,8 +15,8 @@ from kvorum.wire.primitives import decode_with_replacement
 _NAME: Final = r"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
 """A user's name: ASCII, with comma and equals sign escaped."""
 _VALUE: Final = r"[\x01-+\--\x7f]+"
-_BY_TOKEN: Final = "tokenauth"  # noqa: S105 - a name
-"""The extension of a client that comes with a delegation token."""
+BY_TOKEN: Final = "tokenauth"  # noqa: S105 - a name
+"""The extension, and option of a login module, of a client with a delegation token."""
 _NONCE: Final = r"[!-+\--~]+"
 _EXTENSIONS: Final = rf"(?P<extensions>(?:,[A-Za-z]+={_VALUE})*)"
 _BASE64: Final = r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)?"
@@ -69,7 +69,7 @@ class ClientFirst(NamedTuple):
     @property
     def is_by_token(self) -> bool:
         """Whether the user is named by the id of a delegation token."""
-        return self.extensions.get(_BY_TOKEN, "").lower() == "true"
+        return self.extensions.get(BY_TOKEN, "").lower() == "true"
 
     @property
     def signed(self) -> str:

@@ -7,6 +7,7 @@ import pytest
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.security.sasl_login import SaslLogin
 from kvorum.security.sasl_login_modules import PLAIN_MODULE, SCRAM_MODULE
+from kvorum.security.scram_messages import ClientFirst
 
 PASSWORD: Final = "open sesame"
 
@@ -36,10 +37,12 @@ def test_a_text_without_a_login_is_refused_without_its_secrets(text: str, said: 
     assert PASSWORD not in str(raised.value)
 
 
-def test_a_login_by_token_is_refused() -> None:
-    text = f'{SCRAM_MODULE} required username="a" password="{PASSWORD}" tokenauth="True";'
-    with pytest.raises(InvalidJaasConfigError, match="delegation token"):
-        SaslLogin.from_jaas_config("SCRAM-SHA-256", text)
+@pytest.mark.parametrize(("value", "is_by_token"), [("True", True), ("no", False)])
+def test_a_delegation_token_is_told_to_the_server(value: str, is_by_token: bool) -> None:
+    text = f'{SCRAM_MODULE} required username="id" password="{PASSWORD}" tokenauth="{value}";'
+    login = SaslLogin.from_jaas_config("SCRAM-SHA-256", text)
+    first = ClientFirst.decode(login.begin().evaluate(b""))
+    assert (first.user, first.is_by_token) == ("id", is_by_token)
 
 
 def test_no_text_of_a_login_has_the_password() -> None:
