@@ -33,7 +33,8 @@ from kvorum.node.serving.listener_tls import ListenerTls, NodeTls
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.socket_server import SocketServer
-from kvorum.node.serving.tls_renewal import TlsRenewal
+from kvorum.node.serving.used_tls import context_of
+from kvorum.node.tls_renewal import Connecting, TlsRenewal
 from kvorum.raft import Destination, RaftConfig
 from kvorum.raft import Endpoint as RaftEndpoint
 from kvorum.security.client_security import ClientSecurity
@@ -206,8 +207,6 @@ async def open_shared_server(
     config, clock, files = environment.config, environment.clock, environment.files
     endpoints = advertised_endpoints(config.listeners.advertised_controllers, sockets)
     loader = MetadataLoader(clock)
-    if tls.listeners:
-        loader.subscribe(TlsRenewal(config, tls.listeners).on_image)
     sasl = sasl_of_node(config, lambda: loader.published, SystemRandom(), clock)
     log_listener = MetadataLogListener(loader, on_failure)
     limits = usable_limits(
@@ -219,9 +218,14 @@ async def open_shared_server(
     rates = ConnectionRates(rate_limits(config), lambda: loader.published.client_quotas)
     logins = logins_of_node(config)
     to_controllers = environment.outgoing.secured(
-        ClientSecurity(tls.to_controllers, logins.at_controllers)
+        ClientSecurity(context_of(tls.to_controllers), logins.at_controllers)
     )
-    to_brokers = environment.outgoing.secured(ClientSecurity(tls.to_brokers, logins.at_brokers))
+    to_brokers = environment.outgoing.secured(
+        ClientSecurity(context_of(tls.to_brokers), logins.at_brokers)
+    )
+    if config.ssl:
+        renewal = _tls_renewal(config, tls, to_controllers=to_controllers, to_brokers=to_brokers)
+        loader.subscribe(renewal.on_image)
     raft = await RaftNode.open(
         _replica_settings(config, directories, endpoints),
         listener=log_listener,
@@ -252,6 +256,18 @@ async def open_shared_server(
         limits=ConnectionQuotas(limits, clock, rates),
         request_metrics=RequestChannelMetrics(),
     )
+
+
+def _tls_renewal(
+    config: NodeConfig, tls: NodeTls, *, to_controllers: Outgoing, to_brokers: Outgoing
+) -> TlsRenewal:
+    listeners = config.listeners
+    ways = (
+        (listeners.controller_names[0].upper(), tls.to_controllers, to_controllers),
+        (listeners.inter_broker_name, tls.to_brokers, to_brokers),
+    )
+    connections = [Connecting(name, used, way) for name, used, way in ways if used is not None]
+    return TlsRenewal(config, tls.listeners, connections)
 
 
 def _replica_settings(

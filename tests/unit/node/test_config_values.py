@@ -81,11 +81,10 @@ settings classes are read from, as the tables in `kvorum.metadata.config_definit
   `kvorum storage` formats and inspects the directories of such a node all the same.
 - SSL needs the extra `security`, which `make run` installs (`pip install './kvorum[security]'`).
   Stores are PEM or PKCS12, the latter also under the type JKS; Java's own form JKS is refused.
-  The stores of listeners are renewed without a restart: files that were replaced, and keys of
-  stores with a listener's prefix, have an effect with the next change of the dynamic values of that
-  node (`kafka-configs --entity-type brokers --entity-name ID --alter`). Those of connections to
-  other nodes are read when the node starts. Of the suites of TLS 1.3, `ssl.cipher.suites` has all
-  three or none.
+  Stores are renewed without a restart: files that were replaced, and keys of stores with a
+  listener's prefix, have an effect with the next change of the dynamic values of that node
+  (`kafka-configs --entity-type brokers --entity-name ID --alter`). Of the suites of TLS 1.3,
+  `ssl.cipher.suites` has all three or none.
 - The policies (`create.topic.policy.class.name`, `alter.config.policy.class.name`) are Python
   classes, described in `kvorum.controller.policies`. Other class names are taken as text.
 - `authorizer.class.name` names Kafka's StandardAuthorizer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import ssl
 from collections.abc import Iterable
 from typing import Final
 from weakref import WeakSet
@@ -41,6 +42,10 @@ class Outgoing:
         secured._cut_off = self._cut_off
         secured._opened = self._opened
         return secured
+
+    def use_tls(self, context: ssl.SSLContext) -> None:
+        """Have new connections use another context of TLS."""
+        self._security = self._security._replace(tls=context)
 
     async def open(self, address: Address, *, client_id: str, timeout_ms: int) -> ClientConnection:
         """Open a connection as `ClientConnection.open` does; raises ClientConnectionError."""

@@ -6,11 +6,12 @@ import ssl
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, USER_TYPE, Principal
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import CloseConnectionError, NodeStartError
+from kvorum.node.serving.used_tls import UsedTls
 from kvorum.security.distinguished_name import DerError, subject_of_certificate
 from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.security.own_connection import check_own_connection
@@ -21,9 +22,6 @@ from kvorum.security.ssl_principal_mapper import (
 )
 from kvorum.security.ssl_settings import SslSettings
 
-if TYPE_CHECKING:
-    from kvorum.security.loaded_stores import LoadedStores
-
 
 class ListenerTls:
     """The context of a listener's new connections, and the rules that name their users.
@@ -31,28 +29,15 @@ class ListenerTls:
     Without a context every connection is closed as it comes.
     """
 
-    def __init__(self, stores: LoadedStores, context: ssl.SSLContext | None) -> None:
-        """Begin with stores and their context; raises InvalidMappingRuleError."""
-        self._stores = stores
-        self.context = context
-        self._mapper = SslPrincipalMapper(stores.settings.principal_mapping_rules)
+    def __init__(self, used: UsedTls[ssl.SSLContext | None]) -> None:
+        """Begin with a context; raises InvalidMappingRuleError."""
+        self.used = used
+        self._mapper = SslPrincipalMapper(used.settings.principal_mapping_rules)
 
-    def renew(self, settings: SslSettings) -> bool:
-        """Use the stores of these settings from now on; return whether they are others.
-
-        The files are looked at, and read if they are not those that were read before. Raises
-        InvalidSslSettingsError for stores that may not follow; those before stay in use.
-        """
-        if self._stores.is_of(settings):
-            return False
-        from kvorum.security.loaded_stores import LoadedStores  # noqa: PLC0415 - needs an extra
-        from kvorum.security.tls_contexts import server_context  # noqa: PLC0415 - as above
-
-        after = LoadedStores.of(settings)
-        self._stores.check_successor(after)
-        self.context = server_context(after)
-        self._stores = after
-        return True
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """The context of new connections."""
+        return self.used.context
 
     def principal_of(self, certificate: bytes | None) -> Principal:
         """Return the user with a certificate in DER; raises CloseConnectionError without a name."""
@@ -71,8 +56,8 @@ class NodeTls(NamedTuple):
     """
 
     listeners: Mapping[str, ListenerTls]
-    to_brokers: ssl.SSLContext | None
-    to_controllers: ssl.SSLContext | None
+    to_brokers: UsedTls[ssl.SSLContext] | None
+    to_controllers: UsedTls[ssl.SSLContext] | None
 
 
 def tls_of_node(config: NodeConfig) -> NodeTls:
@@ -87,30 +72,30 @@ def tls_of_node(config: NodeConfig) -> NodeTls:
     if to_brokers is not None:
         own = listeners.inter_broker_name
         with _start_errors(own):
-            check_own_connection(served[own].context, to_brokers)
+            check_own_connection(served[own].context, to_brokers.context)
     to_controllers = _connecting(config, listeners.controller_names[0].upper())
     return NodeTls(MappingProxyType(served), to_brokers, to_controllers)
 
 
-def _connecting(config: NodeConfig, listener: str) -> ssl.SSLContext | None:
-    """Return the context of connections to a listener of other nodes."""
+def _connecting(config: NodeConfig, listener: str) -> UsedTls[ssl.SSLContext] | None:
+    """Return the TLS of connections to a listener of other nodes."""
     settings = config.ssl.get(listener)
     if settings is None:
         return None
     with _start_errors(listener):
-        from kvorum.security.tls_contexts import client_context  # noqa: PLC0415 - see above
+        # Imported here: only nodes with TLS need the library that it reads stores with.
+        from kvorum.security.loaded_stores import LoadedStores  # noqa: PLC0415 - see above
+        from kvorum.security.tls_contexts import client_context_of  # noqa: PLC0415 - see above
 
-        return client_context(settings)
+        return UsedTls(LoadedStores.of(settings), client_context_of)
 
 
 def _tls(listener: str, settings: SslSettings) -> ListenerTls:
     with _start_errors(listener):
-        # Imported here: only nodes with TLS need the library that it reads stores with.
-        from kvorum.security.loaded_stores import LoadedStores  # noqa: PLC0415 - see above
-        from kvorum.security.tls_contexts import server_context  # noqa: PLC0415 - see above
+        from kvorum.security.loaded_stores import LoadedStores  # noqa: PLC0415 - as in `_connecting`
+        from kvorum.security.tls_contexts import server_context  # noqa: PLC0415 - as above
 
-        stores = LoadedStores.of(settings)
-        return ListenerTls(stores, server_context(stores))
+        return ListenerTls(UsedTls(LoadedStores.of(settings), server_context))
 
 
 @contextmanager

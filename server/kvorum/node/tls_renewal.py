@@ -1,11 +1,12 @@
-"""Other stores for the listeners of a node, without a restart.
+"""Other stores for the listeners and connections of a node, without a restart.
 
 As in Kafka, every change of the dynamic configuration of this node alone, whatever its key, makes
 it look at the files of its stores; a file that is replaced has no effect by itself.
 """
 
 import logging
-from collections.abc import Mapping
+import ssl
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from immutables import Map
@@ -16,8 +17,11 @@ from kvorum.node.config import ConfigError, NodeConfig
 from kvorum.node.config.listener_ssl import ssl_of_listeners
 from kvorum.node.config.values import NodeValues, listener_prefix
 from kvorum.node.events.log_event import LogEvent
+from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.serving.listener_tls import ListenerTls
+from kvorum.node.serving.used_tls import UsedTls
 from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.own_connection import check_own_connection
 from kvorum.security.ssl_settings import SslSettings
 
 STORE_KEYS: Final = (
@@ -33,15 +37,35 @@ _FAULT: Final = (
 _log = logging.getLogger(__name__)
 
 
+class Connecting:
+    """The TLS of a node's connections to one listener of other nodes, and their way out."""
+
+    def __init__(self, listener: str, used: UsedTls[ssl.SSLContext], outgoing: Outgoing) -> None:
+        self.listener = listener
+        self.used = used
+        self._outgoing = outgoing
+
+    def use(self, used: UsedTls[ssl.SSLContext]) -> None:
+        """Have new connections use another context."""
+        self.used = used
+        self._outgoing.use_tls(used.context)
+
+
 class TlsRenewal:
-    """Looks at the stores of a node's listeners when the node's dynamic values change.
+    """Looks at the stores of a node when its dynamic values change.
 
     What cannot be used is logged, and the stores before stay in use.
     """
 
-    def __init__(self, config: NodeConfig, listeners: Mapping[str, ListenerTls]) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        listeners: Mapping[str, ListenerTls],
+        connections: Sequence[Connecting],
+    ) -> None:
         self._config = config
         self._listeners = listeners
+        self._connections = connections
         self._values = Map[str, str]()
 
     def on_image(self, image: MetadataImage) -> None:
@@ -55,21 +79,34 @@ class TlsRenewal:
         except ConfigError as error:
             _log.error(_FAULT, error)
             return
-        for name, listener in self._listeners.items():
-            self._renew(name, listener, settings[name])
+        for name in settings:
+            try:
+                self._renew(name, settings[name])
+            except InvalidSslSettingsError as error:
+                _log.error(_FAULT, f"listener {name}: {error}")
 
     def _settings(self, values: Mapping[str, str]) -> Mapping[str, SslSettings]:
         """Return the settings of each listener, with dynamic values before those of the file."""
-        keys = {listener_prefix(name) + key for name in self._listeners for key in STORE_KEYS}
+        keys = {listener_prefix(name) + key for name in self._config.ssl for key in STORE_KEYS}
         dynamic = {key: value for key, value in values.items() if key in keys}
         texts = NodeValues({**self._config.texts, **dynamic})
         return ssl_of_listeners(texts, self._config.listeners)
 
-    def _renew(self, name: str, listener: ListenerTls, settings: SslSettings) -> None:
-        try:
-            is_renewed = listener.renew(settings)
-        except InvalidSslSettingsError as error:
-            _log.error(_FAULT, f"listener {name}: {error}")
-            return
-        if is_renewed:
+    def _renew(self, name: str, settings: SslSettings) -> None:
+        """Renew a listener and the connections to it together; raises InvalidSslSettingsError."""
+        listener = self._listeners.get(name)
+        served = None if listener is None else listener.used.successor(settings)
+        connecting = [
+            (one, after)
+            for one in self._connections
+            if one.listener == name and (after := one.used.successor(settings)) is not None
+        ]
+        if served is not None:
+            for _, after in connecting:
+                check_own_connection(served.context, after.context)
+        if listener is not None and served is not None:
+            listener.used = served
+        for one, after in connecting:
+            one.use(after)
+        if served is not None or connecting:
             _log.info(LogEvent("New connections use other stores", listener=name))
