@@ -38,7 +38,7 @@ def test_a_text_without_a_login_is_refused_without_its_secrets(text: str, said: 
 
 
 @pytest.mark.parametrize(("value", "is_by_token"), [("True", True), ("no", False)])
-def test_a_delegation_token_is_told_to_the_server(value: str, is_by_token: bool) -> None:
+def test_a_login_by_delegation_token_says_so(value: str, is_by_token: bool) -> None:
     text = f'{SCRAM_MODULE} required username="id" password="{PASSWORD}" tokenauth="{value}";'
     login = SaslLogin.from_jaas_config("SCRAM-SHA-256", text)
     first = ClientFirst.decode(login.begin().evaluate(b""))
