@@ -20,6 +20,15 @@ from kvorum.wire.primitives import Message
 pytestmark = pytest.mark.slow
 
 PASSWORD: Final = "secret of alice"
+SERVERS: Final[Mapping[str, tuple[str, str]]] = {
+    "other nonce": ("r=other,s=AAAA,i=4096", ""),
+    "few iterations": ("r={},s=AAAA,i=4095", ""),
+    "no iterations": ("r={},s=AAAA,i=0", ""),
+    "other message": ("v=AAAA", ""),
+    "wrong signature": ("r={},s=AAAA,i=4096", "v=AAAA"),
+    "error": ("r={},s=AAAA,i=4096", "e=other-error"),
+}
+"""The answers of servers that do not know the password; the client's nonce is filled in."""
 TOOLS: Final = {"kafka-cluster": "cluster-id", "kafka-metadata-quorum": "describe --status"}
 SCRAM: Final = "SCRAM-SHA-256"
 
@@ -123,17 +132,6 @@ def test_tools_end_alike_with_right_and_wrong_logins(
         words = command.split()
         arguments = [*words, *options] if tool == "kafka-cluster" else [*options, *words]
         assert_alike(tool, arguments, kafka_tools, 1 if what in WRONG else 0)
-
-
-SERVERS: Final[Mapping[str, tuple[str, str]]] = {
-    "other nonce": ("r=other,s=AAAA,i=4096", ""),
-    "few iterations": ("r={},s=AAAA,i=4095", ""),
-    "no iterations": ("r={},s=AAAA,i=0", ""),
-    "other message": ("v=AAAA", ""),
-    "wrong signature": ("r={},s=AAAA,i=4096", "v=AAAA"),
-    "error": ("r={},s=AAAA,i=4096", "e=other-error"),
-}
-"""The answers of servers that do not know the password; the client's nonce is filled in."""
 
 
 def played(first: str, last: str) -> Callable[[Message], Message]:

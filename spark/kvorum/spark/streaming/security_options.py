@@ -1,6 +1,6 @@
 """The options of a stream about the security of its connections: the keys of Kafka's clients.
 
-They have ``kafka.`` before them. As there is no Java, stores are PEM unless a type is given.
+They have ``kafka.`` before them. Stores are PEM unless a type is given, unlike those of Kafka.
 """
 
 from collections.abc import Mapping
