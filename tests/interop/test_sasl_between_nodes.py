@@ -1,18 +1,20 @@
 """Real nodes and ours that log in at each other by SASL, with right and wrong passwords."""
 
+import importlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
+from confluent_kafka import Producer
 from tests.interop.secured_cluster import NodeSecurity, SecuredCluster
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Kind
 from tests.support.ports import free_ports
 from tests.support.sasl_clients import PLAIN_MODULE, SCRAM_MODULE
 from tests.support.tls_nodes import Keys
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +34,9 @@ REFUSAL: Final = re.compile(
     "failed authentication due to: Authentication failed: Invalid username or password .*others="
 )
 """A line of ours; it counts the refusals since the one before."""
+FETCHER_REFUSAL: Final = (
+    f"invalid credentials with SASL mechanism {SCRAM} client_id=broker-14-fetcher"
+)
 
 
 def login(module: str, password: str, more: str = "") -> str:
@@ -118,6 +123,28 @@ def test_a_broker_with_a_wrong_password_retries_while_the_others_go_on(
     stranger.configure({AT_CONTROLLERS: login(PLAIN_MODULE, PASSWORD)})
     with stranger:
         assert set(cluster.admin().list_topics().brokers) >= {*BROKERS, 13}
+
+
+def test_a_follower_with_a_wrong_password_has_no_records_until_it_is_right(
+    cluster: SecuredCluster,
+) -> None:
+    wrong = {AT_BROKERS: login(SCRAM_MODULE, "secret of others")}
+    follower = cluster.node(14, "kvorum", "broker", *free_ports(1), more=wrong)
+    admin_classes = importlib.import_module("confluent_kafka.admin")
+    topic = admin_classes.NewTopic("followed", 1, replica_assignment=[[*BROKERS, follower.node_id]])
+    producer = Producer({**cluster.client, "acks": "all"})
+    try:
+        follower.start()
+        admin = cluster.admin()
+        admin.create_topics([topic])["followed"].result(PATIENCE_S)
+        producer.produce("followed", b"once all replicas have it")
+        wait_for(lambda: FETCHER_REFUSAL in follower.log_text, "the follower's login is refused")
+        assert producer.flush(0) == 1
+    finally:
+        follower.kill()
+    follower.configure({AT_BROKERS: login(SCRAM_MODULE, PASSWORD)})
+    with follower:
+        assert producer.flush(PATIENCE_S) == 0
 
 
 def test_no_node_sends_a_request_after_the_end_of_its_session(cluster: SecuredCluster) -> None:
