@@ -1,9 +1,9 @@
 """OAUTHBEARER at a real node and at ours: the answer to each message, and the end."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 import pytest
 from tests.interop.clients.authentications import (
@@ -18,28 +18,23 @@ from tests.support.oauth_tokens import (
     HOUR_S,
     OAUTH_CONFIG,
     OAUTH_MODULE,
+    bearer_outcome,
     claims,
     encoded,
     message,
     unsecured,
     unsecured_of,
 )
-from tests.support.sasl_exchange import answers, decoded, frame
+from tests.support.sasl_exchange import answers, frame
 from tests.support.tls_nodes import Listeners
 
-from kvorum.wire.messages.api_versions import ApiVersionsRequest
-from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 pytestmark = pytest.mark.slow
 
 PROTOCOLS: Final = {"OPEN": "SASL_PLAINTEXT", "SCOPED": "SASL_PLAINTEXT"}
 GIVEN_UP: Final = b"\x01"
-ROUNDED_MS: Final = 600_000
-SHAKE: Final = frame(SaslHandshakeRequest("OAUTHBEARER"), 1)
 SHAKE_V0: Final = frame(SaslHandshakeRequest("OAUTHBEARER"), 0)
-VERSIONS: Final = frame(ApiVersionsRequest("test", "1"), 3)
-Answer: TypeAlias = tuple[int, str | None, bytes, int] | None
 SCOPED: Final = {
     # Kafka's listener logs in itself where there is an option.
     "unsecuredLoginStringClaim_sub": "node",
@@ -168,29 +163,9 @@ def sides(
         yield found
 
 
-def outcome(port: int, messages: Sequence[bytes]) -> list[Answer]:
-    """Return the answer to each message, None at the end of the connection.
-
-    After the messages a request comes, whose answer is not told. The lifetime is rounded.
-    """
-    requests = [frame(SaslAuthenticateRequest(each), 2) for each in messages]
-    found = answers(port, (SHAKE, *requests, VERSIONS))[1:]
-    shown: list[Answer] = []
-    for each in found[: len(messages)]:
-        if each is None:
-            shown.append(None)
-            continue
-        answer = decoded(each, SaslAuthenticateResponse, 2)
-        lifetime = round(answer.session_lifetime_ms / ROUNDED_MS)
-        shown.append((answer.error_code, answer.error_message, bytes(answer.auth_bytes), lifetime))
-    if len(found) > len(messages) and found[-1] is None:
-        shown.append(None)
-    return shown
-
-
 @pytest.mark.parametrize("what", MESSAGES)
 def test_each_message_is_answered_as_by_kafka(sides: Sides, what: str) -> None:
-    theirs, ours = (outcome(each.ports["OPEN"], MESSAGES[what]) for each in sides)
+    theirs, ours = (bearer_outcome(each.ports["OPEN"], MESSAGES[what]) for each in sides)
     assert ours == theirs
 
 
@@ -212,7 +187,7 @@ def test_the_options_of_the_login_module_count_as_by_kafka(sides: Sides, what: s
         times["iat"] = now_s - HOUR_S
     whole = {**changes, **times}
     messages = (message(unsecured(**whole)), GIVEN_UP)
-    theirs, ours = (outcome(each.ports["SCOPED"], messages) for each in sides)
+    theirs, ours = (bearer_outcome(each.ports["SCOPED"], messages) for each in sides)
     assert ours == theirs
 
 

@@ -44,8 +44,9 @@ ValidateToken: TypeAlias = Callable[[str], BearerToken]
 class OAuthBearerServer:
     """Authenticates a client by one token; one that is refused may be followed by another."""
 
-    def __init__(self, validate: ValidateToken) -> None:
+    def __init__(self, validate: ValidateToken, note_refusal: Callable[[str], None]) -> None:
         self._validate = validate
+        self._note_refusal = note_refusal
         self._refusal: str | None = None
         self.user: AuthenticatedUser | None = None
 
@@ -59,6 +60,7 @@ class OAuthBearerServer:
         except OAuthBearerSyntaxError as error:
             raise SaslError(str(error)) from error
         except InvalidTokenError as error:
+            self._note_refusal(str(error))
             self._refusal = error.answer
             return self._refusal.encode()
         if response.authorization_id not in {"", checked.user}:

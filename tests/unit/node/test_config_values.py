@@ -72,12 +72,15 @@ settings classes are read from, as the tables in `kvorum.metadata.config_definit
 ## What differs from Kafka
 
 - SASL is PLAIN, whose users are those of `sasl.jaas.config` of the listener and mechanism,
-  SCRAM-SHA-256 and SCRAM-SHA-512, whose users are in the metadata, and OAUTHBEARER, whose tokens
-  are not verified: it is for tests. Nodes log in at others by PLAIN or SCRAM, with `username` and
-  `password` of the same key. Refused at start-up are other mechanisms (also GSSAPI, the default),
-  callback handlers of one's own, a login without `username` and `password`, and SCRAM between the
-  voters of `controller.quorum.voters`, which could not elect a leader (as in Kafka). A JAAS file of
-  the JVM is not read.
+  SCRAM-SHA-256 and SCRAM-SHA-512, whose users are in the metadata, and OAUTHBEARER. Nodes log in at
+  others by PLAIN or SCRAM, with `username` and `password` of the same key. Refused at start-up are
+  other mechanisms (also GSSAPI, the default), callback handlers of one's own, a login without
+  `username` and `password`, and SCRAM between the voters of `controller.quorum.voters`, which could
+  not elect a leader (as in Kafka). A JAAS file of the JVM is not read.
+- Tokens of OAUTHBEARER are verified where `sasl.server.callback.handler.class` of the listener and
+  mechanism is Kafka's OAuthBearerValidatorCallbackHandler, by keys in a file of this node, whose
+  URL has to be one of `kvorum.sasl.oauthbearer.allowed.urls` (in Kafka a property of the JVM), and
+  with the extra `security`. Without that class they are not verified at all, which is for tests.
   `kvorum storage` formats and inspects the directories of such a node all the same.
 - SSL needs the extra `security`, which `make run` installs (`pip install './kvorum[security]'`).
   Stores are PEM or PKCS12, the latter also under the type JKS; Java's own form JKS is refused.

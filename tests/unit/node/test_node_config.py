@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.node import properties
 
-from kvorum.metadata.config_definitions import BROKER_CONFIGS
+from kvorum.metadata.config_definitions import BROKER_CONFIGS, keys_of
 from kvorum.metadata.delegation_tokens import TokenSettings
 from kvorum.metadata.standard_authorizer import AuthorizerRules
 from kvorum.node.config import (
@@ -21,6 +21,7 @@ from kvorum.node.config import (
     parse_overrides,
 )
 from kvorum.node.config.known import KEYS_IN_USE, known_but_unused, unknown
+from kvorum.security.oauth_settings import OAuthSettings
 from kvorum.security.sasl_settings import SaslLoginSettings
 from kvorum.security.security_protocol import SecurityProtocol
 
@@ -168,7 +169,21 @@ def test_a_listener_has_the_mechanisms_and_modules_of_its_own_keys() -> None:
         ),
         (
             {"listener.name.secret.plain.sasl.server.callback.handler.class": "org.foo.Bar"},
-            "callback.handler.class is set, but kvorum has no such handlers",
+            "callback.handler.class is org.foo.Bar, but kvorum has no such handlers",
+        ),
+        (
+            {
+                "listener.name.secret.sasl.enabled.mechanisms": "OAUTHBEARER",
+                "listener.name.secret.oauthbearer.sasl.server.callback.handler.class": "Bar",
+            },
+            "callback.handler.class is Bar, but kvorum has org.apache.kafka.common.security",
+        ),
+        (
+            {
+                "listener.name.secret.sasl.enabled.mechanisms": "OAUTHBEARER",
+                "sasl.oauthbearer.jwt.validator.class": "Bar",
+            },
+            "jwt.validator.class is Bar, but kvorum makes the checks of Kafka's own alone",
         ),
     ],
 )
@@ -322,6 +337,7 @@ def test_every_other_key_of_sasl_is_named_as_one_without_effect(
         "sasl.mechanism.controller.protocol",
         "sasl.mechanism.inter.broker.protocol",
         "sasl.server.max.receive.size",
+        *keys_of(OAuthSettings),
     }
     values = {name: BROKER_CONFIGS[name].default for name in keys - in_use}
     given = {name: value for name, value in values.items() if value is not None}

@@ -28,9 +28,12 @@ ALICE: Final = AuthenticatedUser("alice", EXP * 1000)
 CLAIMS: Final = {"sub": "alice", "exp": EXP}
 
 
-def server(settings: UnsecuredTokenSettings | None = None) -> OAuthBearerServer:
+def server(
+    settings: UnsecuredTokenSettings | None = None, refusals: list[str] | None = None
+) -> OAuthBearerServer:
     used = settings or UnsecuredTokenSettings()
-    return OAuthBearerServer(UnsecuredTokenValidator(used, lambda: NOW_S * 1000))
+    noted: list[str] = [] if refusals is None else refusals
+    return OAuthBearerServer(UnsecuredTokenValidator(used, lambda: NOW_S * 1000), noted.append)
 
 
 def token(**changes: object) -> str:
@@ -109,6 +112,12 @@ def test_an_invalid_token_is_answered_before_the_client_is_refused(what: str) ->
     with pytest.raises(SaslAuthenticationError) as raised:
         one.evaluate(GIVEN_UP)
     assert str(raised.value) == INVALID.decode()
+
+
+def test_the_node_notes_why_it_refuses_a_token() -> None:
+    refusals: list[str] = []
+    server(refusals=refusals).evaluate(message(token(exp=NOW_S)))
+    assert refusals == ["the token has expired"]
 
 
 def test_another_token_may_follow_one_that_is_invalid() -> None:

@@ -11,7 +11,7 @@ from kvorum.controller.settings import ControllerSettings
 from kvorum.metadata.config_definitions import broker_definition, keys_of
 from kvorum.metadata.config_definitions.synonym_rows import TOPIC_SYNONYMS
 from kvorum.metadata.effective_configs import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION
-from kvorum.node.config.listener_sasl import JAAS_CONFIG, MechanismsBetweenNodes
+from kvorum.node.config.listener_sasl import CALLBACK_HANDLER, JAAS_CONFIG, MechanismsBetweenNodes
 from kvorum.node.config.listeners import ListenerKeys
 from kvorum.node.config.node_config import NodeConfig
 from kvorum.node.config.values import NODE_CONFIGS, mechanism_key
@@ -29,7 +29,7 @@ _KEYS_BY_LISTENER = (
     | {
         mechanism_key(mechanism, key)
         for mechanism in SERVED_MECHANISMS
-        for key in (JAAS_CONFIG, *keys_of(MechanismSettings))
+        for key in (JAAS_CONFIG, CALLBACK_HANDLER, *keys_of(MechanismSettings))
     }
     | {"max.connection.creation.rate"}
 )

@@ -5,18 +5,37 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Final
 
-from kvorum.metadata.config_definitions import read_settings
+from kvorum.metadata.config_definitions import ConfigValue, read_settings
 from kvorum.node.config.errors import require
 from kvorum.node.config.listeners import Listeners
 from kvorum.node.config.values import NodeValues, listener_prefix, mechanism_key
-from kvorum.security.sasl_login_modules import LOGIN_MECHANISMS, SCRAM, SERVED_MECHANISMS
-from kvorum.security.sasl_settings import MechanismSettings, SaslLoginSettings, SaslSettings
+from kvorum.security.sasl_login_modules import (
+    LOGIN_MECHANISMS,
+    OAUTHBEARER,
+    SCRAM,
+    SERVED_MECHANISMS,
+)
+from kvorum.security.sasl_settings import (
+    VERIFYING_HANDLER,
+    MechanismSettings,
+    SaslLoginSettings,
+    SaslSettings,
+)
 from kvorum.security.security_protocol import SecurityProtocol
 
 JAAS_CONFIG: Final = "sasl.jaas.config"
-_CALLBACK_HANDLER: Final = "sasl.server.callback.handler.class"
+CALLBACK_HANDLER: Final = "sasl.server.callback.handler.class"
 _CONTROLLER_MECHANISM: Final = "sasl.mechanism.controller.protocol"
 _INTER_BROKER_MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
+_OAUTH_PACKAGE: Final = "org.apache.kafka.common.security.oauthbearer"
+_HANDLERS: Final = (
+    VERIFYING_HANDLER,
+    f"{_OAUTH_PACKAGE}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler",
+)
+_JWT_VALIDATOR: Final = "sasl.oauthbearer.jwt.validator.class"
+_JWT_VALIDATORS: Final = tuple(
+    f"{_OAUTH_PACKAGE}.{name}" for name in ("DefaultJwtValidator", "BrokerJwtValidator")
+)
 _VOTERS_THAT_LOG_IN: Final = 2
 """The least number of voters that log in at each other."""
 
@@ -52,7 +71,13 @@ def _mechanism_of(values: NodeValues, listener: str, mechanism: str) -> Mechanis
     # As in Kafka, only the listener's own key for the mechanism is a login module.
     key = listener_prefix(listener) + mechanism_key(mechanism, JAAS_CONFIG)
     value_of = values.of_mechanism(listener, mechanism)
-    return read_settings(MechanismSettings, value_of, jaas_config=values.texts.get(key))
+    handler = listener_prefix(listener) + mechanism_key(mechanism, CALLBACK_HANDLER)
+    return read_settings(
+        MechanismSettings,
+        value_of,
+        jaas_config=values.texts.get(key),
+        callback_handler=values.texts.get(handler),
+    )
 
 
 def logins_between_nodes(
@@ -115,5 +140,23 @@ def _check_listener(values: NodeValues, name: str, settings: SaslSettings) -> No
         f"{', '.join(SERVED_MECHANISMS)} only: set {prefix}sasl.enabled.mechanisms",
     )
     for mechanism in settings.enabled_mechanisms:
-        handler = prefix + mechanism_key(mechanism, _CALLBACK_HANDLER)
-        require(not values.is_set(handler), f"{handler} is set, but kvorum has no such handlers")
+        _check_callback_handler(prefix, mechanism, settings.mechanisms[mechanism].callback_handler)
+        if mechanism == OAUTHBEARER:
+            _check_jwt_validator(values.of_mechanism(name, mechanism)(_JWT_VALIDATOR))
+
+
+def _check_callback_handler(prefix: str, mechanism: str, handler: str | None) -> None:
+    served = _HANDLERS if mechanism == OAUTHBEARER else ()
+    known = f"kvorum has {', '.join(served)} only" if served else "kvorum has no such handlers"
+    require(
+        handler is None or handler in served,
+        f"{prefix}{mechanism_key(mechanism, CALLBACK_HANDLER)} is {handler}, but {known}",
+    )
+
+
+def _check_jwt_validator(validator: ConfigValue) -> None:
+    require(
+        validator in _JWT_VALIDATORS,
+        f"{_JWT_VALIDATOR} is {validator}, but kvorum makes the checks of Kafka's own alone: set "
+        f"it to {_JWT_VALIDATORS[0]}",
+    )

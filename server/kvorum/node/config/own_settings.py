@@ -10,6 +10,7 @@ from typing import Annotated, Final
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import ConfigDefinition, ConfigType, parse_host_port
 from kvorum.node.config.errors import ConfigError, config_errors
+from kvorum.security.oauth_settings import ALLOWED_URLS
 
 METRICS_LISTENER: Final = "kvorum.metrics.listener"
 DAMAGED_LOGS_SET_ASIDE: Final = "kvorum.damaged.logs.set.aside"
@@ -42,6 +43,11 @@ OWN_DEFINITIONS: Final = tuple(
             METADATA_TOPIC_READABLE,
             "false",
             "Let consumers read __cluster_metadata at this broker, with DESCRIBE on the cluster.",
+        ),
+        (
+            ALLOWED_URLS,
+            "",
+            "URLs that the key set of an issuer of tokens may be read from, between commas.",
         ),
         (
             METRICS_LISTENER,

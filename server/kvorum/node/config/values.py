@@ -88,6 +88,6 @@ class NodeValues:
             if own is None:
                 return otherwise(key)
             with config_errors():
-                return parse_value(BROKER_CONFIGS[key], own)
+                return parse_value(NODE_CONFIGS[key], own)
 
         return value_of

@@ -1,7 +1,8 @@
 """The means of a listener to authenticate clients by SASL, made before the node opens its log."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from random import Random
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -11,11 +12,13 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
-from kvorum.node.events.log_event import LogEvent
+from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.security.jaas_config import InvalidJaasConfigError
+from kvorum.security.oauth_settings import InvalidOAuthSettingsError
 from kvorum.security.sasl_login_modules import OAUTHBEARER
 from kvorum.security.sasl_mechanisms import LoginSource, mechanisms_of
 from kvorum.security.sasl_server import SaslMechanism
+from kvorum.security.sasl_settings import MechanismSettings
 from kvorum.security.token_credentials import TokenCredentials
 
 _NONCE_CHARACTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -38,6 +41,21 @@ class ListenerSasl(NamedTuple):
     failure_delay_ms: int
 
 
+class RefusedTokens:
+    """Logs why tokens of OAUTHBEARER are refused, which their clients do not hear."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._refusals = RareEvents()
+
+    def note(self, reason: str) -> None:
+        """Log a reason unless such a line was logged a moment ago."""
+        suppressed_count = self._refusals.happened(self._clock.monotonic_ms())
+        if suppressed_count is not None:
+            others = suppressed_count or None
+            _log.warning(LogEvent("A token is refused", reason=reason, others=others))
+
+
 def sasl_of_node(
     config: NodeConfig, published: Callable[[], MetadataImage], random: Random, clock: Clock
 ) -> Mapping[str, ListenerSasl]:
@@ -48,16 +66,40 @@ def sasl_of_node(
         TokenCredentials(secrets, lambda: random.randbytes(_SALT_BYTES)),
         lambda: "".join(random.choices(_NONCE_CHARACTERS, k=_NONCE_LENGTH)),
         clock.wall_ms,
+        RefusedTokens(clock).note,
     )
     found: dict[str, ListenerSasl] = {}
     for name, settings in config.sasl.items():
-        try:
+        with _start_errors(name):
             mechanisms = mechanisms_of(name, settings, source)
-        except InvalidJaasConfigError as error:
-            raise NodeStartError(f"Listener {name} cannot use SASL: {error}") from error
         if OAUTHBEARER in mechanisms:
-            _log.warning(LogEvent(_UNSECURED, listener=name))
+            _warn_of_tokens(name, settings.mechanisms[OAUTHBEARER])
         found[name] = ListenerSasl(
             mechanisms, settings.receive_bytes_max, config.network.failed_authentication_delay_ms
         )
     return MappingProxyType(found)
+
+
+@contextmanager
+def _start_errors(listener: str) -> Generator[None]:
+    """Turn what is wrong with a listener's settings into a NodeStartError."""
+    try:
+        yield
+    except ImportError as error:
+        raise NodeStartError(
+            f"Listener {listener} verifies tokens, for which kvorum needs the package joserfc: "
+            "install kvorum with its extra 'security'"
+        ) from error
+    except (InvalidJaasConfigError, InvalidOAuthSettingsError) as error:
+        raise NodeStartError(f"Listener {listener} cannot use SASL: {error}") from error
+
+
+def _warn_of_tokens(listener: str, settings: MechanismSettings) -> None:
+    """Log which tokens of OAUTHBEARER are taken without a reason to trust them."""
+    if not settings.verifies_tokens:
+        _log.warning(LogEvent(_UNSECURED, listener=listener))
+        return
+    if not settings.oauth.expected_audience:
+        _log.warning(LogEvent("Tokens for any audience are accepted", listener=listener))
+    if not settings.oauth.expected_issuer:
+        _log.warning(LogEvent("Tokens of any issuer are accepted", listener=listener))

@@ -1,0 +1,100 @@
+"""The settings by which signed tokens of OAUTHBEARER are verified, and Kafka's refusals of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import unquote, urlsplit
+
+JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
+AUDIENCE: Final = "sasl.oauthbearer.expected.audience"
+ISSUER: Final = "sasl.oauthbearer.expected.issuer"
+ANY_AUDIENCE: Final = "sasl.oauthbearer.allow.unverified.audience"
+ANY_ISSUER: Final = "sasl.oauthbearer.allow.unverified.issuer"
+ALLOWED_URLS: Final = "kvorum.sasl.oauthbearer.allowed.urls"
+"""Kafka has a property of the JVM instead: org.apache.kafka.sasl.oauthbearer.allowed.urls."""
+_VALIDATOR: Final = "sasl.oauthbearer.jwt.validator.class"
+_DEFAULT_VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator"
+_FRAME: Final = (
+    f"The class {_DEFAULT_VALIDATOR} defined in the {_VALIDATOR} configuration encountered an "
+    "error on configure(): "
+)
+
+
+class InvalidOAuthSettingsError(ValueError):
+    """Settings by which no token can be verified; the message is Kafka's where it has one."""
+
+
+def _urls(text: str) -> tuple[str, ...]:
+    return tuple(url.strip() for url in text.split(",") if url.strip())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuthSettings:
+    """The keys of an issuer, and what a token has to say.
+
+    Without `expected_audience` or `expected_issuer`, `takes_any_audience` and `takes_any_issuer`
+    have to say so. A key set is read from `jwks_url` only where that is one of `allowed_urls`.
+    """
+
+    jwks_url: Annotated[str | None, JWKS_URL]
+    allowed_urls: Annotated[tuple[str, ...], ALLOWED_URLS, _urls]
+    expected_audience: Annotated[tuple[str, ...], AUDIENCE]
+    expected_issuer: Annotated[str | None, ISSUER]
+    takes_any_audience: Annotated[bool, ANY_AUDIENCE]
+    takes_any_issuer: Annotated[bool, ANY_ISSUER]
+    clock_skew_seconds: Annotated[int, "sasl.oauthbearer.clock.skew.seconds"]
+    scope_claim: Annotated[str, "sasl.oauthbearer.scope.claim.name"]
+    subject_claim: Annotated[str, "sasl.oauthbearer.sub.claim.name"]
+
+    def checked_file(self) -> Path:
+        """Return the file of the key set; raises InvalidOAuthSettingsError in Kafka's order."""
+        if not self.jwks_url:
+            raise InvalidOAuthSettingsError(
+                f'The OAuth validator for the broker requires "{JWKS_URL}" to be configured so '
+                f'that JWT signatures can be verified, but it was not set. Set "{JWKS_URL}" to the '
+                "OAuth/OIDC provider's JWKS endpoint URL for this listener, or configure a "
+                f'signature-verifying "{_VALIDATOR}".'
+            )
+        self._check_claims()
+        return self._file_of(self.jwks_url)
+
+    def _check_claims(self) -> None:
+        if not self.expected_audience and not self.takes_any_audience:
+            raise InvalidOAuthSettingsError(
+                f'{_FRAME}The OAuth validator for the broker requires "{AUDIENCE}" to be '
+                'configured so that the token\'s audience ("aud") claim can be verified, but it '
+                f'was not set. Set "{AUDIENCE}" to the audience(s) that identify this cluster, or '
+                f'set "{ANY_AUDIENCE}" to true to accept tokens regardless of their audience.'
+            )
+        if not self.expected_issuer and not self.takes_any_issuer:
+            raise InvalidOAuthSettingsError(
+                f'{_FRAME}The OAuth validator for the broker requires "{ISSUER}" to be configured '
+                'so that the token\'s issuer ("iss") claim can be verified, but it was not set. '
+                f'Set "{ISSUER}" to the issuer URL of the OAuth/OIDC provider that signs the '
+                f'tokens, or set "{ANY_ISSUER}" to true to accept tokens regardless of their '
+                "issuer."
+            )
+
+    def _file_of(self, url: str) -> Path:
+        named = f"The OAuth configuration option {JWKS_URL} contains"
+        parts = urlsplit(url)
+        if parts.scheme not in {"file", "http", "https"}:
+            raise InvalidOAuthSettingsError(
+                f"{_FRAME}{named} a URL ({url}) that contains an invalid protocol "
+                f'({parts.scheme}); only "http", "https", and "file" protocol are supported'
+            )
+        if url not in self.allowed_urls:
+            raise InvalidOAuthSettingsError(
+                f"{_FRAME}Invalid value {url} for configuration {JWKS_URL}: The URL cannot be "
+                f"accessed due to restrictions. Update the key '{ALLOWED_URLS}' to allow the URL "
+                "to be accessed."
+            )
+        if parts.scheme != "file":
+            raise InvalidOAuthSettingsError(
+                f"{JWKS_URL} is {url}, but kvorum reads the key set from a file only: save it to a "
+                "file, and give that file's URL"
+            )
+        path = Path(unquote(parts.path))
+        if not path.exists():
+            raise InvalidOAuthSettingsError(f"{_FRAME}{named} a file ({path}) that doesn't exist")
+        return path
