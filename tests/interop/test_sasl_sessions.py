@@ -150,6 +150,19 @@ def test_the_end_of_a_session_counts_as_at_kafka(sides: Sides, what: str) -> Non
     assert ours == theirs
 
 
+def counts(metrics: str) -> tuple[float, ...]:
+    """Return how many clients have authenticated again, have failed, and have been closed."""
+    page = scrape(metrics)
+    return tuple(
+        page.value(f"{COUNTS}{name}", listener="SHORT", networkProcessor="0")
+        for name in (
+            "successful_reauthentication_total",
+            "failed_reauthentication_total",
+            "expired_connections_killed_count",
+        )
+    )
+
+
 def test_kafkas_producer_authenticates_again_on_its_connections(
     sides: Sides, metrics: str, kafka_tools: ToolRunner, tmp_path: Path
 ) -> None:
@@ -165,19 +178,14 @@ def test_kafkas_producer_authenticates_again_on_its_connections(
         },
     )
     create(f"127.0.0.1:{sides.ours.ports['PLAINTEXT']}", "t")
+    earlier = counts(metrics)
     # Five seconds: the sessions of its connection end three or four times.
     records = ("--num-records", "100", "--throughput", "20", "--record-size", "10")
     config = ("--command-config", str(properties))
     printed = kafka_tools.printed(PERFORMANCE, "--topic", "t", *records, *config)
     assert "100 records sent" in printed
-    page = scrape(metrics)
     done, failed, expired = (
-        page.value(f"{COUNTS}{name}", listener="SHORT", networkProcessor="0")
-        for name in (
-            "successful_reauthentication_total",
-            "failed_reauthentication_total",
-            "expired_connections_killed_count",
-        )
+        after - before for before, after in zip(earlier, counts(metrics), strict=True)
     )
     assert done >= 2
     assert (failed, expired) == (0, 0)
