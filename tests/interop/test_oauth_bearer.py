@@ -1,7 +1,8 @@
 """OAUTHBEARER at a real node and at ours: the answer to each message, and the end."""
 
 import json
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -25,15 +26,23 @@ from tests.support.oauth_tokens import (
     unsecured,
     unsecured_of,
 )
+from tests.support.raw_client import RawClient
+from tests.support.sasl_clients import send_token, shake_hands
 from tests.support.sasl_exchange import answers, frame
 from tests.support.tls_nodes import Listeners
+from tests.support.waiting import wait_for
 
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 pytestmark = pytest.mark.slow
 
 PROTOCOLS: Final = {"OPEN": "SASL_PLAINTEXT", "SCOPED": "SASL_PLAINTEXT"}
 GIVEN_UP: Final = b"\x01"
+SHORT_S: Final = 2
+REPEAT_INTERVAL_S: Final = 1.1
+"""The time after which a client may authenticate again once more."""
 SHAKE_V0: Final = frame(SaslHandshakeRequest("OAUTHBEARER"), 0)
 SCOPED: Final = {
     # Kafka's listener logs in itself where there is an option.
@@ -229,3 +238,43 @@ def test_librdkafka_is_let_in_or_hears_why_not_as_by_kafka(sides: Sides, listene
     )
     assert ours == theirs
     assert (theirs == LET_IN) == (listener == "OPEN")
+
+
+def wait_until(moment_s: float) -> None:
+    wait_for(lambda: time.monotonic() > moment_s or None, "the moment has come")
+
+
+def log_in(client: RawClient, token: str) -> tuple[int, str | None, bool]:
+    """Return the code, the text, and whether the session has an end."""
+    assert shake_hands(client, "OAUTHBEARER").error_code == ErrorCode.NONE
+    answer = send_token(client, message(token))
+    return answer.error_code, answer.error_message, answer.session_lifetime_ms > 0
+
+
+def renewed(port: int) -> list[object]:
+    """Come with a token that expires, with another one after its end, and with another user's."""
+    with RawClient(f"127.0.0.1:{port}") as client:
+        found: list[object] = [log_in(client, unsecured(exp=int(time.time()) + SHORT_S))]
+        wait_until(time.monotonic() + SHORT_S)
+        found.append(log_in(client, unsecured()))
+        found.append(send_token(client, b"").error_code)
+        wait_until(time.monotonic() + REPEAT_INTERVAL_S)
+        found += [log_in(client, unsecured(sub="bob")), client.is_closed()]
+    return found
+
+
+def expired(port: int) -> list[object]:
+    """Come with a token that expires, and ask for something after its end."""
+    with RawClient(f"127.0.0.1:{port}") as client:
+        found: list[object] = [log_in(client, unsecured(exp=int(time.time()) + SHORT_S))]
+        wait_until(time.monotonic() + SHORT_S)
+        client.send(SaslAuthenticateRequest(b""), 2)
+        return [*found, client.is_closed()]
+
+
+@pytest.mark.parametrize("script", [renewed, expired])
+def test_a_session_ends_with_its_token_as_at_kafka(
+    sides: Sides, script: Callable[[int], list[object]]
+) -> None:
+    theirs, ours = (script(each.ports["OPEN"]) for each in sides)
+    assert ours == theirs
