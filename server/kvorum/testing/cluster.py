@@ -221,12 +221,13 @@ class AsyncCluster(_ClusterOfNodes):
     are 1, 2, 3 ... and the brokers 101, 102 ... `overrides` replace properties of every node;
     values are strings, numbers or booleans, and an unknown key raises ConfigError, a ValueError.
     Without a `folder` the data is temporary, and `stop` removes it; existing data in a given folder
-    is used again. With a `security` of "tls", "mtls" or "scram" clients connect by TLS, with a
-    certificate or a user's password of their own: `client_settings` has what they need, and nodes
-    talk to each other in plain text on the loopback interface. A child that is forked in the loop
-    has to end with `os._exit`, or to become another program: asyncio demands it. Raises
-    WrongSizeError, a ValueError, for an impossible size, and for one that differs from that of the
-    existing data; WrongSecurityError, a ValueError, for another security than it has.
+    is used again. With a `security` of "tls", "mtls", "scram" or "oauth" clients connect by TLS,
+    with a certificate, a user's password or an issuer's token of their own: `client_settings` has
+    what they need, and nodes talk to each other in plain text on the loopback interface. A child
+    that is forked in the loop has to end with `os._exit`, or to become another program: asyncio
+    demands it. Raises WrongSizeError, a ValueError, for an impossible size, and for one that
+    differs from that of the existing data; WrongSecurityError, a ValueError, for another security
+    than it has.
     """
 
     async def __aenter__(self) -> Self:

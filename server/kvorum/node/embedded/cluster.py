@@ -1,11 +1,13 @@
 """A whole cluster in one event loop: nodes are parted, paused, killed and restarted."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kvorum.metadata.address import Address
 from kvorum.node.embedded.client_security.client_access import ClientAccess
@@ -19,6 +21,9 @@ from kvorum.node.embedded.topics import TOPIC_PATIENCE_SECONDS, TopicTimeoutErro
 from kvorum.node.errors import NodeFailedError
 from kvorum.node.open_file_limit import log_file_count_max
 from kvorum.storage.directory.open_files import OpenFiles
+
+if TYPE_CHECKING:
+    from kvorum.node.embedded.client_security.token_issuer import TokenIssuer
 
 LOOK_SECONDS = 0.1
 END_PATIENCE_SECONDS = 0.5
@@ -189,6 +194,7 @@ class EmbeddedCluster:
 
     def discard(self) -> None:
         """Close the sockets of a cluster that will not be started."""
+        self._stop_issuer()
         for embedded in self.nodes.values():
             embedded.node.discard()
 
@@ -409,6 +415,9 @@ class EmbeddedCluster:
         self.partition()
 
     async def _start(self) -> None:
+        issuer = self._issuer
+        if issuer is not None:
+            issuer.start()
         try:
             await _all_of(
                 (partial(self._start_node, embedded) for embedded in self.nodes.values()),
@@ -435,7 +444,18 @@ class EmbeddedCluster:
             raise ClusterStoppedError("the cluster was stopped meanwhile")
         return task.result()
 
+    @property
+    def _issuer(self) -> TokenIssuer | None:
+        security = self._clients.security
+        return None if security is None else security.issuer
+
+    def _stop_issuer(self) -> None:
+        issuer = self._issuer
+        if issuer is not None:
+            issuer.stop()
+
     async def _close(self) -> None:
+        self._stop_issuer()
         nodes = list(self.nodes.values())
         for disk in self._disks.values():
             # They have to write their last state.

@@ -1,6 +1,5 @@
 """An authority of a cluster's own: its certificate, and those that it signs."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kvorum.node.embedded.client_security.secret_files import write_secret
+
 CERTIFICATE_FILE: Final = "authority.pem"
 KEY_FILE: Final = "authority.key"
 NAME: Final = "kvorum"
@@ -27,7 +28,6 @@ LIFETIME_OF_OTHERS: Final = timedelta(days=365)
 """Their certificates are made again at each start."""
 CLOCK_SKEW: Final = timedelta(days=1)
 """The time by which a client's clock may be behind."""
-OWNER_ALONE: Final = 0o600
 _ANY_SIGNATURE: Final = x509.KeyUsage(
     digital_signature=True,
     content_commitment=False,
@@ -106,14 +106,6 @@ def _store_new_authority(certificate_path: Path, key_path: Path) -> None:
     builder = builder.add_extension(_CERTIFICATES, critical=True)
     write_secret(key_path, _key_text(key))
     certificate_path.write_bytes(builder.sign(key, SHA256()).public_bytes(Encoding.PEM))
-
-
-def write_secret(path: Path, data: bytes) -> None:
-    """Write a file that its owner alone may read, in place of one that is there."""
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ALONE)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
 
 
 def _builder(

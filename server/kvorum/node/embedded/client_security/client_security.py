@@ -1,24 +1,28 @@
 """The security of a cluster's clients: certificates, users, and the properties of brokers."""
 
+from __future__ import annotations
+
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from kvorum.node.embedded.client_security.authority import (
-    CERTIFICATE_FILE,
-    Authority,
-    authority_of,
-    write_secret,
-)
+from kvorum.node.embedded.client_security.authority import CERTIFICATE_FILE, Authority, authority_of
 from kvorum.node.embedded.client_security.client_access import (
+    OAUTH_LOGIN_MODULE,
+    OAUTH_PACKAGE,
     PEM,
     SCRAM_LOGIN_MODULE,
     ClientAccess,
     User,
 )
 from kvorum.node.embedded.client_security.mode import SecurityMode
+from kvorum.node.embedded.client_security.secret_files import write_secret
+from kvorum.security.oauth_settings import ALLOWED_URLS
+
+if TYPE_CHECKING:
+    from kvorum.node.embedded.client_security.token_issuer import TokenIssuer
 
 FOLDER: Final = "security"
 BROKER_FILE: Final = "broker.pem"
@@ -32,6 +36,8 @@ MECHANISM_OF_CLIENTS: Final = "SCRAM-SHA-512"
 LISTENER: Final = "CLIENTS"
 PASSWORD_BYTES: Final = 16
 SCRAM_JAAS_CONFIG: Final = f"{SCRAM_LOGIN_MODULE} required;"
+OAUTHBEARER: Final = "OAUTHBEARER"
+OAUTH_VALIDATOR: Final = f"{OAUTH_PACKAGE}.OAuthBearerValidatorCallbackHandler"
 SSL: Final = "SSL"
 SASL_SSL: Final = "SASL_SSL"
 THIS_MACHINE: Final = ("localhost", "127.0.0.1")
@@ -48,6 +54,8 @@ class ClientSecurity:
     access: ClientAccess
     properties: Mapping[str, str]
     scram_arguments: tuple[str, ...] = ()
+    issuer: TokenIssuer | None = None
+    """The issuer of tokens, which runs as long as the cluster."""
 
     @property
     def listener(self) -> str:
@@ -82,6 +90,8 @@ def client_security(mode: SecurityMode, folder: Path, advertised_host: str) -> C
             return _mutual(files, authority, properties)
         case SecurityMode.SCRAM:
             return _scram(files, properties)
+        case SecurityMode.OAUTH:
+            return _oauth(files, properties)
 
 
 def _mutual(files: Path, authority: Authority, properties: Mapping[str, str]) -> ClientSecurity:
@@ -101,10 +111,7 @@ def _mutual(files: Path, authority: Authority, properties: Mapping[str, str]) ->
 
 
 def _scram(files: Path, properties: Mapping[str, str]) -> ClientSecurity:
-    password_file = files / PASSWORD_FILE
-    if not password_file.exists():
-        write_secret(password_file, secrets.token_hex(PASSWORD_BYTES).encode())
-    user = User(CLIENT, password_file.read_text(encoding="ascii"))
+    user = _user(files)
     return ClientSecurity(
         mode=SecurityMode.SCRAM,
         access=ClientAccess(
@@ -124,5 +131,47 @@ def _scram(files: Path, properties: Mapping[str, str]) -> ClientSecurity:
     )
 
 
+def _oauth(files: Path, properties: Mapping[str, str]) -> ClientSecurity:
+    # Imported here: it takes its time, and other modes need none of it.
+    from kvorum.node.embedded.client_security.token_issuer import AUDIENCE, TokenIssuer  # noqa: PLC0415 - see above
+
+    user = _user(files)
+    issuer = TokenIssuer(files, user)
+    key_set_url = issuer.key_set_file.resolve().as_uri()
+    return ClientSecurity(
+        mode=SecurityMode.OAUTH,
+        access=ClientAccess(
+            protocol=SASL_SSL,
+            authority=files / CERTIFICATE_FILE,
+            mechanism=OAUTHBEARER,
+            user=user,
+            token_url=issuer.token_url,
+        ),
+        properties={
+            **properties,
+            "sasl.enabled.mechanisms": OAUTHBEARER,
+            _jaas_key(OAUTHBEARER): f"{OAUTH_LOGIN_MODULE} required;",
+            _mechanism_key(OAUTHBEARER, "sasl.server.callback.handler.class"): OAUTH_VALIDATOR,
+            "sasl.oauthbearer.jwks.endpoint.url": key_set_url,
+            "sasl.oauthbearer.expected.issuer": issuer.url,
+            "sasl.oauthbearer.expected.audience": AUDIENCE,
+            ALLOWED_URLS: key_set_url,
+        },
+        issuer=issuer,
+    )
+
+
+def _user(files: Path) -> User:
+    """Return the clients' user, whose password is kept in a file."""
+    password_file = files / PASSWORD_FILE
+    if not password_file.exists():
+        write_secret(password_file, secrets.token_hex(PASSWORD_BYTES).encode())
+    return User(CLIENT, password_file.read_text(encoding="ascii"))
+
+
 def _jaas_key(mechanism: str) -> str:
-    return f"listener.name.{LISTENER.lower()}.{mechanism.lower()}.sasl.jaas.config"
+    return _mechanism_key(mechanism, "sasl.jaas.config")
+
+
+def _mechanism_key(mechanism: str, key: str) -> str:
+    return f"listener.name.{LISTENER.lower()}.{mechanism.lower()}.{key}"

@@ -6,12 +6,14 @@ from enum import StrEnum
 class SecurityMode(StrEnum):
     """The security of the listener for clients, by the word that asks for it.
 
-    `MTLS` asks clients for a certificate; `SCRAM` is a user's name and password within TLS.
+    `MTLS` asks clients for a certificate. Within TLS, `SCRAM` asks for a user's password, and
+    `OAUTH` for a token of an issuer.
     """
 
     TLS = "tls"
     MTLS = "mtls"
     SCRAM = "scram"
+    OAUTH = "oauth"
 
 
 def security_mode(word: str) -> SecurityMode:
