@@ -128,7 +128,8 @@ class PartitionLedger:
         """
         known, log = self._known[replica.index], replica.log
         start = log.log_start_offset
-        if not start <= log.high_watermark <= log.stored_end_offset:
+        # A log that starts within its first batch may start above what is stored of that so far.
+        if not start <= log.high_watermark <= max(log.stored_end_offset, start):
             self._fail(promises.WATERMARK_IN_LOG, replica)
         self.checks.held(promises.WATERMARK_IN_LOG)
         is_asked_for = start <= (known.deleted if is_leader or is_new else known.leader_start)

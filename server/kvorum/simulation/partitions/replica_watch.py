@@ -87,9 +87,11 @@ class ReplicaWatch:
             # A broker that learns of two changes at once leads a new epoch without having followed.
             ledger.on_lead(replica, state.leader_epoch)
         if state.end_offset < known.end_offset:
-            ledger.on_truncation(
-                replica, below=known.high_watermark, latest_epoch=known.latest_epoch
-            )
+            # An empty log goes back to the base of the leader's first batch, and loses nothing.
+            if known.start_offset < known.end_offset:
+                ledger.on_truncation(
+                    replica, below=known.high_watermark, latest_epoch=known.latest_epoch
+                )
         elif state.end_offset > known.end_offset:
             ledger.on_append(replica, known.end_offset, leader_epoch=state.leader_epoch)
         if partition.is_leader:
