@@ -84,7 +84,8 @@ class Renewing(NamedTuple):
 def renewing(
     request: pytest.FixtureRequest, java: Java, kafka_tools: ToolRunner, tmp_path: Path
 ) -> Iterator[Renewing]:
-    keys, listeners = Keys(tmp_path), Listeners((TLS,))
+    keys = Keys(tmp_path)
+    listeners = Listeners((TLS,))
     settings = {**keys.settings(), **listeners.settings()}
     is_real = request.param == "real"
     node = Node(
@@ -114,7 +115,8 @@ def test_a_file_is_read_again_when_the_nodes_own_values_are_altered(renewing: Re
 def test_a_certificate_of_another_subject_or_for_fewer_hosts_is_not_used(
     renewing: Renewing,
 ) -> None:
-    first, authority = renewing.served(), renewing.keys.authority
+    first = renewing.served()
+    authority = renewing.keys.authority
     others = (certify(authority, "other"), authority.certify(NODE_NAME, hosts=(NODE_NAME,)))
     for number, other in enumerate(others):
         renewing.replace(other)

@@ -102,7 +102,8 @@ def test_a_certificate_names_the_advertised_host_also_where_it_has_changed(tmp_p
 
 
 def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> None:
-    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    to_client = ssl.MemoryBIO()
+    to_server = ssl.MemoryBIO()
     ours = client.wrap_bio(to_client, to_server, server_hostname=host)
     theirs = server.wrap_bio(to_server, to_client, server_side=True)
     for side in (ours, theirs, ours):

@@ -101,7 +101,8 @@ def put(keys: Keys, certified: Certified) -> int:
 async def test_new_connections_show_the_renewed_certificate(tmp_path: Path) -> None:
     """KAFKA-8336: the client's side of connections between brokers kept the one before."""
     keys = Keys(tmp_path)
-    renewing, peer = Renewing(keys), Peer(keys)
+    renewing = Renewing(keys)
+    peer = Peer(keys)
     first = keys.node_certified.certificate.serial_number
     assert await peer.shown_by(renewing.outgoing) == first
     following = put(keys, keys.authority.certify(NODE_NAME, hosts=THIS_MACHINE))
@@ -114,7 +115,8 @@ async def test_a_certificate_that_the_other_brokers_would_not_trust_is_not_used(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     keys = Keys(tmp_path)
-    renewing, peer = Renewing(keys), Peer(keys)
+    renewing = Renewing(keys)
+    peer = Peer(keys)
     put(keys, Authority("other").certify(NODE_NAME, hosts=THIS_MACHINE))
     with caplog.at_level(logging.ERROR):
         renewing.alter("1")

@@ -43,6 +43,7 @@ PASSWORD: Final = "s3cret-of-alice"
 GUESS: Final = "guess-of-a-stranger"
 MECHANISMS: Final = "PLAIN,SCRAM-SHA-256"
 TOKEN_BYTES_MAX: Final = 512 * 1024
+SCRAM_FIRST: Final = b"n,,n=nobody,r=" + b"x" * 24
 ANNOUNCED: Final = (100 * MIB).to_bytes(4, "big")
 CUT_BYTES: Final = 100
 SLOW_ROUNDS: Final = 4
@@ -59,8 +60,9 @@ LINES_MAX: Final = 200
 
 def hello() -> bytes:
     """Return the first bytes of a client that speaks TLS."""
-    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = ssl.create_default_context().wrap_bio(received, sent, server_hostname=NODE_NAME)
+    sent = ssl.MemoryBIO()
+    context = ssl.create_default_context()
+    client = context.wrap_bio(ssl.MemoryBIO(), sent, server_hostname=NODE_NAME)
     with pytest.raises(ssl.SSLWantReadError):
         client.do_handshake()
     return sent.read()
@@ -76,7 +78,6 @@ def authenticate(token: bytes) -> bytes:
 
 HELLO: Final = hello()
 PLAIN_FRAME: Final = sized_frame(ApiVersionsRequest("hostile", "1"), 4)
-SCRAM_FIRST: Final = b"n,,n=nobody,r=" + b"x" * 24
 LARGEST_TOKEN: Final = authenticate(bytes(TOKEN_BYTES_MAX - CUT_BYTES))
 KINDS: Final[Mapping[str, tuple[str, bytes]]] = MappingProxyType(
     {

@@ -48,7 +48,8 @@ class LoadedStores:
         _check_presence("truststore", self.trusted, after.trusted)
         if self.key is None or after.key is None:
             return
-        before, now = self.key.chain[0], after.key.chain[0]
+        before = self.key.chain[0]
+        now = after.key.chain[0]
         if not self.settings.allows_dn_changes and not _is_same_name(before, now):
             raise InvalidSslSettingsError(
                 f"{_VALIDATION}Keystore DistinguishedName does not match: existing="

@@ -50,7 +50,8 @@ def test_a_new_key_for_the_same_name_and_more_hosts_may_follow(tmp_path: Path) -
 def test_another_subject_or_fewer_hosts_may_follow_only_where_it_is_allowed(
     tmp_path: Path, name: str, hosts: tuple[str, ...], reason: str
 ) -> None:
-    before, after = stores(tmp_path), stores(tmp_path, name, *hosts)
+    before = stores(tmp_path)
+    after = stores(tmp_path, name, *hosts)
     with pytest.raises(InvalidSslSettingsError, match=reason):
         before.check_successor(after)
     allowing = replace(before.settings, allows_dn_changes=True, allows_san_changes=True)

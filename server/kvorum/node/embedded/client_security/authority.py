@@ -91,7 +91,8 @@ class Authority:
 
 def authority_of(folder: Path) -> Authority:
     """Return the authority whose files are in a folder; a new one where there is none."""
-    certificate_path, key_path = folder / CERTIFICATE_FILE, folder / KEY_FILE
+    certificate_path = folder / CERTIFICATE_FILE
+    key_path = folder / KEY_FILE
     if not certificate_path.exists():
         _store_new_authority(certificate_path, key_path)
     key = load_pem_private_key(key_path.read_bytes(), None)
