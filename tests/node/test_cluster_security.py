@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 from tests.support.waiting import wait_for
 
-from kvorum.node.embedded.client_security.client_security import client_security
 from kvorum.node.embedded.client_security.mode import SecurityMode
+from kvorum.node.embedded.client_security.secured_listener import secured_listener
 from kvorum.node.embedded.cluster import EmbeddedCluster
 from kvorum.node.embedded.existing_data import WrongSecurityError
 from kvorum.node.embedded.node import ClusterSize
@@ -78,7 +78,7 @@ def test_the_settings_of_an_unknown_library_are_refused_with_the_known_ones() ->
 
 @pytest.mark.parametrize("mode", SecurityMode)
 def test_secrets_are_for_the_owner_alone(tmp_path: Path, mode: SecurityMode) -> None:
-    made = client_security(mode, tmp_path, "127.0.0.1")
+    made = secured_listener(mode, tmp_path, "127.0.0.1")
     if made.issuer is not None:
         made.issuer.stop()
     modes = {
@@ -90,7 +90,7 @@ def test_secrets_are_for_the_owner_alone(tmp_path: Path, mode: SecurityMode) -> 
 def test_a_certificate_names_the_advertised_host_also_where_it_has_changed(tmp_path: Path) -> None:
     """Checked by OpenSSL's strict rules, which Python follows from 3.13 on."""
     for host in ("kafka.example", "other.example"):
-        security = client_security(SecurityMode.TLS, tmp_path, host)
+        security = secured_listener(SecurityMode.TLS, tmp_path, host)
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         server.load_cert_chain(security.properties["ssl.keystore.location"])
         client = ssl.create_default_context(cafile=security.access.authority)

@@ -10,7 +10,7 @@ from kvorum.node.embedded.client_security.mode import SecurityMode
 from kvorum.node.errors import NodeStartError
 
 if TYPE_CHECKING:
-    from kvorum.node.embedded.client_security.client_security import ClientSecurity
+    from kvorum.node.embedded.client_security.secured_listener import SecuredListener
 
 LOOPBACK: Final = "127.0.0.1"
 EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a user may ask for it
@@ -31,7 +31,7 @@ class ClientListener:
     advertised: str = LOOPBACK
     remedy: str = REMEDY
     """The advice where an address cannot be had."""
-    security: ClientSecurity | None = None
+    security: SecuredListener | None = None
 
     @property
     def name(self) -> str:
@@ -68,10 +68,10 @@ ON_LOOPBACK: Final = ClientListener()
 def secured(clients: ClientListener, mode: SecurityMode, folder: Path) -> ClientListener:
     """Return a listener with security for the cluster in a folder; raises NodeStartError."""
     try:
-        from kvorum.node.embedded.client_security.client_security import client_security  # noqa: PLC0415 - needs an extra
+        from kvorum.node.embedded.client_security.secured_listener import secured_listener  # noqa: PLC0415 - needs an extra
     except ModuleNotFoundError as error:
         raise NodeStartError(
             f"clients with security need the package {error.name}: install kvorum with its extra "
             "'security'"
         ) from error
-    return replace(clients, security=client_security(mode, folder, clients.advertised))
+    return replace(clients, security=secured_listener(mode, folder, clients.advertised))

@@ -43,7 +43,7 @@ from kvorum.storage.small_files.java_properties import store_java_properties
 from kvorum.storage.small_files.meta_properties import META_PROPERTIES_FILE
 
 if TYPE_CHECKING:
-    from kvorum.node.embedded.client_security.client_security import ClientSecurity
+    from kvorum.node.embedded.client_security.secured_listener import SecuredListener
 
 LISTENING_PORTS: Final = range(20_000, 32_000)
 """They lie below the ports that systems give to connections: a stopped node finds its port free."""
@@ -346,7 +346,7 @@ def _properties(
     return properties
 
 
-def _secured(place: Place, clients: ClientListener, security: ClientSecurity) -> dict[str, str]:
+def _secured(place: Place, clients: ClientListener, security: SecuredListener) -> dict[str, str]:
     """Return the properties of a node whose clients have a listener with security."""
     pairs = (f"{name}:{protocol}" for name, protocol in clients.protocols.items())
     properties = {"listener.security.protocol.map": ",".join(pairs)}

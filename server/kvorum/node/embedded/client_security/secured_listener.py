@@ -44,7 +44,7 @@ THIS_MACHINE: Final = ("localhost", "127.0.0.1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientSecurity:
+class SecuredListener:
     """The security of the listener for clients, and the way in that they are given.
 
     `properties` are a broker's; `scram_arguments` are those of a format (``--add-scram``).
@@ -68,7 +68,7 @@ class ClientSecurity:
         return self.access.protocol
 
 
-def client_security(mode: SecurityMode, folder: Path, advertised_host: str) -> ClientSecurity:
+def secured_listener(mode: SecurityMode, folder: Path, advertised_host: str) -> SecuredListener:
     """Return the security of the cluster in a folder, with the files that are kept there.
 
     Certificates are new each time, but for the authority's: brokers may have another name.
@@ -85,7 +85,7 @@ def client_security(mode: SecurityMode, folder: Path, advertised_host: str) -> C
     match mode:
         case SecurityMode.TLS:
             access = ClientAccess(protocol=SSL, authority=files / CERTIFICATE_FILE)
-            return ClientSecurity(mode=mode, access=access, properties=properties)
+            return SecuredListener(mode=mode, access=access, properties=properties)
         case SecurityMode.MTLS:
             return _mutual(files, authority, properties)
         case SecurityMode.SCRAM:
@@ -94,11 +94,11 @@ def client_security(mode: SecurityMode, folder: Path, advertised_host: str) -> C
             return _oauth(files, properties)
 
 
-def _mutual(files: Path, authority: Authority, properties: Mapping[str, str]) -> ClientSecurity:
+def _mutual(files: Path, authority: Authority, properties: Mapping[str, str]) -> SecuredListener:
     certificate = files / CLIENT_FILE
     authority.certify(certificate, CLIENT)
     trusted = files / CERTIFICATE_FILE
-    return ClientSecurity(
+    return SecuredListener(
         mode=SecurityMode.MTLS,
         access=ClientAccess(protocol=SSL, authority=trusted, certificate=certificate),
         properties={
@@ -110,9 +110,9 @@ def _mutual(files: Path, authority: Authority, properties: Mapping[str, str]) ->
     )
 
 
-def _scram(files: Path, properties: Mapping[str, str]) -> ClientSecurity:
+def _scram(files: Path, properties: Mapping[str, str]) -> SecuredListener:
     user = _user(files)
-    return ClientSecurity(
+    return SecuredListener(
         mode=SecurityMode.SCRAM,
         access=ClientAccess(
             protocol=SASL_SSL,
@@ -131,14 +131,14 @@ def _scram(files: Path, properties: Mapping[str, str]) -> ClientSecurity:
     )
 
 
-def _oauth(files: Path, properties: Mapping[str, str]) -> ClientSecurity:
+def _oauth(files: Path, properties: Mapping[str, str]) -> SecuredListener:
     # Imported here: it takes its time, and other modes need none of it.
     from kvorum.node.embedded.client_security.token_issuer import AUDIENCE, TokenIssuer  # noqa: PLC0415 - see above
 
     user = _user(files)
     issuer = TokenIssuer(files, user)
     key_set_url = issuer.key_set_file.resolve().as_uri()
-    return ClientSecurity(
+    return SecuredListener(
         mode=SecurityMode.OAUTH,
         access=ClientAccess(
             protocol=SASL_SSL,
