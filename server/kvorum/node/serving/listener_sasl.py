@@ -1,8 +1,7 @@
 """The means of a listener to authenticate clients by SASL, made before the node opens its log."""
 
 import logging
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from random import Random
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -11,8 +10,8 @@ from kvorum.metadata.delegation_tokens import TokenSecrets
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
-from kvorum.node.errors import NodeStartError
 from kvorum.node.events.log_event import LogEvent, RareEvents
+from kvorum.node.serving.listener_start_errors import listener_start_errors
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.security.oauth_settings import InvalidOAuthSettingsError
 from kvorum.security.sasl_login_modules import OAUTHBEARER
@@ -26,6 +25,7 @@ _NONCE_LENGTH: Final = 26
 """More than the 130 bits that Kafka's nonces have."""
 _SALT_BYTES: Final = 16
 _UNSECURED: Final = "Tokens of OAUTHBEARER are not verified: anybody can come as any user"
+_INVALID: Final = (InvalidJaasConfigError, InvalidOAuthSettingsError)
 _log = logging.getLogger(__name__)
 
 
@@ -70,7 +70,7 @@ def sasl_of_node(
     )
     found: dict[str, ListenerSasl] = {}
     for name, settings in config.sasl.items():
-        with _start_errors(name):
+        with listener_start_errors(name, uses="SASL", needs="joserfc", invalid=_INVALID):
             mechanisms = mechanisms_of(name, settings, source)
         if OAUTHBEARER in mechanisms:
             _warn_of_tokens(name, settings.mechanisms[OAUTHBEARER])
@@ -78,20 +78,6 @@ def sasl_of_node(
             mechanisms, settings.receive_bytes_max, config.network.failed_authentication_delay_ms
         )
     return MappingProxyType(found)
-
-
-@contextmanager
-def _start_errors(listener: str) -> Generator[None]:
-    """Turn what is wrong with a listener's settings into a NodeStartError."""
-    try:
-        yield
-    except ImportError as error:
-        raise NodeStartError(
-            f"Listener {listener} verifies tokens, for which kvorum needs the package joserfc: "
-            "install kvorum with its extra 'security'"
-        ) from error
-    except (InvalidJaasConfigError, InvalidOAuthSettingsError) as error:
-        raise NodeStartError(f"Listener {listener} cannot use SASL: {error}") from error
 
 
 def _warn_of_tokens(listener: str, settings: MechanismSettings) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kvorum.metadata.standard_authorizer import ANONYMOUS, USER_TYPE, Principal
 from kvorum.node.config import NodeConfig
-from kvorum.node.errors import CloseConnectionError, NodeStartError
+from kvorum.node.errors import CloseConnectionError
+from kvorum.node.serving.listener_start_errors import listener_start_errors
 from kvorum.node.serving.used_tls import UsedTls
 from kvorum.security.distinguished_name import DerError, subject_of_certificate
 from kvorum.security.errors import InvalidSslSettingsError
@@ -21,6 +22,8 @@ from kvorum.security.ssl_principal_mapper import (
     SslPrincipalMapper,
 )
 from kvorum.security.ssl_settings import SslSettings
+
+_INVALID: Final = (InvalidSslSettingsError, InvalidMappingRuleError)
 
 
 class ListenerTls:
@@ -98,15 +101,5 @@ def _tls(listener: str, settings: SslSettings) -> ListenerTls:
         return ListenerTls(UsedTls(LoadedStores.of(settings), server_context))
 
 
-@contextmanager
-def _start_errors(listener: str) -> Generator[None]:
-    """Turn what is wrong with a listener's settings into a NodeStartError."""
-    try:
-        yield
-    except ImportError as error:
-        raise NodeStartError(
-            f"Listener {listener} uses SSL, for which kvorum needs the package cryptography: "
-            "install kvorum with its extra 'security'"
-        ) from error
-    except (InvalidSslSettingsError, InvalidMappingRuleError) as error:
-        raise NodeStartError(f"Listener {listener} cannot use SSL: {error}") from error
+def _start_errors(listener: str) -> AbstractContextManager[None]:
+    return listener_start_errors(listener, uses="SSL", needs="cryptography", invalid=_INVALID)

@@ -28,28 +28,6 @@ LIFETIME_OF_OTHERS: Final = timedelta(days=365)
 """Their certificates are made again at each start."""
 CLOCK_SKEW: Final = timedelta(days=1)
 """The time by which a client's clock may be behind."""
-_ANY_SIGNATURE: Final = x509.KeyUsage(
-    digital_signature=True,
-    content_commitment=False,
-    key_encipherment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    key_cert_sign=False,
-    crl_sign=False,
-    encipher_only=False,
-    decipher_only=False,
-)
-_CERTIFICATES: Final = x509.KeyUsage(
-    digital_signature=False,
-    content_commitment=False,
-    key_encipherment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    key_cert_sign=True,
-    crl_sign=True,
-    encipher_only=False,
-    decipher_only=False,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +49,7 @@ class Authority:
         builder = builder.add_extension(
             x509.BasicConstraints(ca=False, path_length=None), critical=True
         )
-        builder = builder.add_extension(_ANY_SIGNATURE, critical=True)
+        builder = builder.add_extension(_key_usage(is_authority=False), critical=True)
         builder = builder.add_extension(
             x509.ExtendedKeyUsage(
                 [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -104,7 +82,7 @@ def _store_new_authority(certificate_path: Path, key_path: Path) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(NAME, key.public_key(), issuer=_name(NAME), lifetime=LIFETIME)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    builder = builder.add_extension(_CERTIFICATES, critical=True)
+    builder = builder.add_extension(_key_usage(is_authority=True), critical=True)
     write_secret(key_path, _key_text(key))
     certificate_path.write_bytes(builder.sign(key, SHA256()).public_bytes(Encoding.PEM))
 
@@ -122,6 +100,21 @@ def _builder(
         not_valid_after=now - CLOCK_SKEW + lifetime,
     )
     return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+
+
+def _key_usage(*, is_authority: bool) -> x509.KeyUsage:
+    """Return what a key is for: certificates and their revocation, or the signatures of TLS."""
+    return x509.KeyUsage(
+        digital_signature=not is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
 
 
 def _key_text(key: ec.EllipticCurvePrivateKey) -> bytes:
