@@ -54,10 +54,11 @@ def test_the_first_look(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "snippet",
     [
-        page_block("README.md", "python", "with Cluster("),
+        page_block("README.md", "python", "with Cluster(controllers=3"),
+        page_block("README.md", "python", "with Cluster(security="),
         page_block("README.md", "python", "FetchRequest("),
     ],
-    ids=["a cluster", "the protocol alone"],
+    ids=["a cluster", "a secured cluster", "the protocol alone"],
 )
 def test_a_snippet_that_needs_nothing(snippet: str) -> None:
     done = run_python("-c", snippet, timeout_s=PATIENCE_S)

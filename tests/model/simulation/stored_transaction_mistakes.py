@@ -15,8 +15,8 @@ STORED_TRANSACTION_MISTAKES: Final = (
         edited(
             Edit(
                 within="UnifiedLog.last_stable_offset",
-                old="min(unstable, self.high_watermark)",
-                new="min(unstable + 1, self.high_watermark)",
+                old="max(unstable, self.log_start_offset)",
+                new="max(unstable, self.log_start_offset) + 1",
             )
         ),
     ),

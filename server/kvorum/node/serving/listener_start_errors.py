@@ -1,4 +1,4 @@
-"""What is wrong with the security of a listener, as the reason why a node does not start."""
+"""A reason why a node does not start: a listener whose security cannot be used."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
