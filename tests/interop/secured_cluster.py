@@ -148,6 +148,13 @@ class SecuredCluster:
         assert producer.flush(PATIENCE_S) == 0
         return values
 
+    def exchange_records(self, topic: str, *, partitions: int, records: int) -> None:
+        """Have all brokers lead a new topic, and a group read what is written to it."""
+        created = self.create(topic, partitions)
+        assert {partition.leader for partition in created} == set(self.brokers)
+        expected = self.produce(topic, records, partitions)
+        assert sorted(self.read_by_group(topic, records), key=int) == expected
+
     def read_by_group(self, topic: str, records: int) -> list[str]:
         """Return the values of so many records, read and committed by a group."""
         settings = {**self.client, "group.id": "readers", "auto.offset.reset": "earliest"}

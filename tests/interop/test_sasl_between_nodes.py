@@ -90,15 +90,8 @@ def cluster(
         yield made
 
 
-def exchange_records(cluster: SecuredCluster) -> None:
-    partitions = cluster.create(TOPIC, PARTITIONS)
-    assert {partition.leader for partition in partitions} == set(cluster.brokers)
-    expected = cluster.produce(TOPIC, RECORDS, PARTITIONS)
-    assert sorted(cluster.read_by_group(TOPIC, RECORDS), key=int) == expected
-
-
 def test_all_replicate_serve_and_coordinate_by_sasl(cluster: SecuredCluster) -> None:
-    exchange_records(cluster)
+    cluster.exchange_records(TOPIC, partitions=PARTITIONS, records=RECORDS)
 
 
 def test_another_voter_leads_once_the_leader_is_gone(cluster: SecuredCluster) -> None:
@@ -167,4 +160,4 @@ def test_a_broker_and_a_controller_of_the_other_kind_need_no_tls(
     security = by_sasl("SASL_PLAINTEXT", keys)
     made = SecuredCluster(tmp_path, security, java, kafka_tools, {1: voter}, {11: broker})
     with made.running():
-        exchange_records(made)
+        made.exchange_records(TOPIC, partitions=PARTITIONS, records=RECORDS)

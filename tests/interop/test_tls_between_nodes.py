@@ -45,10 +45,7 @@ def cluster(
 
 
 def test_all_replicate_serve_and_coordinate_by_tls(cluster: SecuredCluster) -> None:
-    partitions = cluster.create(TOPIC, PARTITIONS)
-    assert {partition.leader for partition in partitions} == set(BROKERS)
-    expected = cluster.produce(TOPIC, RECORDS, PARTITIONS)
-    assert sorted(cluster.read_by_group(TOPIC, RECORDS), key=int) == expected
+    cluster.exchange_records(TOPIC, partitions=PARTITIONS, records=RECORDS)
 
 
 def test_another_voter_leads_once_the_leader_is_gone(cluster: SecuredCluster) -> None:

@@ -259,7 +259,7 @@ def with_another_token(client: RawClient, port: int) -> None:
 def with_the_password(client: RawClient, port: int) -> None:
     del port
     found = outcome(client, ScramClient(SHA_256, "alice", PASSWORDS["alice"]))
-    # There is no other end of this session than the listener's, and it has none.
+    # Only the listener could end this session, and it does not.
     assert found == (ErrorCode.NONE, "", 0)
 
 

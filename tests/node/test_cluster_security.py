@@ -1,5 +1,6 @@
 """Clusters whose clients have security: their files, restarts, faults, and existing data."""
 
+import socket
 import ssl
 import stat
 from pathlib import Path
@@ -13,6 +14,7 @@ from kvorum.node.embedded.client_security.secured_listener import secured_listen
 from kvorum.node.embedded.cluster import EmbeddedCluster
 from kvorum.node.embedded.existing_data import WrongSecurityError
 from kvorum.node.embedded.node import ClusterSize
+from kvorum.node.errors import NodeStartError
 from kvorum.testing import AsyncCluster, Cluster
 
 ONE_NODE: Final = ClusterSize(controllers=1, brokers=1)
@@ -62,6 +64,16 @@ def test_the_data_of_plain_clients_has_no_security_later(tmp_path: Path) -> None
     EmbeddedCluster(tmp_path, size=ONE_NODE).discard()
     with pytest.raises(WrongSecurityError, match="of a cluster with plain clients, not with secur"):
         EmbeddedCluster(tmp_path, size=ONE_NODE, security=SecurityMode.TLS)
+
+
+def test_a_cluster_that_cannot_be_prepared_leaves_the_port_of_its_issuer(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(NodeStartError, match=f"port {port} is taken"):
+            EmbeddedCluster(tmp_path, size=ONE_NODE, broker_port=port, security=SecurityMode.OAUTH)
+    of_issuer = int((tmp_path / "security" / "issuer.port").read_text())
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", of_issuer))
 
 
 def test_an_unknown_security_is_refused_with_the_known_ones() -> None:

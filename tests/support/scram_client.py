@@ -12,7 +12,7 @@ NONCE = "of-the-client"
 
 @dataclass(frozen=True)
 class ScramClient:
-    """A client with a name and a password; `more` are extensions, each behind a comma."""
+    """A client with a name and a password; `more` are extensions, each with a comma before it."""
 
     mechanism: str
     user: str

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kvorum.cli import UsageError
+from kvorum.node.embedded.client_security.mode import SecurityMode
 
 if TYPE_CHECKING:
-    from kvorum.node.embedded.client_security.mode import SecurityMode
     from kvorum.node.embedded.cluster import EmbeddedCluster
     from kvorum.node.embedded.listeners import ClientListener
     from kvorum.node.embedded.node import ClusterSize
@@ -28,7 +28,7 @@ CONTROLLERS_DEFAULT: Final = 3
 BROKERS_DEFAULT: Final = 1
 LOOPBACK: Final = "127.0.0.1"
 EVERYWHERE: Final = "0.0.0.0"  # noqa: S104 - clients of other machines connect to it
-SECURITY_MODES: Final = ("tls", "mtls", "scram", "oauth")
+SECURITY_MODES: Final = tuple(mode.value for mode in SecurityMode)
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 PORT_REMEDY: Final = "give another one with --port"
 HOST_REMEDY: Final = "give others with --host and --port"
@@ -213,14 +213,13 @@ def _clients(host: str | None, advertised: str | None) -> ClientListener:
 
 def _security(word: str | None, folder: Path) -> SecurityMode | None:
     """Return the requested security, or that of existing data."""
-    from kvorum.node.embedded.client_security.mode import security_mode  # noqa: PLC0415 - as in `run`
     from kvorum.node.embedded.existing_data import WrongSecurityError, check_security  # noqa: PLC0415 - as in `run`
     from kvorum.node.embedded.identity import load_identity  # noqa: PLC0415 - as in `run`
 
     known = load_identity(folder)
     if word is None:
         return None if known is None else known.security
-    wanted = security_mode(word)
+    wanted = SecurityMode(word)
     try:
         check_security(folder, wanted)
     except WrongSecurityError as error:

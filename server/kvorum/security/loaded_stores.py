@@ -41,8 +41,8 @@ class LoadedStores:
     def check_successor(self, after: Self) -> None:
         """Raise InvalidSslSettingsError for stores that may not follow these without a restart.
 
-        Those are what Kafka's SslFactory refuses: a store where there was none, none where there
-        was one, another subject, and fewer names of hosts, unless the settings allow it.
+        Those are what Kafka's SslFactory refuses: a store that is added or removed, another
+        subject, and fewer names of hosts, unless the settings allow it.
         """
         _check_presence("keystore", self.key, after.key)
         _check_presence("truststore", self.trusted, after.trusted)

@@ -28,7 +28,7 @@ _USER_OPTION: Final = "user_"
 
 
 class LoginSource(NamedTuple):
-    """What mechanisms need at a login: the metadata, a part of a new nonce, and the time.
+    """The needs of mechanisms at a login: the metadata, a part of a new nonce, and the time.
 
     `note_refusal` takes why a token of OAUTHBEARER is refused, which its client does not hear.
     """

@@ -19,7 +19,7 @@ ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA", "HS256", "HS384", "HS512"),
 )
-"""The algorithms of signatures; a token without a signature is none of them."""
+"""The algorithms of signatures. A token without a signature is refused."""
 _BLANK: Final = "".join(map(chr, range(0x21)))
 """The characters that Java's String.trim() takes away."""
 _PARTS: Final = 3
@@ -29,7 +29,7 @@ _TIME_S_MAX: Final = (2**63 - 1) // 1000
 
 
 class SignedTokenValidator:
-    """Verifies the signature of a token, and what it says: for whom, by whom, and for how long.
+    """Verifies the signature of a token, its audience, its issuer and its times.
 
     `keys` has the keys of the issuer, `wall_ms` the milliseconds since 1970.
     """

@@ -195,7 +195,7 @@ def test_the_options_of_the_login_module_say_what_a_token_needs() -> None:
     assert server(settings).evaluate(early) == INVALID
 
 
-def test_a_skew_that_is_no_number_is_refused() -> None:
+def test_a_negative_skew_is_refused() -> None:
     with pytest.raises(InvalidJaasConfigError, match="AllowableClockSkewMs"):
         unsecured_token_settings({"unsecuredValidatorAllowableClockSkewMs": "-1"})
 

@@ -1,4 +1,4 @@
-"""Signed tokens of OAUTHBEARER: by whom, for whom, for how long, and by which key."""
+"""Signed tokens of OAUTHBEARER: their issuer, audience, times and key."""
 
 import hmac
 import json
@@ -280,7 +280,7 @@ def test_settings_that_verify_nothing_are_refused(settings: OAuthSettings, messa
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"keys": 1}'])
-def test_a_file_that_is_no_key_set_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_key_set_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "keys.json"
     path.write_text(text)
     with pytest.raises(InvalidOAuthSettingsError, match="cannot be read as a key set"):

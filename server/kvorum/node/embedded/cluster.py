@@ -91,15 +91,19 @@ class EmbeddedCluster:
         self._open_files = OpenFiles(log_file_count_max())
         self._disks = {node_id: FillableDisk() for node_id in self._places}
         self._gates = {node_id: Gate() for node_id in self._places}
-        self.nodes = prepare_nodes(
-            folder,
-            list(self._places.values()),
-            broker_port=broker_port,
-            clients=clients,
-            overrides=overrides,
-            disks=self._disks,
-            open_files=self._open_files,
-        )
+        try:
+            self.nodes = prepare_nodes(
+                folder,
+                list(self._places.values()),
+                broker_port=broker_port,
+                clients=clients,
+                overrides=overrides,
+                disks=self._disks,
+                open_files=self._open_files,
+            )
+        except BaseException:
+            self._stop_issuer()
+            raise
         """The running nodes, by id."""
         self._groups: tuple[frozenset[int], ...] = ()
         self._addresses = {

@@ -68,7 +68,7 @@ class Authority:
 
 
 def authority_of(folder: Path) -> Authority:
-    """Return the authority whose files are in a folder; a new one where there is none."""
+    """Return the authority whose files are in a folder; make it if they are missing."""
     certificate_path = folder / CERTIFICATE_FILE
     key_path = folder / KEY_FILE
     if not certificate_path.exists():

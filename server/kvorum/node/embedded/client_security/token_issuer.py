@@ -90,7 +90,7 @@ class TokenIssuer:
         return jwt.encode(header, claims, self._key)
 
     def answer(self, path: str) -> Mapping[str, Any] | None:
-        """Return the document at a path, None where there is none."""
+        """Return the document at a path, None at any other path."""
         if path == KEY_SET:
             document: dict[str, Any] = json.loads(self.key_set_file.read_text(encoding="utf-8"))
             return document
@@ -152,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Log nothing: requests have secrets."""
 
     def read_form(self) -> dict[str, str] | None:
-        """Return the fields of a form, None where there are none or too many bytes."""
+        """Return the fields of a form, None if it is missing or too large."""
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > BODY_BYTES_MAX:
             return None
