@@ -171,3 +171,20 @@ def without_own_names(text: str, node: Node) -> str:
         text = re.sub(rf"{re.escape(host)}(\s+){port}", rf"<{name}>\1", text)
     text = CLIENT_NUMBER.sub(r"\1<number>", text)
     return TIME_IN_LOG.sub("[time]", STACK_FRAME.sub("", text))
+
+
+def assert_alike(
+    tool: str, arguments: Sequence[str], tools: ToolRunner, exit_code: int, *, secret: str
+) -> str:
+    """Check that both tools end alike, and return the error of Kafka's; ours has a cause of its."""
+    theirs = without_progress(comparable(run_real(arguments, tools, tool)))
+    ours = without_progress(comparable(run_ours(arguments, tool)))
+    assert theirs.exit_code == exit_code
+    assert (ours.exit_code, ours.stdout) == (theirs.exit_code, theirs.stdout)
+    told, *causes = ours.stderr.splitlines() or [""]
+    told_by_theirs, *their_causes = theirs.stderr.splitlines() or [""]
+    assert told == told_by_theirs
+    assert set(causes) <= set(their_causes), (causes, their_causes)
+    assert bool(causes) == ("Failed to create" in told)
+    assert secret not in ours.stderr
+    return told

@@ -1,12 +1,12 @@
 """Kafka's tools and ours that log in by SASL, with right and wrong logins, and at false servers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
 from tests.interop.fake_server import FakeServer
-from tests.interop.quorum_tools import comparable, run_ours, run_real, without_progress
+from tests.interop.quorum_tools import assert_alike
 from tests.support.kafka.java import ToolRunner
 from tests.support.node import STANDALONE, Node
 from tests.support.node_process import write_properties
@@ -102,21 +102,6 @@ def node(
         yield running
 
 
-def assert_alike(tool: str, arguments: Sequence[str], tools: ToolRunner, exit_code: int) -> str:
-    """Check that both tools end alike, and return the error of Kafka's; ours has a cause of its."""
-    theirs = without_progress(comparable(run_real(arguments, tools, tool)))
-    ours = without_progress(comparable(run_ours(arguments, tool)))
-    assert theirs.exit_code == exit_code
-    assert (ours.exit_code, ours.stdout) == (theirs.exit_code, theirs.stdout)
-    told, *causes = ours.stderr.splitlines() or [""]
-    told_by_theirs, *their_causes = theirs.stderr.splitlines() or [""]
-    assert told == told_by_theirs
-    assert set(causes) <= set(their_causes)
-    assert bool(causes) == ("Failed to create" in told)
-    assert PASSWORD not in ours.stderr
-    return told
-
-
 @pytest.mark.usefixtures("node")
 @pytest.mark.parametrize("what", [*RIGHT, *WRONG])
 def test_tools_end_alike_with_right_and_wrong_logins(
@@ -131,7 +116,7 @@ def test_tools_end_alike_with_right_and_wrong_logins(
     for tool, command in TOOLS.items():
         words = command.split()
         arguments = [*words, *options] if tool == "kafka-cluster" else [*options, *words]
-        assert_alike(tool, arguments, kafka_tools, 1 if what in WRONG else 0)
+        assert_alike(tool, arguments, kafka_tools, 1 if what in WRONG else 0, secret=PASSWORD)
 
 
 def played(first: str, last: str) -> Callable[[Message], Message]:
@@ -159,7 +144,8 @@ def test_tools_refuse_a_server_that_does_not_know_the_password_alike(
     )
     try:
         options = ["--bootstrap-server", server.address, "--command-config", str(file)]
-        said = assert_alike("kafka-cluster", ["cluster-id", *options], kafka_tools, 1)
+        arguments = ["cluster-id", *options]
+        said = assert_alike("kafka-cluster", arguments, kafka_tools, 1, secret=PASSWORD)
     finally:
         server.close()
     assert "SaslAuthenticationException" in said

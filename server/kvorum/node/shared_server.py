@@ -15,7 +15,7 @@ from kvorum.node.directories import NodeDirectories
 from kvorum.node.endpoints import Sockets, advertised_endpoints
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
-from kvorum.node.outbound.node_logins import logins_of_node
+from kvorum.node.outbound.node_logins import NodeLogins
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.raft import RaftNode, RaftSettings
@@ -197,6 +197,7 @@ async def open_shared_server(
     directories: NodeDirectories,
     sockets: Sockets,
     tls: NodeTls,
+    logins: NodeLogins,
     on_failure: Callable[[Exception], None],
 ) -> SharedServer:
     """Create the shared parts and open the log, which may take long.
@@ -216,7 +217,6 @@ async def open_shared_server(
         overrides=config.network.connections_per_ip_overrides,
     )
     rates = ConnectionRates(rate_limits(config), lambda: loader.published.client_quotas)
-    logins = logins_of_node(config)
     to_controllers = environment.outgoing.secured(
         ClientSecurity(context_of(tls.to_controllers), logins.at_controllers)
     )

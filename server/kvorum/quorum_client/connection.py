@@ -6,13 +6,15 @@ Where TLS or SASL is asked for, that comes first: TLS, then SASL, then ApiVersio
 import socket
 import ssl
 import struct
+import time
 from typing import Final, TypeVar
 
 from kvorum.metadata.address import Address
 from kvorum.quorum_client.errors import ClientOptionError, QuorumError
+from kvorum.security.client_login import ClientLogin
 from kvorum.security.client_security import NO_SECURITY, ClientSecurity
+from kvorum.security.sasl_client import LoginFailedError
 from kvorum.security.sasl_client_authenticator import SaslClientAuthenticator, SaslFailedError
-from kvorum.security.sasl_login import SaslLogin
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.apis import API_SPECS
 from kvorum.wire.error_codes import ErrorCode
@@ -118,7 +120,11 @@ class Connection:
             raise ConnectionFailedError(f"ApiVersions is answered with error {answer.error_code}")
         return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
-    def _authenticate(self, login: SaslLogin) -> None:
+    def _authenticate(self, login: ClientLogin) -> None:
+        try:
+            login.prepare(time.time, time.sleep)
+        except LoginFailedError as error:
+            raise QuorumError(f"SASL {login.mechanism}: {error}") from None
         authenticator = SaslClientAuthenticator(login, CLIENT)
         request: bytes | None = authenticator.begin()
         try:

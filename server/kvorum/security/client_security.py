@@ -3,7 +3,7 @@
 import ssl
 from typing import Final, NamedTuple
 
-from kvorum.security.sasl_login import SaslLogin
+from kvorum.security.client_login import ClientLogin
 from kvorum.security.security_protocol import SecurityProtocol
 
 
@@ -11,7 +11,7 @@ class ClientSecurity(NamedTuple):
     """The TLS and the login of connections; each is None for connections without."""
 
     tls: ssl.SSLContext | None = None
-    login: SaslLogin | None = None
+    login: ClientLogin | None = None
 
     @property
     def protocol(self) -> SecurityProtocol:

@@ -15,10 +15,12 @@ from kvorum.metadata.config_definitions import (
     read_settings,
 )
 from kvorum.metadata.config_definitions.validators import OneOfIgnoringCase
+from kvorum.security.allowed_url import ALLOWED_URLS
+from kvorum.security.client_login import ClientLogin, client_login
 from kvorum.security.client_security import ClientSecurity
 from kvorum.security.jaas_config import InvalidJaasConfigError
-from kvorum.security.sasl_login import SaslLogin
-from kvorum.security.sasl_login_modules import LOGIN_MECHANISMS
+from kvorum.security.oauth_login_settings import OAuthLoginSettings
+from kvorum.security.sasl_login_modules import SERVED_MECHANISMS
 from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.security.ssl_settings import SslSettings
 
@@ -26,6 +28,7 @@ PROTOCOL: Final = "security.protocol"
 MECHANISM: Final = "sasl.mechanism"
 JAAS_CONFIG: Final = "sasl.jaas.config"
 SSL_KEYS: Final = keys_of(SslSettings)
+SASL_KEYS: Final = keys_of(OAuthLoginSettings) | {MECHANISM, JAAS_CONFIG}
 CLIENT_CONFIGS: Final[Mapping[str, ConfigDefinition]] = MappingProxyType(
     {
         PROTOCOL: ConfigDefinition(
@@ -36,7 +39,12 @@ CLIENT_CONFIGS: Final[Mapping[str, ConfigDefinition]] = MappingProxyType(
         ),
         MECHANISM: ConfigDefinition(MECHANISM, ConfigType.STRING, "GSSAPI"),
         JAAS_CONFIG: ConfigDefinition(JAAS_CONFIG, ConfigType.PASSWORD, None),
-        **{name: BROKER_CONFIGS[name] for name in sorted(SSL_KEYS)},
+        ALLOWED_URLS: ConfigDefinition(ALLOWED_URLS, ConfigType.STRING, ""),
+        **{
+            name: BROKER_CONFIGS[name]
+            for name in sorted(SSL_KEYS | keys_of(OAuthLoginSettings))
+            if name in BROKER_CONFIGS
+        },
     }
 )
 
@@ -54,7 +62,7 @@ class ClientSecuritySettings:
 
     protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
     ssl: SslSettings | None = None
-    login: SaslLogin | None = None
+    login: ClientLogin | None = None
 
     @classmethod
     def from_texts(cls, texts: Mapping[str, str]) -> Self:
@@ -68,7 +76,8 @@ class ClientSecuritySettings:
     def from_values(cls, values: Mapping[str, ConfigValue]) -> Self:
         """Read the values of `CLIENT_CONFIGS`.
 
-        Raises UnservedMechanismError and InvalidJaasConfigError.
+        Raises UnservedMechanismError, InvalidJaasConfigError, InvalidOAuthSettingsError, and
+        InvalidSslSettingsError for the stores of a place that gives tokens.
         """
         protocol = SecurityProtocol[str(values[PROTOCOL]).upper()]
         return cls(
@@ -80,7 +89,8 @@ class ClientSecuritySettings:
     def make(self) -> ClientSecurity:
         """Return what connections take.
 
-        Raises InvalidSslSettingsError, and ImportError where TLS lacks the extra `security`.
+        Its login is not yet prepared. Raises InvalidSslSettingsError, and ImportError where TLS
+        lacks the extra `security`.
         """
         if self.ssl is None:
             return ClientSecurity(None, self.login)
@@ -90,7 +100,7 @@ class ClientSecuritySettings:
         return ClientSecurity(client_context(self.ssl), self.login)
 
 
-def _login(values: Mapping[str, ConfigValue]) -> SaslLogin:
+def _login(values: Mapping[str, ConfigValue]) -> ClientLogin:
     mechanism = str(values[MECHANISM])
     text = values[JAAS_CONFIG]
     if text is None:
@@ -98,9 +108,10 @@ def _login(values: Mapping[str, ConfigValue]) -> SaslLogin:
             "Could not find a 'KafkaClient' entry in the JAAS configuration. System property "
             "'java.security.auth.login.config' is not set"
         )
-    if mechanism not in LOGIN_MECHANISMS:
+    if mechanism not in SERVED_MECHANISMS:
         raise UnservedMechanismError(
             f"{MECHANISM} is {mechanism}, but kvorum's clients log in by "
-            f"{', '.join(LOGIN_MECHANISMS)} only"
+            f"{', '.join(SERVED_MECHANISMS)} only"
         )
-    return SaslLogin.from_jaas_config(mechanism, str(text))
+    settings = read_settings(OAuthLoginSettings, values.__getitem__)
+    return client_login(mechanism, str(text), settings)

@@ -1,14 +1,18 @@
 """The message of OAUTHBEARER (RFC 7628), as Kafka reads it."""
 
 import re
+from collections.abc import Mapping
 from typing import Final, NamedTuple, Self
 
+from kvorum.security.allowed_url import InvalidOAuthSettingsError
 from kvorum.security.sasl_server import SaslBrokenError
 from kvorum.wire.primitives import decode_with_replacement
 
 _SEPARATOR: Final = "\x01"
 _NAME: Final = r"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
-_PAIR: Final = rf"[A-Za-z]+=[\x21-\x7e \t\r\n]+{_SEPARATOR}"
+_EXTENSION_NAME: Final = "[A-Za-z]+"
+_EXTENSION_VALUE: Final = r"[\x21-\x7e \t\r\n]+"
+_PAIR: Final = rf"{_EXTENSION_NAME}={_EXTENSION_VALUE}{_SEPARATOR}"
 _RESPONSE: Final = re.compile(
     rf"n,(?:a=(?P<authorization_id>{_NAME}))?,{_SEPARATOR}(?P<pairs>(?:{_PAIR})*){_SEPARATOR}"
 )
@@ -47,3 +51,18 @@ class ClientResponse(NamedTuple):
             # Kafka fails as it is about to say so.
             raise SaslBrokenError(f"a scheme of OAUTHBEARER that is not {_SCHEME}")
         return cls(match["authorization_id"] or "", auth["token"])
+
+
+def client_message(token: str, extensions: Mapping[str, str]) -> bytes:
+    """Return the message of a client that asks for no other user than that of its token."""
+    pairs = {_AUTH_KEY: f"Bearer {token}", **extensions}
+    text = "".join(f"{key}={value}{_SEPARATOR}" for key, value in pairs.items())
+    return f"n,,{_SEPARATOR}{text}{_SEPARATOR}".encode()
+
+
+def check_extension(name: str, value: str) -> None:
+    """Raise InvalidOAuthSettingsError for an extension that no message can have."""
+    if re.fullmatch(_EXTENSION_NAME, name) is None or name == _AUTH_KEY:
+        raise InvalidOAuthSettingsError(f"Extension name {name} is invalid")
+    if re.fullmatch(_EXTENSION_VALUE, value) is None:
+        raise InvalidOAuthSettingsError(f"Extension value for extension {name} is invalid")

@@ -3,29 +3,27 @@
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
-from urllib.parse import unquote, urlsplit
+
+from kvorum.security.allowed_url import (
+    ALLOWED_URLS,
+    FILE,
+    InvalidOAuthSettingsError,
+    checked_url,
+    file_of,
+    urls_of,
+)
 
 JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 AUDIENCE: Final = "sasl.oauthbearer.expected.audience"
 ISSUER: Final = "sasl.oauthbearer.expected.issuer"
 ANY_AUDIENCE: Final = "sasl.oauthbearer.allow.unverified.audience"
 ANY_ISSUER: Final = "sasl.oauthbearer.allow.unverified.issuer"
-ALLOWED_URLS: Final = "kvorum.sasl.oauthbearer.allowed.urls"
-"""Kafka has a property of the JVM instead: org.apache.kafka.sasl.oauthbearer.allowed.urls."""
 _VALIDATOR: Final = "sasl.oauthbearer.jwt.validator.class"
 _DEFAULT_VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator"
 _FRAME: Final = (
     f"The class {_DEFAULT_VALIDATOR} defined in the {_VALIDATOR} configuration encountered an "
     "error on configure(): "
 )
-
-
-class InvalidOAuthSettingsError(ValueError):
-    """Settings by which no token can be verified; the message is Kafka's where it has one."""
-
-
-def _urls(text: str) -> tuple[str, ...]:
-    return tuple(url.strip() for url in text.split(",") if url.strip())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +35,7 @@ class OAuthSettings:
     """
 
     jwks_url: Annotated[str | None, JWKS_URL]
-    allowed_urls: Annotated[tuple[str, ...], ALLOWED_URLS, _urls]
+    allowed_urls: Annotated[tuple[str, ...], ALLOWED_URLS, urls_of]
     expected_audience: Annotated[tuple[str, ...], AUDIENCE]
     expected_issuer: Annotated[str | None, ISSUER]
     takes_any_audience: Annotated[bool, ANY_AUDIENCE]
@@ -56,7 +54,16 @@ class OAuthSettings:
                 f'signature-verifying "{_VALIDATOR}".'
             )
         self._check_claims()
-        return self._file_of(self.jwks_url)
+        try:
+            parts = checked_url(JWKS_URL, self.jwks_url, self.allowed_urls)
+            if parts.scheme == FILE:
+                return file_of(JWKS_URL, parts)
+        except InvalidOAuthSettingsError as error:
+            raise InvalidOAuthSettingsError(f"{_FRAME}{error}") from error
+        raise InvalidOAuthSettingsError(
+            f"{JWKS_URL} is {self.jwks_url}, but kvorum reads the key set from a file only: save "
+            "it to a file, and give that file's URL"
+        )
 
     def _check_claims(self) -> None:
         if not self.expected_audience and not self.takes_any_audience:
@@ -74,27 +81,3 @@ class OAuthSettings:
                 f'tokens, or set "{ANY_ISSUER}" to true to accept tokens regardless of their '
                 "issuer."
             )
-
-    def _file_of(self, url: str) -> Path:
-        named = f"The OAuth configuration option {JWKS_URL} contains"
-        parts = urlsplit(url)
-        if parts.scheme not in {"file", "http", "https"}:
-            raise InvalidOAuthSettingsError(
-                f"{_FRAME}{named} a URL ({url}) that contains an invalid protocol "
-                f'({parts.scheme}); only "http", "https", and "file" protocol are supported'
-            )
-        if url not in self.allowed_urls:
-            raise InvalidOAuthSettingsError(
-                f"{_FRAME}Invalid value {url} for configuration {JWKS_URL}: The URL cannot be "
-                f"accessed due to restrictions. Update the key '{ALLOWED_URLS}' to allow the URL "
-                "to be accessed."
-            )
-        if parts.scheme != "file":
-            raise InvalidOAuthSettingsError(
-                f"{JWKS_URL} is {url}, but kvorum reads the key set from a file only: save it to a "
-                "file, and give that file's URL"
-            )
-        path = Path(unquote(parts.path))
-        if not path.exists():
-            raise InvalidOAuthSettingsError(f"{_FRAME}{named} a file ({path}) that doesn't exist")
-        return path

@@ -7,6 +7,10 @@ class SaslServerError(Exception):
     """A server that does not keep to the mechanism, or does not know the user's password."""
 
 
+class LoginFailedError(Exception):
+    """A client that has nothing to log in with; the text is that of Kafka's LoginException."""
+
+
 class SaslClient(Protocol):
     """One authentication by one mechanism."""
 

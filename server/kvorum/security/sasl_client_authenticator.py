@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Final, TypeVar
 
 from kvorum.metadata.known_error_code import known_error_code
+from kvorum.security.client_login import ClientLogin
 from kvorum.security.sasl_client import SaslServerError
-from kvorum.security.sasl_login import SaslLogin
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
@@ -39,7 +39,7 @@ class SaslFailedError(Exception):
 class SaslClientAuthenticator:
     """One client's authentication at a server."""
 
-    def __init__(self, login: SaslLogin, client_id: str) -> None:
+    def __init__(self, login: ClientLogin, client_id: str) -> None:
         self._mechanism = login.mechanism
         self._client = login.begin()
         self._client_id = client_id

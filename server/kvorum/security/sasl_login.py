@@ -1,5 +1,6 @@
 """The login of a client: a user, its password, and the mechanism of SASL that takes them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from secrets import token_urlsafe
 from typing import Final, Self
@@ -54,6 +55,9 @@ class SaslLogin:
             module.options[_PASSWORD],
             is_by_token=module.options.get(BY_TOKEN, "").lower() == "true",
         )
+
+    def prepare(self, wall_s: Callable[[], float], pause_s: Callable[[float], None]) -> None:
+        """Do nothing: a password is ready."""
 
     def begin(self) -> SaslClient:
         """Begin an authentication."""

@@ -13,8 +13,6 @@ SCRAM: Final[Mapping[str, ScramMechanism]] = MappingProxyType(
 )
 OAUTHBEARER: Final = "OAUTHBEARER"
 SERVED_MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER)
-LOGIN_MECHANISMS: Final = (PLAIN, *SCRAM)
-"""The mechanisms by which nodes and commands log in."""
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTH_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"

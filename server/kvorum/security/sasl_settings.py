@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final
 
+from kvorum.security.oauth_login_settings import OAuthLoginSettings
 from kvorum.security.oauth_settings import OAuthSettings
 
 VERIFYING_HANDLER: Final = (
@@ -42,7 +43,11 @@ class SaslSettings:
 
 @dataclass(frozen=True, slots=True)
 class SaslLoginSettings:
-    """The mechanism by which a client logs in, and the text of its login module, if that is set."""
+    """The mechanism by which a client logs in, and the text of its login module, if that is set.
+
+    `oauth` says how tokens are had, for OAUTHBEARER.
+    """
 
     mechanism: str
     jaas_config: str | None = field(repr=False)
+    oauth: OAuthLoginSettings

@@ -87,8 +87,8 @@ def _claims(token: str) -> Mapping[str, Claim]:
     parts = token.split(".")
     if len(parts) != _PARTS:
         raise InvalidTokenError("a token does not have three parts")
-    header = _json_object(parts[0])
-    claims = _json_object(parts[1])
+    header = json_object_of(parts[0])
+    claims = json_object_of(parts[1])
     algorithm = header.get("alg")
     if algorithm is None:
         # Kafka's check fails.
@@ -100,8 +100,11 @@ def _claims(token: str) -> Mapping[str, Claim]:
     return claims
 
 
-def _json_object(part: str) -> Mapping[str, Claim]:
-    """Return the fields of an object in a token; as in Kafka, other values have none."""
+def json_object_of(part: str) -> Mapping[str, Claim]:
+    """Return the fields of an object in a part of a token; as in Kafka, other values have none.
+
+    Raises InvalidTokenError.
+    """
     if _BASE64_URL.fullmatch(part) is None or len(part) % 4 == 1:
         raise InvalidTokenError("malformed Base64 URL encoded value")
     decoded = urlsafe_b64decode(part + "=" * (-len(part) % 4))

@@ -8,7 +8,9 @@ import pytest
 from kvorum.quorum_client.client import QuorumClient
 from kvorum.quorum_client.errors import ClientOptionError, QuorumError
 from kvorum.security.client_settings import ClientSecuritySettings
+from kvorum.security.oauth_login import RETRIEVING_HANDLER, OAuthLogin
 from kvorum.security.sasl_login import SaslLogin
+from kvorum.security.sasl_login_modules import OAUTH_MODULE
 from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.spark.errors import OptionError
 from kvorum.spark.streaming.options import directory_options, quorum_options, stream_options
@@ -80,6 +82,22 @@ def test_wrong_options_are_named_without_what_is_secret(
         quorum_options({"controllers": "a:1", **options})
     assert said in str(raised.value)
     assert PASSWORD not in str(raised.value)
+
+
+def test_a_login_by_tokens_takes_the_keys_of_kafkas_clients() -> None:
+    url = "https://issuer.example/token"
+    keys = {
+        "sasl.login.callback.handler.class": RETRIEVING_HANDLER,
+        "sasl.oauthbearer.token.endpoint.url": url,
+        "kvorum.sasl.oauthbearer.allowed.urls": url,
+        "sasl.oauthbearer.client.credentials.client.id": "me",
+        "sasl.oauthbearer.client.credentials.client.secret": PASSWORD,
+    }
+    options = {f"kafka.{name}": value for name, value in keys.items()}
+    module = sasl(f"{OAUTH_MODULE} required;", "OAUTHBEARER")
+    assert isinstance(security_options({**module, **options}).login, OAuthLogin)
+    with pytest.raises(ClientOptionError, match=r"'kafka\.\*': The class .* be accessed"):
+        security_options({**module, **options, "kafka.kvorum.sasl.oauthbearer.allowed.urls": ""})
 
 
 def test_what_is_secret_is_in_no_text() -> None:

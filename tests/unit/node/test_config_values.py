@@ -73,15 +73,21 @@ settings classes are read from, as the tables in `kvorum.metadata.config_definit
 
 - SASL is PLAIN, whose users are those of `sasl.jaas.config` of the listener and mechanism,
   SCRAM-SHA-256 and SCRAM-SHA-512, whose users are in the metadata, and OAUTHBEARER. Nodes log in at
-  others by PLAIN or SCRAM, with `username` and `password` of the same key. Refused at start-up are
-  other mechanisms (also GSSAPI, the default), callback handlers of one's own, a login without
-  `username` and `password`, and SCRAM between the voters of `controller.quorum.voters`, which could
-  not elect a leader (as in Kafka). A JAAS file of the JVM is not read.
+  others by each of these, with `username` and `password` of the same key, or with tokens of
+  OAUTHBEARER. Refused at start-up are other mechanisms (also GSSAPI, the default), callback
+  handlers of one's own, a login without `username` and `password` or without a token, and SCRAM
+  between the voters of `controller.quorum.voters`, which could not elect a leader (as in Kafka). A
+  JAAS file of the JVM is not read.
 - Tokens of OAUTHBEARER are verified where `sasl.server.callback.handler.class` of the listener and
   mechanism is Kafka's OAuthBearerValidatorCallbackHandler, by keys in a file of this node, whose
   URL has to be one of `kvorum.sasl.oauthbearer.allowed.urls` (in Kafka a property of the JVM), and
   with the extra `security`. Without that class they are not verified at all, which is for tests.
   `kvorum storage` formats and inspects the directories of such a node all the same.
+- Tokens to log in with are written by the node itself, unsecured, by the options `unsecuredLogin…`
+  of `sasl.jaas.config`. With Kafka's OAuthBearerLoginCallbackHandler in
+  `sasl.login.callback.handler.class` of the listener and mechanism they are had at
+  `sasl.oauthbearer.token.endpoint.url`, by client credentials or out of a file; that URL has to be
+  one of `kvorum.sasl.oauthbearer.allowed.urls` as well. Commands and streams have the same keys.
 - SSL needs the extra `security`, which `make run` installs (`pip install './kvorum[security]'`).
   Stores are PEM or PKCS12, the latter also under the type JKS; Java's own form JKS is refused.
   Stores are renewed without a restart: files that were replaced, and keys of stores with a
@@ -335,6 +341,7 @@ def test_the_listed_classes_are_those_that_are_read() -> None:
     # The settings of TLS and SASL are read for one listener after the other.
     of_components -= {
         *("MechanismSettings", "MechanismsBetweenNodes", "SaslSettings", "SslSettings"),
+        "OAuthLoginSettings",
     }
     assert {*re.findall(r"config\.read\(\s*(\w+)", source)} == of_components
 

@@ -21,8 +21,8 @@ from kvorum.node.config import (
     parse_overrides,
 )
 from kvorum.node.config.known import KEYS_IN_USE, known_but_unused, unknown
+from kvorum.security.oauth_login_settings import OAuthLoginSettings
 from kvorum.security.oauth_settings import OAuthSettings
-from kvorum.security.sasl_settings import SaslLoginSettings
 from kvorum.security.security_protocol import SecurityProtocol
 
 BOTH = properties.BOTH | {"log.dirs": "/data/a, /data/b"}
@@ -207,12 +207,29 @@ BETWEEN_NODES = BOTH | {
 
 def test_a_node_logs_in_by_the_mechanism_and_module_of_the_others_listener() -> None:
     config = NodeConfig.from_properties(BETWEEN_NODES)
-    assert config.logins == {
-        "CONTROLLER": SaslLoginSettings("PLAIN", "secret of controllers"),
-        "INSIDE": SaslLoginSettings("SCRAM-SHA-512", "secret of brokers"),
+    assert {name: (one.mechanism, one.jaas_config) for name, one in config.logins.items()} == {
+        "CONTROLLER": ("PLAIN", "secret of controllers"),
+        "INSIDE": ("SCRAM-SHA-512", "secret of brokers"),
     }
     assert "secret" not in repr(config.logins)
     assert known_but_unused(BETWEEN_NODES) == ()
+
+
+def test_the_keys_of_tokens_are_those_of_the_mechanism_of_the_others_listener() -> None:
+    changes = {
+        "sasl.mechanism.controller.protocol": "OAUTHBEARER",
+        "sasl.login.callback.handler.class": "not.this",
+        "listener.name.controller.oauthbearer.sasl.login.callback.handler.class": "this",
+        "sasl.oauthbearer.scope": "not this",
+        "listener.name.controller.sasl.oauthbearer.scope": "this",
+        "listener.name.inside.sasl.oauthbearer.scope": "not this",
+        "sasl.oauthbearer.client.credentials.client.secret": "secret of nodes",
+    }
+    config = NodeConfig.from_properties(BETWEEN_NODES | changes)
+    oauth = config.logins["CONTROLLER"].oauth
+    assert (oauth.handler, oauth.scope, oauth.client_secret) == ("this", "this", "secret of nodes")
+    assert "secret" not in repr(config.logins)
+    assert known_but_unused(BETWEEN_NODES | changes) == ()
 
 
 def test_a_node_of_one_role_logs_in_where_it_connects_to() -> None:
@@ -338,6 +355,7 @@ def test_every_other_key_of_sasl_is_named_as_one_without_effect(
         "sasl.mechanism.inter.broker.protocol",
         "sasl.server.max.receive.size",
         *keys_of(OAuthSettings),
+        *keys_of(OAuthLoginSettings),
     }
     values = {name: BROKER_CONFIGS[name].default for name in keys - in_use}
     given = {name: value for name, value in values.items() if value is not None}

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from kvorum.cli.admin.errors import (
+    CONFIG_EXCEPTION,
     ERRORS_PACKAGE,
     NOT_CREATED,
     AdminError,
@@ -39,6 +40,7 @@ from kvorum.node.outbound.client_connection import (
     SaslAuthenticationError,
     SslAuthenticationError,
 )
+from kvorum.security.allowed_url import InvalidOAuthSettingsError
 from kvorum.security.client_security import NO_SECURITY, ClientSecurity
 from kvorum.security.client_settings import (
     CLIENT_CONFIGS,
@@ -48,6 +50,7 @@ from kvorum.security.client_settings import (
 )
 from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError
+from kvorum.security.sasl_client import LoginFailedError
 from kvorum.security.sasl_login_modules import NoLoginModuleError
 
 SERVERS: Final = "bootstrap.servers"
@@ -137,9 +140,11 @@ def admin_settings(properties: Mapping[str, str], *, warn: Callable[[str], None]
 
 
 def _security(values: Mapping[str, ConfigValue]) -> ClientSecurity:
-    """Return the security of the connections; raises AdminError."""
+    """Return the security of the connections, logged in as Kafka's client; raises AdminError."""
     try:
-        return ClientSecuritySettings.from_values(values).make()
+        security = ClientSecuritySettings.from_values(values).make()
+        _log_in(security)
+        return security
     except ImportError as error:
         raise AdminError(
             f"{PROTOCOL}={values[PROTOCOL]} needs the package cryptography: install kvorum with "
@@ -151,9 +156,19 @@ def _security(values: Mapping[str, ConfigValue]) -> ClientSecurity:
         cause = str(error)
     except InvalidJaasConfigError as error:
         cause = f"java.lang.IllegalArgumentException: {error}"
+    except InvalidOAuthSettingsError as error:
+        cause = f"{CONFIG_EXCEPTION}: {error}"
+    except LoginFailedError as error:
+        cause = f"javax.security.auth.login.LoginException: {error}"
     except UnservedMechanismError as error:
         raise AdminError(str(error)) from error
     raise AdminError(NOT_CREATED, cause=cause)
+
+
+def _log_in(security: ClientSecurity) -> None:
+    """Have what connections log in with, which may block; raises LoginFailedError."""
+    if security.login is not None:
+        security.login.prepare(time.time, time.sleep)
 
 
 def _api_timeout_ms(api_timeout_ms: int, *, request_timeout_ms: int, is_set: bool) -> int:
@@ -269,6 +284,7 @@ class Connections:
         left_ms = self._clock.left_ms(deadline_ms)
         timeout_ms = min(left_ms, settings.connect_timeout_ms, settings.request_timeout_ms)
         try:
+            _log_in(settings.security)
             connection = await ClientConnection.open(
                 host=node.address.host,
                 port=node.address.port,
@@ -279,6 +295,10 @@ class Connections:
         except SslAuthenticationError as error:
             raise self._not_let_in(
                 node, failed("SslAuthenticationException", "SSL handshake failed")
+            ) from error
+        except LoginFailedError as error:
+            raise self._not_let_in(
+                node, failed("SaslAuthenticationException", str(error))
             ) from error
         except SaslAuthenticationError as error:
             failure = Failure(class_name=class_of(error.code), text=str(error))

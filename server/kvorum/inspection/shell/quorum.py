@@ -19,7 +19,9 @@ from kvorum.quorum_client.connection import parse_addresses
 from kvorum.quorum_client.errors import ClientOptionError, QuorumError
 from kvorum.quorum_client.fetch import LONG_POLL_MS, Fetched, fetch
 from kvorum.quorum_client.snapshot_copy import copy_snapshot
+from kvorum.security.allowed_url import InvalidOAuthSettingsError
 from kvorum.security.client_settings import ClientSecuritySettings, UnservedMechanismError
+from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.wire.errors import WireError
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch
@@ -28,6 +30,14 @@ RETRY_TIMEOUT_S: Final = 20.0
 """The time for which a leader is looked for: an election takes a few seconds."""
 _OPTION_OF_THE_STREAM: Final = re.compile(
     r"option 'controllers'|, or raise option 'retryTimeoutMs'|option 'kafka\.([\w.]+)'"
+)
+
+_INVALID: Final = (
+    InvalidConfigError,
+    InvalidJaasConfigError,
+    InvalidOAuthSettingsError,
+    InvalidSslSettingsError,
+    UnservedMechanismError,
 )
 
 
@@ -44,7 +54,7 @@ class LiveQuorum:
             security = ClientSecuritySettings.from_texts(properties)
         except ClientOptionError as error:
             raise MetadataSourceError(_in_words_of_the_tool(error)) from error
-        except (InvalidConfigError, InvalidJaasConfigError, UnservedMechanismError) as error:
+        except _INVALID as error:
             raise MetadataSourceError(f"--command-config: {error}") from error
         plan = QuorumPlan(addresses, None, 0, RETRY_TIMEOUT_S, None, security)
         self._client = QuorumClient(plan)

@@ -16,6 +16,7 @@ from kvorum.node.config.listeners import ListenerKeys
 from kvorum.node.config.node_config import NodeConfig
 from kvorum.node.config.values import NODE_CONFIGS, mechanism_key
 from kvorum.raft.config import RaftConfig
+from kvorum.security.oauth_login_settings import OAuthLoginSettings
 from kvorum.security.sasl_login_modules import SERVED_MECHANISMS
 from kvorum.security.sasl_settings import MechanismSettings, SaslSettings
 from kvorum.security.ssl_settings import SslSettings
@@ -26,10 +27,15 @@ _KEYS_BY_LISTENER = (
     keys_of(SaslSettings)
     | keys_of(SslSettings)
     | keys_of(MechanismSettings)
+    | keys_of(OAuthLoginSettings)
     | {
         mechanism_key(mechanism, key)
         for mechanism in SERVED_MECHANISMS
-        for key in (JAAS_CONFIG, CALLBACK_HANDLER, *keys_of(MechanismSettings))
+        for key in (
+            *(JAAS_CONFIG, CALLBACK_HANDLER),
+            *keys_of(MechanismSettings),
+            *keys_of(OAuthLoginSettings),
+        )
     }
     | {"max.connection.creation.rate"}
 )
@@ -45,6 +51,7 @@ SETTINGS: Final[tuple[type, ...]] = (
     MechanismsBetweenNodes,
     MutationQuotas,
     NodeConfig,
+    OAuthLoginSettings,
     RaftConfig,
     SaslSettings,
     SslSettings,

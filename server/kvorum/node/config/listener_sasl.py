@@ -9,12 +9,8 @@ from kvorum.metadata.config_definitions import ConfigValue, read_settings
 from kvorum.node.config.errors import require
 from kvorum.node.config.listeners import Listeners
 from kvorum.node.config.values import NodeValues, listener_prefix, mechanism_key
-from kvorum.security.sasl_login_modules import (
-    LOGIN_MECHANISMS,
-    OAUTHBEARER,
-    SCRAM,
-    SERVED_MECHANISMS,
-)
+from kvorum.security.oauth_login_settings import LOGIN_HANDLER, OAuthLoginSettings
+from kvorum.security.sasl_login_modules import OAUTHBEARER, SCRAM, SERVED_MECHANISMS
 from kvorum.security.sasl_settings import (
     VERIFYING_HANDLER,
     MechanismSettings,
@@ -99,8 +95,14 @@ def logins_between_nodes(
 
 
 def _login_at(values: NodeValues, listener: str, mechanism: str) -> SaslLoginSettings:
-    key = listener_prefix(listener) + mechanism_key(mechanism, JAAS_CONFIG)
-    return SaslLoginSettings(mechanism, values.texts.get(key))
+    def own(key: str) -> str | None:
+        # As in Kafka, only the listener's own key for the mechanism counts.
+        return values.texts.get(listener_prefix(listener) + mechanism_key(mechanism, key))
+
+    oauth = read_settings(
+        OAuthLoginSettings, values.of_mechanism(listener, mechanism), handler=own(LOGIN_HANDLER)
+    )
+    return SaslLoginSettings(mechanism, own(JAAS_CONFIG), oauth)
 
 
 def check_sasl_can_be_served(values: NodeValues, sasl: Mapping[str, SaslSettings]) -> None:
@@ -117,9 +119,9 @@ def check_can_log_in(
         is_controllers = name == listeners.controller_names[0].upper()
         key = _CONTROLLER_MECHANISM if is_controllers else _INTER_BROKER_MECHANISM
         require(
-            settings.mechanism in LOGIN_MECHANISMS,
+            settings.mechanism in SERVED_MECHANISMS,
             f"{key} is {settings.mechanism}, but kvorum's nodes log in by "
-            f"{', '.join(LOGIN_MECHANISMS)} only",
+            f"{', '.join(SERVED_MECHANISMS)} only",
         )
         require(
             not is_controllers

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from kvorum.metadata.address import Address
 from kvorum.metadata.config_definitions import ConfigDefinition, ConfigType, parse_host_port
 from kvorum.node.config.errors import ConfigError, config_errors
-from kvorum.security.oauth_settings import ALLOWED_URLS
+from kvorum.security.allowed_url import ALLOWED_URLS
 
 METRICS_LISTENER: Final = "kvorum.metrics.listener"
 DAMAGED_LOGS_SET_ASIDE: Final = "kvorum.damaged.logs.set.aside"
@@ -47,7 +47,7 @@ OWN_DEFINITIONS: Final = tuple(
         (
             ALLOWED_URLS,
             "",
-            "URLs that the key set of an issuer of tokens may be read from, between commas.",
+            "URLs that tokens, and the keys of their issuer, may be read from, between commas.",
         ),
         (
             METRICS_LISTENER,

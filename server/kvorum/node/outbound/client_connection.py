@@ -27,9 +27,9 @@ from kvorum.node.coroutines import GiveUp, Take, Wait
 from kvorum.node.sockets import ConnectionEnd
 from kvorum.node.tasks import run
 from kvorum.node.version import VERSION
+from kvorum.security.client_login import ClientLogin
 from kvorum.security.client_security import NO_SECURITY, ClientSecurity
 from kvorum.security.sasl_client_authenticator import SaslClientAuthenticator, SaslFailedError
-from kvorum.security.sasl_login import SaslLogin
 from kvorum.wire.api_keys import ApiKey
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.errors import WireError
@@ -274,7 +274,7 @@ class ClientConnection(asyncio.Protocol):
             waiting.timer.cancel()
             self._close_if_abandoned()
 
-    async def _authenticate(self, login: SaslLogin) -> None:
+    async def _authenticate(self, login: ClientLogin) -> None:
         """Log in by SASL; raises SaslFailedError."""
         authenticator = SaslClientAuthenticator(login, self.client_id)
         request: bytes | None = authenticator.begin()

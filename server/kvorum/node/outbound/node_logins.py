@@ -1,18 +1,22 @@
 """The logins by which a node connects to others by SASL, made before it opens its log."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
+from kvorum.security.allowed_url import InvalidOAuthSettingsError
+from kvorum.security.client_login import ClientLogin, client_login
+from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError, missing_of_server
-from kvorum.security.sasl_login import SaslLogin
+
+_INVALID: Final = (InvalidJaasConfigError, InvalidOAuthSettingsError, InvalidSslSettingsError)
 
 
 class NodeLogins(NamedTuple):
     """The logins at brokers and at controllers; None where no SASL is asked for."""
 
-    at_brokers: SaslLogin | None
-    at_controllers: SaslLogin | None
+    at_brokers: ClientLogin | None
+    at_controllers: ClientLogin | None
 
 
 def logins_of_node(config: NodeConfig) -> NodeLogins:
@@ -24,15 +28,15 @@ def logins_of_node(config: NodeConfig) -> NodeLogins:
     )
 
 
-def _login_at(config: NodeConfig, listener: str) -> SaslLogin | None:
+def _login_at(config: NodeConfig, listener: str) -> ClientLogin | None:
     settings = config.logins.get(listener)
     if settings is None:
         return None
     try:
         if settings.jaas_config is None:
             raise missing_of_server(listener, settings.mechanism)
-        return SaslLogin.from_jaas_config(settings.mechanism, settings.jaas_config)
-    except InvalidJaasConfigError as error:
+        return client_login(settings.mechanism, settings.jaas_config, settings.oauth)
+    except _INVALID as error:
         raise NodeStartError(
             f"The node cannot log in at listener {listener} of others: {error}"
         ) from error

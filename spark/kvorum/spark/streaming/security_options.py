@@ -8,21 +8,30 @@ from typing import Final
 
 from kvorum.metadata.config_definitions import InvalidConfigError
 from kvorum.quorum_client.errors import ClientOptionError
+from kvorum.security.allowed_url import InvalidOAuthSettingsError
 from kvorum.security.client_settings import (
     CLIENT_CONFIGS,
     JAAS_CONFIG,
-    MECHANISM,
     PROTOCOL,
+    SASL_KEYS,
     SSL_KEYS,
     ClientSecuritySettings,
     UnservedMechanismError,
 )
+from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.security.ssl_settings import PEM
 
 PREFIX: Final = "kafka."
 SECURITY_OPTIONS: Final = tuple(f"{PREFIX}{name}" for name in CLIENT_CONFIGS)
 _STORE_TYPES: Final = {"ssl.keystore.type": PEM, "ssl.truststore.type": PEM}
+
+_INVALID: Final = (
+    InvalidConfigError,
+    InvalidOAuthSettingsError,
+    InvalidSslSettingsError,
+    UnservedMechanismError,
+)
 
 
 def security_options(options: Mapping[str, str]) -> ClientSecuritySettings:
@@ -39,7 +48,7 @@ def security_options(options: Mapping[str, str]) -> ClientSecuritySettings:
         settings = ClientSecuritySettings.from_texts({**_STORE_TYPES, **texts})
     except InvalidJaasConfigError as error:
         raise ClientOptionError(f"option {PREFIX + JAAS_CONFIG!r}: {error}") from error
-    except (InvalidConfigError, UnservedMechanismError) as error:
+    except _INVALID as error:
         raise ClientOptionError(f"options {PREFIX + '*'!r}: {error}") from error
     _check_use(texts, settings)
     return settings
@@ -50,7 +59,7 @@ def _check_use(texts: Mapping[str, str], settings: ClientSecuritySettings) -> No
     protocol = settings.protocol
     used = {
         PROTOCOL,
-        *((MECHANISM, JAAS_CONFIG) if protocol.uses_sasl else ()),
+        *(SASL_KEYS if protocol.uses_sasl else ()),
         *(SSL_KEYS if protocol.uses_ssl else ()),
     }
     for name in texts:

@@ -19,7 +19,7 @@ from kvorum.node.embedded.client_security.client_access import (
 )
 from kvorum.node.embedded.client_security.mode import SecurityMode
 from kvorum.node.embedded.client_security.secret_files import write_secret
-from kvorum.security.oauth_settings import ALLOWED_URLS
+from kvorum.security.allowed_url import ALLOWED_URLS
 
 if TYPE_CHECKING:
     from kvorum.node.embedded.client_security.token_issuer import TokenIssuer
