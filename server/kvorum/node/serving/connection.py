@@ -70,6 +70,7 @@ class ServerConnection(asyncio.Protocol):
         self._others = others
         self._peer = Peer("?", 0)
         self._session: Session | None = None
+        """The session of a client that does not come in by SASL, from its first request on."""
         self._transport: ClientTransport | None = None
         self._tls: TlsTransport | None = None
         self._sasl: SaslAuthentication | None = None
@@ -244,43 +245,33 @@ class ServerConnection(asyncio.Protocol):
             return
         if frame is None:
             self._set_reading(wanted=True)
-        elif sasl is not None:
-            self._begin_answer(sasl.answer(frame))
-        elif self._sasl is not None and self._sasl.begins_again(frame):
-            # The next session may have another principal: it tells if it is known by a token.
-            self._session = None
-            self._begin_answer(self._sasl.answer(frame))
         else:
             self._begin_request(frame)
 
     def _begin_request(self, frame: bytes) -> None:
-        """Answer a request of the client's session; close the connection if that has ended."""
-        if self._sasl is not None and self._sasl.is_over:
-            self._others.authentications.expire()
-            self.close("the session of its client has ended")
-            return
+        """Answer a frame; close the connection of a client without a name, or with no session."""
         try:
-            session = self._session or self._open_session()
+            if self._sasl is not None:
+                work = self._sasl.answer(frame)
+            else:
+                work = self._rules.answer(frame, self._session or self._open_session())
         except CloseConnectionError as error:
             self.close(str(error))
             return
-        self._begin_answer(self._rules.answer(frame, session))
+        self._begin_answer(work)
 
     def _begin_answer(self, work: Coroutine[Wait[Any], Any, ResponseFrame]) -> None:
         self._is_answering = True
         self._answering = Task(work, self._answered)
 
     def _open_session(self) -> Session:
-        """Return the session of the client, which SASL or its transport has authenticated.
+        """Return the session of a client that its transport has authenticated.
 
         Raises CloseConnectionError for a client that has no name.
         """
         tls = self._rules.tls
         principal = ANONYMOUS
-        if self._sasl is not None:
-            assert self._sasl.principal is not None
-            principal = self._sasl.principal
-        elif tls is not None and self._tls is not None:
+        if tls is not None and self._tls is not None:
             principal = tls.principal_of(self._tls.certificate)
         self._session = Session(
             self._rules.listener, self._rules.protocol, self._peer.host, principal

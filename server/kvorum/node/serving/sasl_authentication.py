@@ -1,11 +1,11 @@
-"""The authentications of one connection's client by SASL: before its session, and again later."""
+"""One connection's client by SASL: its authentications, and the session after each of them."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Coroutine, Sequence
+from typing import Any, Final
 
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.standard_authorizer import USER_TYPE, Principal
-from kvorum.node.coroutines import sleep
+from kvorum.node.coroutines import Wait, sleep
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.serving.authentications import Authentications
 from kvorum.node.serving.connection_rules import ConnectionRules
@@ -33,7 +33,7 @@ _REPEAT_INTERVAL_MS: Final = 1_000
 
 
 class SaslAuthentication:
-    """Answers the frames of a client until it knows the user, or does not let the client in.
+    """Answers the frames of a client: until it knows the user, and as that one's requests then.
 
     A client whose session has an end may authenticate again, before the end and after it (KIP-368).
     """
@@ -48,18 +48,12 @@ class SaslAuthentication:
         self._rules = rules
         self._sasl = sasl
         self._authenticator = SaslServerAuthenticator(sasl.mechanisms, rules.runtime.wall_ms)
-        self._session = Session(rules.listener, rules.protocol, client_host, UNAUTHENTICATED)
+        self._unknown = Session(rules.listener, rules.protocol, client_host, UNAUTHENTICATED)
+        """The session of a request that comes in an authentication."""
+        self._session = self._unknown
         self._authentications = authentications
         self._session_end_ms: float | None = None
         self._repeated_ms: float | None = None
-
-    @property
-    def principal(self) -> Principal | None:
-        """The authenticated user, None before."""
-        done = self._authenticator.authentication
-        if done is None:
-            return None
-        return Principal(USER_TYPE, done.user.name, done.user.is_by_token)
 
     @property
     def is_pending(self) -> bool:
@@ -67,17 +61,30 @@ class SaslAuthentication:
         return not self._authenticator.is_authenticated
 
     @property
-    def is_over(self) -> bool:
-        """Whether the session has ended, so that no request may be answered."""
-        end_ms = self._session_end_ms
-        return end_ms is not None and self._rules.runtime.monotonic_ms() > end_ms
-
-    @property
     def frame_bytes_max(self) -> int:
         """The size of the longest frame that the client may send before it is known."""
         return self._sasl.frame_bytes_max
 
-    def begins_again(self, frame: bytes) -> bool:
+    def answer(self, frame: bytes) -> Coroutine[Wait[Any], Any, ResponseFrame]:
+        """Return the way to the response to a frame.
+
+        CloseConnectionError is raised at once for a request after the session's end, and on the way
+        for what no answer is possible to.
+        """
+        if self.is_pending or self._begins_again(frame):
+            return self._authenticate(frame)
+        if self._is_over:
+            self._authentications.expire()
+            raise CloseConnectionError("the session of its client has ended")
+        return self._rules.answer(frame, self._session)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the session has ended, so that no request may be answered."""
+        end_ms = self._session_end_ms
+        return end_ms is not None and self._rules.runtime.monotonic_ms() > end_ms
+
+    def _begins_again(self, frame: bytes) -> bool:
         """Return whether a client that is authenticated begins to authenticate again.
 
         A SaslHandshake without a session end, or too soon after another one, is a request as any.
@@ -95,8 +102,8 @@ class SaslAuthentication:
         )
         return True
 
-    async def answer(self, frame: bytes) -> ResponseFrame:
-        """Return the response to a frame; raises CloseConnectionError."""
+    async def _authenticate(self, frame: bytes) -> ResponseFrame:
+        """Return the response to a frame of an authentication; raises CloseConnectionError."""
         try:
             response = self._authenticator.receive(frame)
         except SaslBrokenError as error:
@@ -109,7 +116,7 @@ class SaslAuthentication:
         except IllegalSaslStateError as error:
             reason = str(error)
             refusal = RequestError.with_default_message(ErrorCode.ILLEGAL_SASL_STATE)
-            last = self._rules.refuse(frame, self._session, refusal).parts
+            last = self._rules.refuse(frame, self._unknown, refusal).parts
         else:
             if response is None:
                 return await self._answer_api_versions(frame)
@@ -120,13 +127,15 @@ class SaslAuthentication:
         return await self._fail(reason, last)
 
     def _begin_session(self, done: Authentication) -> None:
-        """Count the authentication, and the time of the session from now."""
+        """Count the authentication; begin the session of its user, whose time is from now."""
         now_ms = self._rules.runtime.monotonic_ms()
         if self._authenticator.is_repeated:
             assert self._repeated_ms is not None
             self._authentications.succeed_again(now_ms - self._repeated_ms)
         else:
             self._authentications.succeed(can_repeat=done.knows_lifetime)
+        principal = Principal(USER_TYPE, done.user.name, done.user.is_by_token)
+        self._session = self._unknown._replace(principal=principal)
         self._session_end_ms = None if done.lifetime_ms is None else now_ms + done.lifetime_ms
 
     async def refuse_size(self) -> ResponseFrame:
@@ -134,7 +143,7 @@ class SaslAuthentication:
         return await self._fail("Failing SASL authentication due to invalid receive size", None)
 
     async def _answer_api_versions(self, frame: bytes) -> ResponseFrame:
-        response = await self._rules.answer(frame, self._session)
+        response = await self._rules.answer(frame, self._unknown)
         assert response.parts is not None
         # As in Kafka, this request is neither measured nor throttled.
         encoded = b"".join(part for part in response.parts if not isinstance(part, FileRecords))
@@ -145,7 +154,7 @@ class SaslAuthentication:
     async def _fail(self, reason: str, last: Sequence[FramePart] | None) -> ResponseFrame:
         """Hold back the response and the end, which slows down those who guess (KIP-306)."""
         self._authentications.fail(
-            self._session.client_host,
+            self._unknown.client_host,
             self._rules.listener,
             reason,
             is_repeated=self._authenticator.is_repeated,
