@@ -64,6 +64,22 @@ class Requests:
         may arrive twice, or after its time.
         """
         chosen = request.MAX_VERSION if version is None else version
+
+        def decode(said: bytes | None) -> None:
+            on_answer(None if said is None else decoded_answer(request, chosen, said))
+
+        self.ask_frame(link, request_frame(request, chosen), serve, decode, timeout_ms=timeout_ms)
+
+    def ask_frame(
+        self,
+        link: Route,
+        frame: bytes,
+        serve: Serve,
+        on_reply: Callable[[bytes | None], None],
+        *,
+        timeout_ms: float,
+    ) -> None:
+        """Have the request in a frame served as `ask` does; pass on the frame of the answer."""
         is_answered = False
 
         def tell(said: Reply | None) -> None:
@@ -71,10 +87,7 @@ class Requests:
             if not is_answered:
                 is_answered = True
                 time_out.cancel()
-                on_answer(
-                    decoded_answer(request, chosen, said) if isinstance(said, bytes) else None
-                )
+                on_reply(said if isinstance(said, bytes) else None)
 
         time_out = self._events.after(timeout_ms, lambda: tell(None))
-        frame = request_frame(request, chosen)
         self._network.request(*link, frame, serve=serve, reply=tell)

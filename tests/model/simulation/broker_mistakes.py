@@ -12,6 +12,7 @@ from tests.model.mutation.mutant import Edit
 from tests.model.simulation.group_mistakes import GROUP_MISTAKES
 from tests.model.simulation.handler_mistakes import HANDLER_MISTAKES
 from tests.model.simulation.log_mistakes import LOG_MISTAKES
+from tests.model.simulation.login_mistakes import LOGIN_MISTAKES
 from tests.model.simulation.mistake import Mistake, edited, in_place_of
 from tests.model.simulation.replication_mistakes import REPLICATION_MISTAKES
 from tests.model.simulation.stored_transaction_mistakes import STORED_TRANSACTION_MISTAKES
@@ -185,7 +186,7 @@ FORMER_MISTAKES: Final = (
     Mistake(
         "the start of the leader's epoch is ignored",
         promises.OFFSETS_KEPT,
-        7,
+        12,
         edited(
             Edit(
                 within="PartitionLeader.lead",
@@ -237,6 +238,7 @@ MISTAKES: Final = (
     *FORMER_MISTAKES,
     *REPLICATION_MISTAKES,
     *LOG_MISTAKES,
+    *LOGIN_MISTAKES,
     *GROUP_MISTAKES,
     *HANDLER_MISTAKES,
     *STORED_TRANSACTION_MISTAKES,

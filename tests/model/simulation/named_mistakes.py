@@ -31,7 +31,7 @@ NAMED_MISTAKES: Final = (
     NamedMistake("producers of truncated records are remembered", Anomaly.DUPLICATE, 9, 2),
     NamedMistake("the window of sequences is one too wide", Anomaly.DUPLICATE, 2, 1),
     NamedMistake(
-        "an aborted transaction that began before a fetch is not named", Anomaly.LOST_WRITE, 10, 3
+        "an aborted transaction that began before a fetch is not named", Anomaly.LOST_WRITE, 20, 5
     ),
     NamedMistake("an outcome that was decided is decided again", Anomaly.LOST_WRITE, 9, 2),
     NamedMistake("the first of several brokers alone is asked to commit", Anomaly.LOST_WRITE, 2, 1),

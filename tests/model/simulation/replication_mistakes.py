@@ -59,7 +59,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a leader does not tell a follower where their logs diverge",
         promises.ONE_RECORD,
-        6,
+        5,
         edited(
             Edit(
                 within="Partition.fetch_records_of_follower",
@@ -100,7 +100,7 @@ REPLICATION_MISTAKES: Final = (
     Mistake(
         "a leader's high watermark follows the slowest replica down",
         promises.WATERMARK_RISES,
-        4,
+        3,
         edited(
             Edit(
                 within="PartitionLeader._raise_high_watermark",

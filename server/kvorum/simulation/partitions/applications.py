@@ -11,6 +11,7 @@ from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.clients import LEADER_ONLY, Consumer, Deleter, Producer
 from kvorum.simulation.partitions.group_members import GroupMembers
 from kvorum.simulation.partitions.groups import Committer
+from kvorum.simulation.partitions.logged_in_applications import LoggedInApplications
 from kvorum.simulation.partitions.pipelined_producer import PIPELINED_ID, PipelinedProducer
 from kvorum.simulation.partitions.session_consumer import SessionConsumer
 from kvorum.simulation.partitions.settings import (
@@ -66,6 +67,8 @@ class Applications:
         topics = around.random_for("topics that come and go")
         has_short_lived_topic = topics.random() < HAS_SHORT_LIVED_TOPIC
         self._short_lived_topic = ShortLivedTopic(around, topics) if has_short_lived_topic else None
+        logins = around.logins
+        self._users = None if logins is None else LoggedInApplications(around, logins)
 
     def _make_own_coordinators(self) -> None:
         """Have producers play the part of the coordinators of transactions."""
@@ -130,6 +133,8 @@ class Applications:
             every(30, self._short_lived_topic.step)
         if self._coordinated is not None:
             self._coordinated.begin()
+        if self._users is not None:
+            self._users.begin()
         every(1_000, self._group_members.step)
 
     def check_end(self, brokers: Mapping[int, Broker], waiting: Collection[int]) -> None:
@@ -139,6 +144,8 @@ class Applications:
             self._short_lived_topic.check_end(list(brokers.values()))
         if self._coordinated is not None:
             self._coordinated.check_end(brokers, waiting)
+        if self._users is not None:
+            self._users.check_end(waiting)
         for producer in self._producers:
             if producer.index not in waiting:
                 around.checks.demand(

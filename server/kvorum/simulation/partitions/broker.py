@@ -34,7 +34,7 @@ from kvorum.node.outbound.client_connection import ConnectionLostError
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.node.serving.request_handler import HandlerResponse
 from kvorum.simulation.disk import MountedDisk
-from kvorum.simulation.network import OnReply
+from kvorum.simulation.network import OnReply, Serve
 from kvorum.simulation.node import SimulatedNode
 from kvorum.simulation.partitions.broker_coordination import BrokerCoordination
 from kvorum.simulation.partitions.broker_machine import BrokerMachine
@@ -44,6 +44,11 @@ from kvorum.simulation.partitions.ledger import Replica
 from kvorum.simulation.partitions.outbound import SimulatedControllerChannel, SimulatedLeader
 from kvorum.simulation.partitions.replica_watch import ReplicaWatch
 from kvorum.simulation.partitions.request_watch import RequestWatch
+from kvorum.simulation.partitions.sasl_listener import (
+    AppliedMetadata,
+    SaslListener,
+    refuse_connection,
+)
 from kvorum.simulation.partitions.served_requests import (
     ServedRequests,
     broker_config,
@@ -124,6 +129,7 @@ class BrokerSession:
             on_failure=on_failure,
         )
         self._coordination: BrokerCoordination | None = None
+        self._logins: SaslListener | None = None
         self._make_replicas()
         shutdowns = [read_clean_shutdown(*place) for place in zip(ROOTS, disks, strict=True)]
         self._lifecycle = BrokerLifecycle(
@@ -215,7 +221,10 @@ class BrokerSession:
             runtime=broker.runtime,
             random=around.random,
         )
-        config = broker_config(broker.id, around.settings)
+        logins = around.logins
+        config = broker_config(
+            broker.id, around.settings, None if logins is None else logins.settings
+        )
         if around.settings.transactions is not None:
             self._coordination = BrokerCoordination(
                 config,
@@ -239,6 +248,11 @@ class BrokerSession:
         )
         watch = RequestWatch(self._groups, self.replicas, around, self._machine)
         self._served = ServedRequests(services, around, self._machine.guard, watch)
+        if logins is not None:
+            process = self._machine.node.process
+            assert process is not None
+            applied = AppliedMetadata(broker.image, lambda: self._applied - 1, process.client)
+            self._logins = SaslListener(services, around, logins, self._served, applied)
 
     async def _answer_own(self, request: IncomingRequest[Message]) -> HandlerResponse:
         return await self._served.answer_own(request)
@@ -296,6 +310,12 @@ class BrokerSession:
             reply(ConnectionLostError(f"broker {self._id} is not serving yet"))
             return
         self._served.handle(frame, reply)
+
+    def connect(self) -> Serve:
+        """Return what takes the frames of a new connection to the listener with SASL."""
+        if not self.is_serving or self._logins is None:
+            return refuse_connection
+        return self._logins.connect()
 
     # --- the controller ---------------------------------------------------------------------
 
@@ -494,3 +514,11 @@ class Broker:
         session = self._session
         if self.is_up and session is not None:
             self.machine.guard(lambda: session.handle(frame, reply))()
+
+    def connect(self) -> Serve:
+        """Return what takes the frames of a new connection, whose client logs in."""
+        session = self._session
+        if not self.is_up or session is None:
+            return refuse_connection
+        serve = session.connect()
+        return lambda frame, reply: self.machine.guard(partial(serve, frame, reply))()

@@ -7,11 +7,12 @@ from typing import Final, Protocol
 
 from kvorum.metadata.image import MetadataImage
 from kvorum.simulation.events import WALL_START_MS, Events
-from kvorum.simulation.network import OnReply
+from kvorum.simulation.network import OnReply, Serve
 from kvorum.simulation.operator import OPERATOR_ID
 from kvorum.simulation.partitions.client_history import ClientHistory
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.ledger import PartitionLedger
+from kvorum.simulation.partitions.login_book import LoginBook
 from kvorum.simulation.partitions.places import Places
 from kvorum.simulation.partitions.settings import ClusterSettings
 from kvorum.simulation.properties.catalogue import Checks
@@ -45,12 +46,17 @@ class Server(Protocol):
         """Handle the frame of a request; there may be no answer."""
         ...
 
+    def connect(self) -> Serve:
+        """Return what takes the frames of a new connection, whose client logs in."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerSurroundings:
     """A cluster's settings, chance, controllers and books.
 
     `releases` draws the versions of older clients; without it all are of the latest release.
+    `logins` is the book of the users, in a world where some clients log in.
     `on_expansion` gets the ids of a leader and of the replica that is about to join its ISR, and
     returns for how long the request is delayed; `on_outcome` gets the id of a coordinator that is
     asked to end a transaction.
@@ -70,6 +76,7 @@ class BrokerSurroundings:
     servers: Mapping[int, Server]
     groups: dict[str, GroupLedger]
     releases: Random | None
+    logins: LoginBook | None
     on_expansion: Callable[[int, int], float]
     on_outcome: Callable[[int], None]
 

@@ -14,6 +14,7 @@ from kvorum.node.handlers.produce import FIRST_VERSION_WITH_TOPIC_IDS
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.client_history import INFO, OK, SEND, TXN
 from kvorum.simulation.partitions.client_versions import ClientVersions
+from kvorum.simulation.partitions.logged_in_client import LoggedInClient
 from kvorum.simulation.partitions.settings import TOPIC, TOPIC_ID
 from kvorum.simulation.requests import OnAnswer
 from kvorum.wire.error_codes import ErrorCode
@@ -69,6 +70,8 @@ class PartitionClient:
         """The number of the partition among those of all topics."""
         self._versions = ClientVersions(around.releases)
         self._remembered: int | None = None
+        self.login: LoggedInClient | None = None
+        """The user and the connections of a client that logs in."""
 
     def version_of(self, kind: type[Message], *, lowest: int = 0, latest: int | None = None) -> int:
         """Return the version in which this client sends a request; see `ClientVersions`."""
@@ -86,6 +89,9 @@ class PartitionClient:
         """Send a request to a broker, in a version or in one no lower than `lowest`."""
         if version is None:
             version = self.version_of(type(request), lowest=lowest)
+        if self.login is not None:
+            self.login.ask((self.id, broker), request, on_answer, version=version)
+            return
         self.around.requests.ask(
             (self.id, broker),
             request,

@@ -19,6 +19,8 @@ from kvorum.simulation.partitions.first_records import first_records
 from kvorum.simulation.partitions.history_check import WrittenHistory
 from kvorum.simulation.partitions.idle_partitions import IdlePartitions
 from kvorum.simulation.partitions.ledger import PartitionLedger, Replica
+from kvorum.simulation.partitions.login_book import LoginBook
+from kvorum.simulation.partitions.login_settings import LoginSettings
 from kvorum.simulation.partitions.places import Places
 from kvorum.simulation.partitions.promises import is_unclean, waits_for_an_operator
 from kvorum.simulation.partitions.settings import (
@@ -66,6 +68,7 @@ class Cluster:
         world.committed.listeners.append(self._on_commit)
         releases = world.random_for("api versions")
         has_older_clients = releases.random() < HAS_OLDER_CLIENTS
+        logins = LoginSettings.draw(world.random_for("clients that log in"))
         self._around = around = BrokerSurroundings(
             settings,
             random,
@@ -79,6 +82,7 @@ class Cluster:
             self.brokers,
             {},
             releases if has_older_clients else None,
+            None if logins is None else LoginBook(logins, world.committed),
             self._on_expansion,
             self._on_outcome,
         )

@@ -88,6 +88,8 @@ class PartitionLedger:
         self._in_sync = in_sync
         self.counts: Counter[str] = Counter()
         self.checks = checks
+        self.strangers: set[int] = set()
+        """The ids of producers that may not write."""
 
     def _stored(self, log: UnifiedLog, start: int, end: int) -> list[StoredBatch]:
         return stored(batches_of(log, start, end), by_record=self._is_compacted)
@@ -224,6 +226,8 @@ class PartitionLedger:
             if known.written.setdefault(place, batch) != batch:
                 self._fail(promises.ONE_BATCH, replica)
             self.checks.held(promises.KNOWN_EPOCHS, promises.ONE_BATCH)
+            if batch.producer_id in self.strangers:
+                self._fail(promises.PERMITTED, replica, f"; {batch}")
 
     def on_truncation(self, replica: Replica, *, below: int, latest_epoch: int) -> None:
         """Check a truncation of a log whose high watermark was `below`, its last epoch `latest`."""

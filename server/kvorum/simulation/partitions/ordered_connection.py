@@ -3,7 +3,10 @@
 What is lost on the way breaks it: no later request arrives.
 """
 
-from kvorum.simulation.network import OnReply, Route
+from collections.abc import Callable
+from functools import partial
+
+from kvorum.simulation.network import OnReply, Route, Serve
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.requests import OnAnswer
 from kvorum.wire.primitives import Message
@@ -26,20 +29,32 @@ class OrderedConnection:
         self, request: Message, on_answer: OnAnswer, *, version: int, timeout_ms: float
     ) -> None:
         """Send a request behind all others; the answer is None where none comes in time."""
-        number = self._asked_count
-        self._asked_count += 1
-
-        def serve(frame: bytes, reply: OnReply) -> None:
-            self._arrive(number, frame, reply)
-
         self._around.requests.ask(
             self._link,
             request,
-            serve,
+            self._next(),
             on_answer,
             timeout_ms=timeout_ms,
             version=version,
         )
+
+    def ask_frame(
+        self, frame: bytes, on_reply: Callable[[bytes | None], None], *, timeout_ms: float
+    ) -> None:
+        """Send the frame of a request behind all others, and pass on that of the answer."""
+        self._around.requests.ask_frame(
+            self._link, frame, self._next(), on_reply, timeout_ms=timeout_ms
+        )
+
+    def _next(self) -> Serve:
+        """Return what serves the next request, in its turn."""
+        number = self._asked_count
+        self._asked_count += 1
+        return partial(self._arrive, number)
+
+    def serve(self, frame: bytes, reply: OnReply) -> None:
+        """Have the broker handle a request whose turn it is."""
+        self._around.servers[self.broker].receive(frame, reply)
 
     def _arrive(self, number: int, frame: bytes, reply: OnReply) -> None:
         """Have the broker handle a request, if all before it have come, and those after it."""
@@ -51,4 +66,4 @@ class OrderedConnection:
         while self._served_count in self._early and server.incarnation == self._incarnation:
             first = self._early.pop(self._served_count)
             self._served_count += 1
-            server.receive(*first)
+            self.serve(*first)

@@ -49,6 +49,13 @@ SESSION_ANSWERED: Final = Property(
     "P69", "a fetch session answers for its partitions, from where they are read"
 )
 HISTORY_IS_SOUND: Final = Property("P70", "the history of the clients has no anomaly")
+SESSIONS_END: Final = Property(
+    "P71", "a client that has to log in is answered within its session alone"
+)
+LOGINS_BY_PASSWORD: Final = Property(
+    "P72", "a login needs the password that the broker knows, and the user of the one before"
+)
+PERMITTED: Final = Property("P73", "a client writes and reads with the permission alone")
 
 WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
 ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
@@ -73,7 +80,7 @@ SAFETY: Final = (
     *(FENCED_STAY_AWAY, ENDED_PROCESS_IS_REFUSED, FORMER_CLIENTS_ASK_LEADERS, KNOWN_EPOCHS),
     *(STARTS_FOLLOW, LATEST_STAYS, ANSWERS_KNOWN, LEADER_KNOWS, ANSWERED_IN_TIME),
     *(FENCED_BY_ANOTHER, SESSION_KEPT, SIZE_KEPT, STABLE_OFFSETS),
-    *(SESSION_ANSWERED, HISTORY_IS_SOUND),
+    *(SESSION_ANSWERED, HISTORY_IS_SOUND, SESSIONS_END, LOGINS_BY_PASSWORD, PERMITTED),
 )
 LIVENESS: Final = (
     *(WRITES_END, ALL_IN_SYNC_AGAIN, ALL_READABLE, ALL_COMMITTED, ALL_THE_SAME, COMMITS_END),

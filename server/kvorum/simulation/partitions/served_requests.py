@@ -4,9 +4,11 @@ A request arrives as a frame and leaves as one. What is between is what ships: t
 the handlers of its APIs, purgatories, the coordinator and the partitions.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from kvorum.broker.fetch_session.context import FetchManager
 from kvorum.broker.quota.client_quota_manager import QuotaManagers
@@ -24,7 +26,7 @@ from kvorum.node.broker.request_handler_helper import RequestHandlerHelper
 from kvorum.node.broker.this_broker import ThisBroker
 from kvorum.node.broker.transaction_verification import VerifiedPartitions
 from kvorum.node.config import NodeConfig
-from kvorum.node.coroutines import Task
+from kvorum.node.coroutines import Task, Wait
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.handlers.registry import broker_apis
 from kvorum.node.outbound.client_connection import ConnectionLostError
@@ -40,7 +42,8 @@ from kvorum.simulation.network import OnReply
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker_coordination import BrokerCoordination, PublishedImage
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
-from kvorum.simulation.partitions.request_watch import RequestWatch
+from kvorum.simulation.partitions.login_settings import SASL_LISTENER, LoginSettings
+from kvorum.simulation.partitions.request_watch import Check, RequestWatch
 from kvorum.simulation.partitions.settings import CLUSTER_ID, ROOTS, ClusterSettings
 from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.simulation.requests import decoded_answer
@@ -86,7 +89,9 @@ class _NotInThisWorld:
 _ABSENT: Final = cast("Any", _NotInThisWorld())
 
 
-def broker_config(broker_id: int, settings: ClusterSettings) -> NodeConfig:
+def broker_config(
+    broker_id: int, settings: ClusterSettings, logins: LoginSettings | None
+) -> NodeConfig:
     """Return the configuration of a simulated broker, as far as a part of it asks for that."""
     transactions = settings.transactions
     return NodeConfig.from_properties(
@@ -95,12 +100,15 @@ def broker_config(broker_id: int, settings: ClusterSettings) -> NodeConfig:
             "node.id": str(broker_id),
             "controller.quorum.bootstrap.servers": "c1:9093",
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,{LISTENER}:PLAINTEXT",
+            "listener.security.protocol.map": (
+                f"CONTROLLER:PLAINTEXT,{LISTENER}:PLAINTEXT,{SASL_LISTENER}:SASL_PLAINTEXT"
+            ),
             "inter.broker.listener.name": LISTENER,
             "listeners": f"{LISTENER}://b{broker_id}:9092",
             "log.dirs": ",".join(map(str, ROOTS)),
             "request.timeout.ms": str(MARKER_TIMEOUT_MS),
             **({} if transactions is None else transactions.of_broker),
+            **({} if logins is None else logins.of_broker(broker_id, LISTENER)),
         }
     )
 
@@ -149,6 +157,20 @@ def broker_services(
     )
 
 
+class Arrived(NamedTuple):
+    """A request that has arrived in a frame, and its version."""
+
+    request: Message
+    version: int
+
+    @classmethod
+    def of(cls, frame: bytes) -> Arrived:
+        """Read the request in a frame."""
+        header, body = decode_request_frame(frame)
+        version = header.request_api_version
+        return cls(request_class(header.request_api_key).decode(bytes(body), version), version)
+
+
 class ServedRequests:
     """The requests of one process; `guard` makes a callback one of the process.
 
@@ -177,10 +199,19 @@ class ServedRequests:
 
     def handle(self, frame: bytes, reply: OnReply) -> None:
         """Answer the request in a frame, now or later."""
-        header, body = decode_request_frame(frame)
-        version = header.request_api_version
-        request = request_class(header.request_api_key).decode(bytes(body), version)
-        check = self._watch.on_request(request, version)
+        arrived = Arrived.of(frame)
+        self.answer(arrived, self._handler.answer(frame, _CLIENT), reply)
+
+    def answer(
+        self,
+        arrived: Arrived,
+        work: Coroutine[Wait[Any], Any, ResponseFrame],
+        reply: OnReply,
+        *checks: Check,
+    ) -> None:
+        """Reply to a request with what `work` leads to, once all `checks` have looked at it."""
+        request, version = arrived
+        checks = (self._watch.on_request(request, version), *checks)
 
         def answered(response: ResponseFrame | Exception) -> None:
             if isinstance(response, Exception):
@@ -192,10 +223,11 @@ class ServedRequests:
                 whole = b"".join(map(_without_records, response.parts))
                 answer = decoded_answer(request, version, whole)
                 _demand_known(request, answer)
-                check(answer)
+                for check in checks:
+                    check(answer)
                 self._send(response, reply)
 
-        Task(self._handler.answer(frame, _CLIENT), answered)
+        Task(work, answered)
 
     async def answer_own(self, request: IncomingRequest[Message]) -> HandlerResponse:
         """Return the answer to a request of this broker itself."""
