@@ -25,6 +25,8 @@ from kvorum.wire.messages.sasl_authenticate import SaslAuthenticateRequest, Sasl
 from kvorum.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 SESSION_MS: Final = 5_000
+UNKNOWN_BYTES_MAX: Final = 200
+"""The longest frame of a client before it has logged in."""
 RESPONSE: Final = b"response"
 HANDSHAKE: Final = frame(SaslHandshakeRequest("PLAIN"), 1)
 TOKEN: Final = frame(SaslAuthenticateRequest(b"\0alice\0as"), 2)
@@ -90,7 +92,9 @@ class Client:
             refuse=self._refuse,
             limits=ConnectionQuotas(Limits(total_max=1, per_address_max=1), self.clock),
             runtime=runtime,
-            sasl=ListenerSasl({"PLAIN": plain}, frame_bytes_max=1_000, failure_delay_ms=0),
+            sasl=ListenerSasl(
+                {"PLAIN": plain}, frame_bytes_max=UNKNOWN_BYTES_MAX, failure_delay_ms=0
+            ),
         )
         others = OpenConnections(runtime)
         self.counts = others.authentications
@@ -123,6 +127,19 @@ class Client:
         response = decoded(await self.ask(TOKEN), SaslAuthenticateResponse, 2)
         assert response.error_code == ErrorCode.NONE
         return response.session_lifetime_ms
+
+
+async def test_a_client_may_announce_a_long_frame_once_it_has_logged_in() -> None:
+    announced = struct.pack(">i", UNKNOWN_BYTES_MAX + 1)
+    known = Client()
+    await known.log_in()
+    known.connection.data_received(announced)
+    unknown = Client()
+    unknown.connection.data_received(announced)
+    # It is not read on: its end is under way.
+    assert (known.connection.is_busy, unknown.connection.is_busy) == (False, True)
+    await wait_for_async(lambda: unknown.transport.is_over or None, "it is closed")
+    assert not known.transport.is_over
 
 
 async def test_the_request_after_the_end_of_a_session_closes_the_connection() -> None:

@@ -55,6 +55,8 @@ SUITES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("controller.quorum_reassignment", ("tests/unit/controller", *_TARGETS)),
     ("metadata", ("tests/model/simulation/test_target_voters.py", "tests/unit/metadata")),
     ("raft", _RAFT),
+    ("security", ("tests/unit/security",)),
+    ("node.serving", ("tests/node/test_sasl_sessions.py",)),
     ("wire", (*_RAFT, "tests/unit/storage")),
     ("node.raft", _NODE_RAFT),
     ("storage.cleaner", _CLEANING),

@@ -8,6 +8,7 @@ from tests.model.mutation import (
     bugs_partition_replication,
     bugs_reassignment,
     bugs_replication,
+    bugs_security,
     bugs_storage,
     bugs_transactions,
     bugs_voters,
@@ -25,4 +26,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *bugs_reassignment.MUTANTS,
     *bugs_partition_replication.MUTANTS,
     *bugs_partition_logs.MUTANTS,
+    *bugs_security.MUTANTS,
 )

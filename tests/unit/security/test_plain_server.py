@@ -1,6 +1,9 @@
 """PLAIN on the server's side: the users that it authenticates, and its refusals."""
 
+import contextlib
+
 import pytest
+from tests.support.compared_as_a_whole import PasswordComparedAsAWhole
 
 from kvorum.security.plain_server import PlainServer
 from kvorum.security.sasl_server import AuthenticatedUser, SaslAuthenticationError
@@ -41,3 +44,13 @@ def test_a_token_is_refused_for_the_first_fault_in_kafkas_order(token: bytes, me
         server.evaluate(token)
     assert str(raised.value) == message
     assert server.user is None
+
+
+@pytest.mark.parametrize(("given", "is_let_in"), [(b"as", True), (b"at", False)])
+def test_the_time_of_a_comparison_tells_nothing_of_the_password(
+    given: bytes, is_let_in: bool
+) -> None:
+    server = PlainServer({"alice": PasswordComparedAsAWhole("as")})
+    with contextlib.suppress(SaslAuthenticationError):
+        server.evaluate(b"\0alice\0" + given)
+    assert (server.user is not None) is is_let_in

@@ -6,7 +6,12 @@ import pytest
 
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.security.sasl_login import SaslLogin
-from kvorum.security.sasl_login_modules import PLAIN_MODULE, SCRAM_MODULE
+from kvorum.security.sasl_login_modules import (
+    PLAIN_MODULE,
+    SCRAM_MODULE,
+    NoLoginModuleError,
+    read_login_module,
+)
 from kvorum.security.scram_messages import ClientFirst
 
 PASSWORD: Final = "open sesame"
@@ -53,3 +58,9 @@ def test_no_text_of_a_login_has_the_password() -> None:
 def test_each_authentication_has_a_nonce_of_its_own() -> None:
     login = SaslLogin("SCRAM-SHA-256", "a", PASSWORD)
     assert login.begin().evaluate(b"") != login.begin().evaluate(b"")
+
+
+@pytest.mark.parametrize("name", ["JndiLoginModule", "LdapLoginModule", "Krb5LoginModule"])
+def test_a_module_of_java_is_not_loaded(name: str) -> None:
+    with pytest.raises(NoLoginModuleError, match=f"No LoginModule found for .*{name}$"):
+        read_login_module(f"com.sun.security.auth.module.{name} required;")

@@ -1,13 +1,16 @@
 """SCRAM on the server's side: RFC 7677's exchange, and what Kafka refuses or lets pass."""
 
+import contextlib
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import new as new_hash
 from hashlib import pbkdf2_hmac
 from hmac import digest
 from typing import Final
 
 import pytest
+from tests.support.compared_as_a_whole import ComparedAsAWhole
 
 from kvorum.metadata.credentials_image import ScramCredential, ScramMechanism
 from kvorum.security.sasl_server import (
@@ -131,6 +134,18 @@ def test_a_final_message_is_refused_without_a_reason(what: str) -> None:
         own.evaluate(REFUSED[what]())
     assert not isinstance(raised.value, SaslAuthenticationError)
     assert own.user is None
+
+
+@pytest.mark.parametrize(("password", "is_let_in"), [("pencil", True), ("pen", False)])
+def test_the_time_of_a_comparison_tells_nothing_of_the_key(password: str, is_let_in: bool) -> None:
+    known = credential()
+    secret = replace(known, stored_key=ComparedAsAWhole(known.stored_key))
+    login = ScramLogin(secret, AuthenticatedUser("user"))
+    own = ScramServer(SHA_256, lambda _: login, SERVER_NONCE)
+    own.evaluate(f"n,,{FIRST}".encode())
+    with contextlib.suppress(SaslError):
+        own.evaluate(final(password=password))
+    assert (own.user is not None) is is_let_in
 
 
 @pytest.mark.parametrize("length", [0, 31, 33])
