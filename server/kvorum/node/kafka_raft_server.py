@@ -25,9 +25,8 @@ from kvorum.node.errors import NodeFailedError, NodeStartError
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import SnapshotGenerator
 from kvorum.node.open_file_limit import log_file_count_max
-from kvorum.node.outbound.node_logins import NodeLogins, logins_of_node
 from kvorum.node.outbound.outgoing import Outgoing
-from kvorum.node.outbound.renewed_logins import RenewedLogins
+from kvorum.node.outbound.renewals import Renewals
 from kvorum.node.serving.listener_tls import tls_of_node
 from kvorum.node.serving.socket_server import bind
 from kvorum.node.shared_server import ServerEnvironment, SharedServer, open_shared_server
@@ -167,24 +166,22 @@ class _ServerStart:
         )
         sockets = bind_listeners(listeners.bound, environment.sockets, closing=resources)
         await self._serve_metrics()
-        logins = logins_of_node(config)
-        await self._log_in(logins)
         return await open_shared_server(
             environment,
-            logins=logins,
+            renewals=self._renewals(),
             directories=directories,
             sockets=sockets,
             tls=tls,
             on_failure=self._fault.note,
         )
 
-    async def _log_in(self, logins: NodeLogins) -> None:
-        """Have the tokens of this node, and others in their turn."""
-        threads = AsyncioRuntime(self._environment.clock, thread_name="kvorum-logins")
+    def _renewals(self) -> Renewals:
+        """Return what has tokens and key sets for this server until it is closed."""
+        threads = AsyncioRuntime(self._environment.clock, thread_name="kvorum-renewals")
         self._closing.roles.callback(threads.close)
-        renewed = RenewedLogins(logins, threads)
-        self._closing.roles.callback(renewed.close)
-        await run(renewed.start())
+        renewals = Renewals(threads)
+        self._closing.roles.callback(renewals.close)
+        return renewals
 
     async def _start_broker(self, started: StartedRoles) -> StartedRoles:
         broker = BrokerServer(started.shared, self._fault.note, started.controller)

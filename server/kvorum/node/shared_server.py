@@ -15,9 +15,10 @@ from kvorum.node.directories import NodeDirectories
 from kvorum.node.endpoints import Sockets, advertised_endpoints
 from kvorum.node.events.log_event import LogEvent
 from kvorum.node.metadata_loader import MetadataLoader, PublishedImages
-from kvorum.node.outbound.node_logins import NodeLogins
+from kvorum.node.outbound.node_logins import logins_of_node
 from kvorum.node.outbound.node_to_controller_channel_manager import NodeToControllerChannelManager
 from kvorum.node.outbound.outgoing import Outgoing
+from kvorum.node.outbound.renewals import Renewals
 from kvorum.node.raft import RaftNode, RaftSettings
 from kvorum.node.raft.listener import CommittedBatch, InPieces, LoadedSnapshot
 from kvorum.node.runtime import Runtime
@@ -34,10 +35,12 @@ from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
 from kvorum.node.serving.socket_server import SocketServer
 from kvorum.node.serving.used_tls import context_of
+from kvorum.node.tasks import run
 from kvorum.node.tls_renewal import Connecting, TlsRenewal
 from kvorum.raft import Destination, RaftConfig
 from kvorum.raft import Endpoint as RaftEndpoint
 from kvorum.security.client_security import ClientSecurity
+from kvorum.security.renewable import Renewable
 from kvorum.storage.directory.open_files import OpenFiles
 from kvorum.storage.files import FileSystem
 
@@ -197,7 +200,7 @@ async def open_shared_server(
     directories: NodeDirectories,
     sockets: Sockets,
     tls: NodeTls,
-    logins: NodeLogins,
+    renewals: Renewals,
     on_failure: Callable[[Exception], None],
 ) -> SharedServer:
     """Create the shared parts and open the log, which may take long.
@@ -208,7 +211,12 @@ async def open_shared_server(
     config, clock, files = environment.config, environment.clock, environment.files
     endpoints = advertised_endpoints(config.listeners.advertised_controllers, sockets)
     loader = MetadataLoader(clock)
-    sasl = sasl_of_node(config, lambda: loader.published, SystemRandom(), clock)
+    key_sets: list[Renewable] = []
+    sasl = sasl_of_node(
+        config, lambda: loader.published, SystemRandom(), clock, note_renewable=key_sets.append
+    )
+    logins = logins_of_node(config)
+    await run(renewals.start([*key_sets, *logins.renewables]))
     log_listener = MetadataLogListener(loader, on_failure)
     limits = usable_limits(
         total_max=config.network.connections_max,

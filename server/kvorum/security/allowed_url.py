@@ -1,6 +1,7 @@
 """The URLs that settings of OAUTHBEARER may name: those of a list alone (CVE-2025-27817)."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -17,6 +18,18 @@ class InvalidOAuthSettingsError(ValueError):
 
     Nothing that is secret is in it.
     """
+
+
+@contextmanager
+def configuring(class_name: str, key: str) -> Generator[None]:
+    """Put what Kafka says of a class before the text of an InvalidOAuthSettingsError."""
+    try:
+        yield
+    except InvalidOAuthSettingsError as error:
+        raise InvalidOAuthSettingsError(
+            f"The class {class_name} defined in the {key} configuration encountered an error on "
+            f"configure(): {error}"
+        ) from error
 
 
 def urls_of(text: str) -> tuple[str, ...]:

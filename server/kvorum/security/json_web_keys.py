@@ -98,7 +98,10 @@ class JsonWebKeyFile:
         self._modified_ns = path.stat().st_mtime_ns
         self._keys = read_keys(path.read_text("utf-8"))
 
-    def keys(self) -> Sequence[JsonWebKey]:
+    def note_missing(self, key_id: str, now_ms: int) -> None:
+        """Do nothing: the file is looked at each time."""
+
+    def current_keys(self) -> Sequence[JsonWebKey]:
         """Return the keys as they are in the file; raises InvalidKeySetError or OSError."""
         modified_ns = self._path.stat().st_mtime_ns
         if modified_ns != self._modified_ns:

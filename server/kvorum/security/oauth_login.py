@@ -4,7 +4,13 @@ from collections.abc import Callable, Mapping
 from secrets import SystemRandom
 from typing import Final, Protocol
 
-from kvorum.security.allowed_url import FILE, HTTPS, InvalidOAuthSettingsError, checked_url, file_of
+from kvorum.security.allowed_url import (
+    FILE,
+    InvalidOAuthSettingsError,
+    checked_url,
+    configuring,
+    file_of,
+)
 from kvorum.security.client_token import ClientToken
 from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError, LoginModule
@@ -41,7 +47,6 @@ _RETRIEVERS: Final = (
     f"{_PACKAGE}.FileJwtRetriever",
 )
 _EXTENSION: Final = "extension_"
-_SSL_OPTION: Final = "ssl."
 
 _NOT_HAD: Final = (InvalidSslSettingsError, InvalidTokenError, TokenNotGivenError, OSError)
 
@@ -110,6 +115,14 @@ class OAuthLogin:
         return cls(source, settings.renewal, extensions)
 
     @property
+    def name(self) -> str:
+        """A name for the operator."""
+        return f"token to log in with by {OAUTHBEARER}"
+
+    def watch(self, on_due: Callable[[], None]) -> None:
+        """Do nothing: the next renewal is due when the last one has said."""
+
+    @property
     def mechanism(self) -> str:
         """The mechanism of SASL."""
         return OAUTHBEARER
@@ -167,13 +180,8 @@ def renewal_ms(token: ClientToken, settings: RenewalSettings, now_ms: int, chanc
 
 
 def _source_by_url(settings: OAuthLoginSettings, options: Mapping[str, str]) -> TokenSource:
-    try:
+    with configuring(_DEFAULT_RETRIEVER, RETRIEVER):
         return _checked_source(settings, options)
-    except InvalidOAuthSettingsError as error:
-        raise InvalidOAuthSettingsError(
-            f"The class {_DEFAULT_RETRIEVER} defined in the {RETRIEVER} configuration encountered "
-            f"an error on configure(): {error}"
-        ) from error
 
 
 def _checked_source(settings: OAuthLoginSettings, options: Mapping[str, str]) -> TokenSource:
@@ -189,14 +197,13 @@ def _checked_source(settings: OAuthLoginSettings, options: Mapping[str, str]) ->
     parts = checked_url(TOKEN_URL, url, settings.allowed_urls)
     if parts.scheme == FILE:
         return TokenFile(file_of(TOKEN_URL, parts), settings)
-    stores = {name: value for name, value in options.items() if name.startswith(_SSL_OPTION)}
     return TokenEndpoint(
         url,
         settings,
         _required(CLIENT_ID, settings.client_id or options.get("clientId")),
         _required(CLIENT_SECRET, settings.client_secret or options.get("clientSecret")),
         settings.scope or options.get("scope"),
-        stores if parts.scheme == HTTPS else {},
+        options,
     )
 
 

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
+from urllib.parse import SplitResult
 
 from kvorum.security.allowed_url import (
     ALLOWED_URLS,
-    FILE,
     InvalidOAuthSettingsError,
     checked_url,
+    configuring,
     file_of,
     urls_of,
 )
@@ -41,11 +42,17 @@ class OAuthSettings:
     takes_any_audience: Annotated[bool, ANY_AUDIENCE]
     takes_any_issuer: Annotated[bool, ANY_ISSUER]
     clock_skew_seconds: Annotated[int, "sasl.oauthbearer.clock.skew.seconds"]
+    refresh_ms: Annotated[int, "sasl.oauthbearer.jwks.endpoint.refresh.ms"]
+    retry_backoff_ms: Annotated[int, "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"]
+    retry_backoff_ms_max: Annotated[int, "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"]
     scope_claim: Annotated[str, "sasl.oauthbearer.scope.claim.name"]
     subject_claim: Annotated[str, "sasl.oauthbearer.sub.claim.name"]
 
-    def checked_file(self) -> Path:
-        """Return the file of the key set; raises InvalidOAuthSettingsError in Kafka's order."""
+    def checked_url(self) -> SplitResult:
+        """Return the parts of the URL of the key set, in Kafka's order of checks.
+
+        Raises InvalidOAuthSettingsError.
+        """
         if not self.jwks_url:
             raise InvalidOAuthSettingsError(
                 f'The OAuth validator for the broker requires "{JWKS_URL}" to be configured so '
@@ -54,16 +61,13 @@ class OAuthSettings:
                 f'signature-verifying "{_VALIDATOR}".'
             )
         self._check_claims()
-        try:
-            parts = checked_url(JWKS_URL, self.jwks_url, self.allowed_urls)
-            if parts.scheme == FILE:
-                return file_of(JWKS_URL, parts)
-        except InvalidOAuthSettingsError as error:
-            raise InvalidOAuthSettingsError(f"{_FRAME}{error}") from error
-        raise InvalidOAuthSettingsError(
-            f"{JWKS_URL} is {self.jwks_url}, but kvorum reads the key set from a file only: save "
-            "it to a file, and give that file's URL"
-        )
+        with configuring(_DEFAULT_VALIDATOR, _VALIDATOR):
+            return checked_url(JWKS_URL, self.jwks_url, self.allowed_urls)
+
+    def file_at(self, parts: SplitResult) -> Path:
+        """Return the file that the URL names; raises InvalidOAuthSettingsError."""
+        with configuring(_DEFAULT_VALIDATOR, _VALIDATOR):
+            return file_of(JWKS_URL, parts)
 
     def _check_claims(self) -> None:
         if not self.expected_audience and not self.takes_any_audience:

@@ -2,12 +2,14 @@
 
 from typing import Protocol
 
+from kvorum.security.renewable import RenewalFailedError
+
 
 class SaslServerError(Exception):
     """A server that does not keep to the mechanism, or does not know the user's password."""
 
 
-class LoginFailedError(Exception):
+class LoginFailedError(RenewalFailedError):
     """A client that has nothing to log in with; the text is that of Kafka's LoginException."""
 
 

@@ -7,9 +7,13 @@ from typing import Final, NamedTuple
 
 from kvorum.metadata.credentials_image import ScramMechanism
 from kvorum.metadata.image import MetadataImage
+from kvorum.security.allowed_url import FILE
+from kvorum.security.http_place import http_place
 from kvorum.security.jaas_config import LoginModule, missing_of_server
 from kvorum.security.oauth_bearer_server import OAuthBearerServer, ValidateToken
 from kvorum.security.plain_server import PlainServer
+from kvorum.security.renewable import Renewable
+from kvorum.security.retries import Retries
 from kvorum.security.sasl_login_modules import (
     OAUTHBEARER,
     PLAIN,
@@ -30,7 +34,8 @@ _USER_OPTION: Final = "user_"
 class LoginSource(NamedTuple):
     """The needs of mechanisms at a login: the metadata, a part of a new nonce, and the time.
 
-    `note_refusal` takes why a token of OAUTHBEARER is refused, which its client does not hear.
+    `note_refusal` takes why a token of OAUTHBEARER is refused, which its client does not hear;
+    `note_renewable` takes key sets at a URL, which are not there before they are renewed.
     """
 
     published: Callable[[], MetadataImage]
@@ -38,6 +43,7 @@ class LoginSource(NamedTuple):
     new_nonce: Callable[[], str]
     wall_ms: Callable[[], int]
     note_refusal: Callable[[str], None]
+    note_renewable: Callable[[Renewable], None]
 
     def begin_scram(self, mechanism: ScramMechanism) -> ScramServer:
         """Begin an authentication by SCRAM."""
@@ -82,7 +88,7 @@ def _mechanism(
     if name == PLAIN:
         begin = _plain(module)
     elif name == OAUTHBEARER:
-        validate = _token_validator(settings, module, source.wall_ms)
+        validate = _token_validator(settings, module, source)
         begin = partial(OAuthBearerServer, validate, source.note_refusal)
     else:
         begin = partial(source.begin_scram, SCRAM[name])
@@ -90,15 +96,25 @@ def _mechanism(
 
 
 def _token_validator(
-    settings: MechanismSettings, module: LoginModule, wall_ms: Callable[[], int]
+    settings: MechanismSettings, module: LoginModule, source: LoginSource
 ) -> ValidateToken:
     if not settings.verifies_tokens:
-        return UnsecuredTokenValidator(unsecured_token_settings(module.options), wall_ms)
-    path = settings.oauth.checked_file()
+        return UnsecuredTokenValidator(unsecured_token_settings(module.options), source.wall_ms)
+    oauth = settings.oauth
+    parts = oauth.checked_url()
     # Imported here: only nodes that verify tokens need the library that does it.
-    from kvorum.security.signed_token import signed_token_validator  # noqa: PLC0415 - see above
+    from kvorum.security.key_set_endpoint import JsonWebKeyEndpoint  # noqa: PLC0415 - see above
+    from kvorum.security.signed_token import SignedTokenValidator, file_validator  # noqa: PLC0415 - see above
 
-    return signed_token_validator(settings.oauth, path, wall_ms)
+    if parts.scheme == FILE:
+        return file_validator(oauth, oauth.file_at(parts), source.wall_ms)
+    keys = JsonWebKeyEndpoint(
+        http_place(parts.geturl(), module.options),
+        refresh_ms=oauth.refresh_ms,
+        retries=Retries(oauth.retry_backoff_ms, oauth.retry_backoff_ms_max),
+    )
+    source.note_renewable(keys)
+    return SignedTokenValidator(oauth, keys, source.wall_ms)
 
 
 def _plain(module: LoginModule) -> NewSaslServer:

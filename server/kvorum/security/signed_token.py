@@ -5,7 +5,7 @@ import math
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NoReturn, cast
+from typing import Final, NoReturn, Protocol, cast
 
 from joserfc import jws
 from joserfc.errors import JoseError
@@ -29,6 +29,18 @@ _TEXTS: Final = ("iss", "sub", "jti")
 _TIME_S_MAX: Final = (2**63 - 1) // 1000
 
 
+class KeySource(Protocol):
+    """The keys of an issuer."""
+
+    def current_keys(self) -> Sequence[JsonWebKey]:
+        """Return the keys; raises InvalidKeySetError or OSError."""
+        ...
+
+    def note_missing(self, key_id: str, now_ms: int) -> None:
+        """Note that no key suits a token that names this one; `now_ms` counts from 1970."""
+        ...
+
+
 class SignedTokenValidator:
     """Verifies the signature of a token, its audience, its issuer and its times.
 
@@ -38,7 +50,7 @@ class SignedTokenValidator:
     def __init__(
         self,
         settings: OAuthSettings,
-        keys: Callable[[], Sequence[JsonWebKey]],
+        keys: KeySource,
         wall_ms: Callable[[], int],
     ) -> None:
         self._settings = settings
@@ -77,11 +89,13 @@ class SignedTokenValidator:
         if algorithm not in ALGORITHMS:
             raise InvalidTokenError("the algorithm of the signature is not one of those served")
         try:
-            keys = self._keys()
+            keys = self._keys.current_keys()
         except (InvalidKeySetError, OSError) as error:
             raise InvalidTokenError(f"the keys of the issuer cannot be read: {error}") from error
         key = choose_key(keys, algorithm=algorithm, key_id=key_id)
         if key is None:
+            if key_id is not None:
+                self._keys.note_missing(key_id, self._wall_ms())
             raise InvalidTokenError("no key of the issuer suits the token")
         try:
             return jws.deserialize_compact(token, key.key, algorithms=[algorithm]).payload
@@ -119,7 +133,7 @@ class SignedTokenValidator:
             raise InvalidTokenError("the token is by another issuer")
 
 
-def signed_token_validator(
+def file_validator(
     settings: OAuthSettings, path: Path, wall_ms: Callable[[], int]
 ) -> SignedTokenValidator:
     """Return what verifies tokens by a file; raises InvalidOAuthSettingsError if it has no keys."""
@@ -127,7 +141,7 @@ def signed_token_validator(
         keys = JsonWebKeyFile(path)
     except (InvalidKeySetError, OSError) as error:
         raise InvalidOAuthSettingsError(f"{path} cannot be read as a key set: {error}") from error
-    return SignedTokenValidator(settings, keys.keys, wall_ms)
+    return SignedTokenValidator(settings, keys, wall_ms)
 
 
 def _decoded(part: str) -> bytes:

@@ -8,11 +8,11 @@ from http import HTTPStatus
 from typing import Final, cast
 from urllib.parse import quote_plus
 
-from kvorum.metadata.config_definitions import BROKER_CONFIGS, keys_of, parse_all, read_settings
 from kvorum.security.client_token import ClientToken, client_token
 from kvorum.security.http_exchange import WAIT_MS, HttpFailedError, HttpPlace
+from kvorum.security.http_place import http_place
 from kvorum.security.oauth_login_settings import OAuthLoginSettings
-from kvorum.security.ssl_settings import SslSettings
+from kvorum.security.retries import Retries, RetryError
 
 _FINAL: Final = frozenset({*range(400, 408), *range(409, 416), HTTPStatus.NOT_IMPLEMENTED, 505})
 """The statuses after which Kafka's client does not ask again."""
@@ -32,20 +32,16 @@ class TokenNotGivenError(Exception):
     """An endpoint that gives no token; the text is that of Kafka's exception, without secrets."""
 
 
-class _AskAgainError(Exception):
-    """An answer, or none, after which another one may have a token."""
-
-
 @dataclass(frozen=True, slots=True)
 class TokenEndpoint:
-    """An endpoint with the credentials to show there; `ssl_options` are texts of Kafka's keys."""
+    """An endpoint with the credentials to show there; `options` are those of the login module."""
 
     url: str
     settings: OAuthLoginSettings
     client_id: str
     client_secret: str = field(repr=False)
     scope: str | None
-    ssl_options: Mapping[str, str] = field(repr=False)
+    options: Mapping[str, str] = field(repr=False)
 
     def check(self) -> None:
         """Raise InvalidSslSettingsError for a store that cannot be used."""
@@ -58,27 +54,16 @@ class TokenEndpoint:
 
         Raises TokenNotGivenError, and InvalidTokenError for a token that Kafka's client refuses.
         """
-        body = self._ask_again_and_again(wall_s, pause_s)
         settings = self.settings
+        place = self._place()
+        retries = Retries(settings.retry_backoff_ms, settings.retry_backoff_ms_max)
+        try:
+            body = retries.run(lambda: self._ask(place), wall_s, pause_s)
+        except RetryError as error:
+            raise TokenNotGivenError(f"{_KAFKA_EXCEPTION}: {error}") from error
         return client_token(
             _token_in(body), user_claim=settings.user_claim, scope_claim=settings.scope_claim
         )
-
-    def _ask_again_and_again(
-        self, wall_s: Callable[[], float], pause_s: Callable[[float], None]
-    ) -> bytes:
-        place = self._place()
-        backoff_s = self.settings.retry_backoff_ms / 1000
-        deadline_s = wall_s() + self.settings.retry_backoff_ms_max / 1000
-        while True:
-            try:
-                return self._ask(place)
-            except _AskAgainError as error:
-                left_s = deadline_s - wall_s()
-                if left_s <= 0:
-                    raise TokenNotGivenError(f"{_KAFKA_EXCEPTION}: {error}") from error
-            pause_s(min(backoff_s, left_s))
-            backoff_s *= 2
 
     def _ask(self, place: HttpPlace) -> bytes:
         """Return the body of a good answer."""
@@ -93,11 +78,11 @@ class TokenEndpoint:
         try:
             status, body = place.ask("POST", headers, form.encode())
         except HttpFailedError as error:
-            raise _AskAgainError(f"java.io.IOException: {error}") from error
+            raise RetryError(f"java.io.IOException: {error}") from error
         if status in {HTTPStatus.OK, HTTPStatus.CREATED}:
             if body:
                 return body
-            raise _AskAgainError(
+            raise RetryError(
                 "java.io.IOException: The token endpoint response was unexpectedly empty despite "
                 f"response code {status} from {self.url} and error message {{}}"
             )
@@ -108,23 +93,18 @@ class TokenEndpoint:
                 f"{status} and error response {told} was encountered reading the token endpoint "
                 "response; will not attempt further retries"
             )
-        raise _AskAgainError(
+        raise RetryError(
             f"java.io.IOException: The unexpected response code {status} and error message {told} "
             "was encountered reading the token endpoint response"
         )
 
     def _place(self) -> HttpPlace:
         settings = self.settings
-        waits = settings.connect_ms_max or WAIT_MS, settings.read_ms_max or WAIT_MS
-        if not self.ssl_options:
-            return HttpPlace(self.url, *waits)
-        # Imported here: only stores of one's own need the library that reads them.
-        from kvorum.security.tls_contexts import client_context  # noqa: PLC0415 - see above
-
-        definitions = {name: BROKER_CONFIGS[name] for name in keys_of(SslSettings)}
-        values = parse_all(definitions, self.ssl_options)
-        return HttpPlace(
-            self.url, *waits, client_context(read_settings(SslSettings, values.__getitem__))
+        return http_place(
+            self.url,
+            self.options,
+            connect_ms_max=settings.connect_ms_max or WAIT_MS,
+            read_ms_max=settings.read_ms_max or WAIT_MS,
         )
 
 

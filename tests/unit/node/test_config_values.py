@@ -79,10 +79,10 @@ settings classes are read from, as the tables in `kvorum.metadata.config_definit
   between the voters of `controller.quorum.voters`, which could not elect a leader (as in Kafka). A
   JAAS file of the JVM is not read.
 - Tokens of OAUTHBEARER are verified where `sasl.server.callback.handler.class` of the listener and
-  mechanism is Kafka's OAuthBearerValidatorCallbackHandler, by keys in a file of this node, whose
-  URL has to be one of `kvorum.sasl.oauthbearer.allowed.urls` (in Kafka a property of the JVM), and
-  with the extra `security`. Without that class they are not verified at all, which is for tests.
-  `kvorum storage` formats and inspects the directories of such a node all the same.
+  mechanism is Kafka's OAuthBearerValidatorCallbackHandler, by the keys at a URL or in a file of
+  this node, whose URL has to be one of `kvorum.sasl.oauthbearer.allowed.urls` (in Kafka a property
+  of the JVM), and with the extra `security`. Without that class they are not verified at all, which
+  is for tests. `kvorum storage` formats and inspects the directories of such a node all the same.
 - Tokens to log in with are written by the node itself, unsecured, by the options `unsecuredLogin…`
   of `sasl.jaas.config`. With Kafka's OAuthBearerLoginCallbackHandler in
   `sasl.login.callback.handler.class` of the listener and mechanism they are had at

@@ -13,6 +13,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
 from kvorum.node.serving.listener_sasl import ListenerSasl, RefusedTokens, sasl_of_node
+from kvorum.security.renewable import Renewable
 
 PREFIX: Final = "listener.name.secret."
 HANDLER: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
@@ -38,7 +39,10 @@ VERIFYING: Final = {
 
 def listener(changes: dict[str, str]) -> ListenerSasl:
     config = NodeConfig.from_properties(NODE | changes)
-    return sasl_of_node(config, MetadataImage, Random(1), StandingClock())["SECRET"]
+    made = sasl_of_node(
+        config, MetadataImage, Random(1), StandingClock(), note_renewable=list[Renewable]().append
+    )
+    return made["SECRET"]
 
 
 def by_file(path: Path) -> dict[str, str]:

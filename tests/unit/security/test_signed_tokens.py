@@ -17,7 +17,7 @@ from tests.support.token_issuer import AUDIENCE, ISSUER, Issuer, new_rsa_key
 from kvorum.security.allowed_url import InvalidOAuthSettingsError
 from kvorum.security.oauth_bearer_server import BearerToken, InvalidTokenError
 from kvorum.security.oauth_settings import OAuthSettings
-from kvorum.security.signed_token import SignedTokenValidator, signed_token_validator
+from kvorum.security.signed_token import SignedTokenValidator, file_validator
 
 NOW_S: Final = int(str(claims()["iat"]))
 END_S: Final = NOW_S + HOUR_S
@@ -36,6 +36,9 @@ SETTINGS: Final = OAuthSettings(
     clock_skew_seconds=SKEW_S,
     scope_claim="scope",
     subject_claim="sub",
+    refresh_ms=600_000,
+    retry_backoff_ms=100,
+    retry_backoff_ms_max=500,
 )
 
 
@@ -52,7 +55,7 @@ def validate(key_file: Path) -> SignedTokenValidator:
 
 
 def validator(path: Path, settings: OAuthSettings = SETTINGS) -> SignedTokenValidator:
-    return signed_token_validator(settings, path, lambda: NOW_S * 1000 + 999)
+    return file_validator(settings, path, lambda: NOW_S * 1000 + 999)
 
 
 def token(**changes: object) -> str:
@@ -269,15 +272,11 @@ def test_claims_have_the_names_of_the_settings(key_file: Path) -> None:
         ),
         (replace(SETTINGS, jwks_url="ftp://x"), r"contains an invalid protocol \(ftp\)"),
         (SETTINGS, r"contains a file \(/keys\) that doesn't exist"),
-        (
-            replace(SETTINGS, jwks_url="https://x/keys", allowed_urls=("https://x/keys",)),
-            "reads the key set from a file only",
-        ),
     ],
 )
 def test_settings_that_verify_nothing_are_refused(settings: OAuthSettings, message: str) -> None:
     with pytest.raises(InvalidOAuthSettingsError, match=message):
-        settings.checked_file()
+        settings.file_at(settings.checked_url())
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"keys": 1}'])

@@ -42,7 +42,7 @@ def source(
     credentials = TokenCredentials(
         TokenSecrets(TokenSettings(key)), lambda: next(salts).to_bytes(16, "big")
     )
-    return LoginSource(lambda: image, credentials, lambda: "server", lambda: 0, print)
+    return LoginSource(lambda: image, credentials, lambda: "server", lambda: 0, print, print)
 
 
 def log_in(logins: LoginSource, client: ScramClient) -> AuthenticatedUser | None:

@@ -216,7 +216,12 @@ _BROKER = {
     "sasl.oauthbearer.clock.skew.seconds": "Time by which an issuer's clock may differ.",
     "sasl.oauthbearer.expected.audience": "Audiences of which a token has to be for one.",
     "sasl.oauthbearer.expected.issuer": "Issuer that a token has to be by.",
-    "sasl.oauthbearer.jwks.endpoint.url": "URL of the file with the keys of the issuer of tokens.",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": "Time after which those keys are had again.",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": (
+        "How long the keys are asked for again and again."
+    ),
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "First pause before they are asked again.",
+    "sasl.oauthbearer.jwks.endpoint.url": "URL of the keys of the issuer of tokens; or of a file.",
     "sasl.oauthbearer.jwt.retriever.class": "Class of Kafka's that has a token at the URL.",
     "sasl.oauthbearer.scope": "Scope that a token is asked for with.",
     "sasl.oauthbearer.scope.claim.name": "Claim of a token with its scope.",

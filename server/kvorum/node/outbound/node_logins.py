@@ -1,5 +1,6 @@
 """The logins by which a node connects to others by SASL, made before it opens its log."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kvorum.node.config import NodeConfig
@@ -8,6 +9,8 @@ from kvorum.security.allowed_url import InvalidOAuthSettingsError
 from kvorum.security.client_login import ClientLogin, client_login
 from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError, missing_of_server
+from kvorum.security.oauth_login import OAuthLogin
+from kvorum.security.renewable import Renewable
 
 _INVALID: Final = (InvalidJaasConfigError, InvalidOAuthSettingsError, InvalidSslSettingsError)
 
@@ -17,6 +20,11 @@ class NodeLogins(NamedTuple):
 
     at_brokers: ClientLogin | None
     at_controllers: ClientLogin | None
+
+    @property
+    def renewables(self) -> Sequence[Renewable]:
+        """Those that need a token."""
+        return [login for login in self if isinstance(login, OAuthLogin)]
 
 
 def logins_of_node(config: NodeConfig) -> NodeLogins:

@@ -13,7 +13,9 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.serving.listener_start_errors import listener_start_errors
 from kvorum.security.allowed_url import InvalidOAuthSettingsError
+from kvorum.security.errors import InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError
+from kvorum.security.renewable import Renewable
 from kvorum.security.sasl_login_modules import OAUTHBEARER
 from kvorum.security.sasl_mechanisms import LoginSource, mechanisms_of
 from kvorum.security.sasl_server import SaslMechanism
@@ -25,7 +27,7 @@ _NONCE_LENGTH: Final = 26
 """More than the 130 bits that Kafka's nonces have."""
 _SALT_BYTES: Final = 16
 _UNSECURED: Final = "Tokens of OAUTHBEARER are not verified: anybody can come as any user"
-_INVALID: Final = (InvalidJaasConfigError, InvalidOAuthSettingsError)
+_INVALID: Final = (InvalidJaasConfigError, InvalidOAuthSettingsError, InvalidSslSettingsError)
 _log = logging.getLogger(__name__)
 
 
@@ -57,9 +59,17 @@ class RefusedTokens:
 
 
 def sasl_of_node(
-    config: NodeConfig, published: Callable[[], MetadataImage], random: Random, clock: Clock
+    config: NodeConfig,
+    published: Callable[[], MetadataImage],
+    random: Random,
+    clock: Clock,
+    *,
+    note_renewable: Callable[[Renewable], None],
 ) -> Mapping[str, ListenerSasl]:
-    """Return what each listener with SASL needs, by name; raises NodeStartError."""
+    """Return what each listener with SASL needs, by name; raises NodeStartError.
+
+    `note_renewable` takes the key sets that have to be had from elsewhere.
+    """
     secrets = TokenSecrets(config.security.tokens)
     source = LoginSource(
         published,
@@ -67,6 +77,7 @@ def sasl_of_node(
         lambda: "".join(random.choices(_NONCE_CHARACTERS, k=_NONCE_LENGTH)),
         clock.wall_ms,
         RefusedTokens(clock).note,
+        note_renewable,
     )
     found: dict[str, ListenerSasl] = {}
     for name, settings in config.sasl.items():

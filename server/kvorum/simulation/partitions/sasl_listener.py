@@ -98,7 +98,14 @@ class SaslListener:
             throttle=services.throttling.throttle,
         )
         self._authentications = Authentications(runtime)
-        sasl = sasl_of_node(config, lambda: applied.published, around.random, runtime)
+        sasl = sasl_of_node(
+            config,
+            lambda: applied.published,
+            around.random,
+            runtime,
+            # Its mechanisms have nothing from elsewhere.
+            note_renewable=lambda _: None,
+        )
         self._sasl = sasl[SASL_LISTENER]
         self._rules = ConnectionRules(
             listener=SASL_LISTENER,
