@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final, cast
 
 from tests.interop.clients.confluent import make_topics
+from tests.interop.differential.comparing import without_request
 from tests.interop.differential.sides import NO_ANSWER
 from tests.interop.group_script import coordinates
 from tests.support.clients.driver import TopicWish
@@ -71,12 +72,18 @@ class AskedBroker:
         try:
             with RawClient(self.address) as client:
                 client.socket.settimeout(patience_s)
-                client.send_frame(frame)
-                answered = client.read_frame()
+                return self.said_on(client, frame, key, version, own=own)
         except TimeoutError:
             return SILENT
         except OSError:
             return NO_ANSWER
+
+    def said_on(
+        self, client: RawClient, frame: bytes, key: int, version: int, *, own: frozenset[str]
+    ) -> Json:
+        """Return the answer to a frame on a connection, or that the connection was closed."""
+        client.send_frame(frame)
+        answered = client.read_frame()
         if answered is None:
             return NO_ANSWER
         _, response = decode_response_frame(
@@ -97,7 +104,8 @@ class AskedBroker:
                 elements = cast("Iterable[Json]", value)
                 return sorted((self._common(each, own) for each in elements), key=str)
             case str():
-                return "<id>" if value == self.topic_id else _RANDOM_UUID.sub("<uuid>", value)
+                text = without_request(value).replace(self.topic_id, "<id>")
+                return _RANDOM_UUID.sub("<uuid>", text)
             case _:
                 return value
 

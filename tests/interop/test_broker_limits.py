@@ -5,16 +5,16 @@ same order, so their logs and groups go the same way. The newest version of each
 versions with KVORUM_BAD_INPUT=all.
 """
 
-import base64
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from tests.interop.asked_broker import SILENCE_S, SILENT, AskedBroker
+from tests.interop.broker_requests import bodies
 from tests.interop.differential.comparing import is_failure, is_met_otherwise
 from tests.interop.differential.limits import Path, changed_bodies, description
 from tests.interop.differential.script import message_of
@@ -27,179 +27,6 @@ from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.errors import DecodeError, EncodeError
 from kvorum.wire.headers import decode_request_header, encode_request_frame
 from kvorum.wire.primitives import Message
-from kvorum.wire.records import RecordData, build_batch
-
-GROUP: Final = "limits-group"
-MEMBER: Final = "nobody"
-TRANSACTIONAL_ID: Final = "limits-transactions"
-_PRODUCER: Final = {"transactionalId": TRANSACTIONAL_ID, "producerId": 5, "producerEpoch": 0}
-_BATCH: Final = base64.b64encode(build_batch([RecordData(b"value", b"key", 1, ())])).decode()
-_PROTOCOL: Final = base64.b64encode(b"\0\0").decode()
-
-
-def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
-    """Return a good request for each API by its name, about partition 0 of a topic.
-
-    Fields that a version does not have are left out when it is encoded.
-    """
-    by_name = {"name": topic}
-
-    def topics(*partitions: object, key: str = "partitions", **names: str) -> list[object]:
-        return [{**names, key: list(partitions)}]
-
-    return {
-        "Produce": {
-            "transactionalId": None,
-            "acks": -1,
-            "timeoutMs": 1000,
-            "topicData": topics(
-                {"index": 0, "records": _BATCH}, key="partitionData", name=topic, topicId=topic_id
-            ),
-        },
-        "Fetch": {
-            "maxWaitMs": 0,
-            "minBytes": 0,
-            "maxBytes": 5000,
-            "isolationLevel": 0,
-            "sessionId": 0,
-            "sessionEpoch": -1,
-            "topics": topics(
-                {
-                    "partition": 0,
-                    "currentLeaderEpoch": -1,
-                    "fetchOffset": 0,
-                    "lastFetchedEpoch": -1,
-                    "logStartOffset": -1,
-                    "partitionMaxBytes": 1000,
-                },
-                topic=topic,
-                topicId=topic_id,
-            ),
-            "forgottenTopicsData": topics(0, topic=topic, topicId=topic_id),
-            "rackId": "",
-            "replicaState": {"replicaId": -1, "replicaEpoch": -1},
-        },
-        "ListOffsets": {
-            "replicaId": -1,
-            "isolationLevel": 0,
-            "topics": topics(
-                {"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": -1}, **by_name
-            ),
-            "timeoutMs": 1000,
-        },
-        "OffsetForLeaderEpoch": {
-            "replicaId": -1,
-            "topics": topics(
-                {"partition": 0, "currentLeaderEpoch": -1, "leaderEpoch": 0}, topic=topic
-            ),
-        },
-        "DescribeProducers": {"topics": topics(0, key="partitionIndexes", **by_name)},
-        "DeleteRecords": {
-            "topics": topics({"partitionIndex": 0, "offset": 0}, **by_name),
-            "timeoutMs": 1000,
-        },
-        "FindCoordinator": {"key": GROUP, "keyType": 0, "coordinatorKeys": [GROUP]},
-        "JoinGroup": {
-            "groupId": GROUP,
-            "sessionTimeoutMs": 10_000,
-            "rebalanceTimeoutMs": 10,
-            "memberId": MEMBER,
-            "groupInstanceId": None,
-            "protocolType": "consumer",
-            "protocols": [{"name": "range", "metadata": _PROTOCOL}],
-            "reason": None,
-        },
-        "SyncGroup": {
-            "groupId": GROUP,
-            "generationId": 1,
-            "memberId": MEMBER,
-            "groupInstanceId": None,
-            "protocolType": "consumer",
-            "protocolName": "range",
-            "assignments": [{"memberId": MEMBER, "assignment": _PROTOCOL}],
-        },
-        "Heartbeat": {"groupId": GROUP, "generationId": 1, "memberId": MEMBER},
-        "LeaveGroup": {
-            "groupId": GROUP,
-            "memberId": MEMBER,
-            "members": [{"memberId": MEMBER, "groupInstanceId": None, "reason": None}],
-        },
-        "OffsetCommit": {
-            "groupId": GROUP,
-            "generationIdOrMemberEpoch": -1,
-            "memberId": "",
-            "groupInstanceId": None,
-            "topics": topics(
-                {
-                    "partitionIndex": 0,
-                    "committedOffset": 3,
-                    "committedLeaderEpoch": -1,
-                    "committedMetadata": "",
-                },
-                name=topic,
-                topicId=topic_id,
-            ),
-        },
-        "OffsetFetch": {
-            "groupId": GROUP,
-            "topics": topics(0, key="partitionIndexes", **by_name),
-            "groups": [
-                {
-                    "groupId": GROUP,
-                    "memberId": None,
-                    "memberEpoch": -1,
-                    "topics": topics(0, key="partitionIndexes", name=topic, topicId=topic_id),
-                }
-            ],
-            "requireStable": False,
-        },
-        "OffsetDelete": {"groupId": GROUP, "topics": topics({"partitionIndex": 0}, **by_name)},
-        "DescribeGroups": {"groups": [GROUP], "includeAuthorizedOperations": False},
-        "ListGroups": {"statesFilter": [], "typesFilter": []},
-        "DeleteGroups": {"groupsNames": ["limits-none"]},
-        "InitProducerId": {
-            "transactionalId": None,
-            "transactionTimeoutMs": 1000,
-            "producerId": -1,
-            "producerEpoch": -1,
-        },
-        "AddPartitionsToTxn": {
-            "transactions": [
-                {
-                    **_PRODUCER,
-                    "verifyOnly": False,
-                    "topics": topics(0, **by_name),
-                }
-            ],
-            "v3AndBelowTransactionalId": TRANSACTIONAL_ID,
-            "v3AndBelowProducerId": 5,
-            "v3AndBelowProducerEpoch": 0,
-            "v3AndBelowTopics": topics(0, **by_name),
-        },
-        "AddOffsetsToTxn": {**_PRODUCER, "groupId": GROUP},
-        "EndTxn": {**_PRODUCER, "committed": True},
-        "DescribeTransactions": {"transactionalIds": [TRANSACTIONAL_ID]},
-        "ListTransactions": {
-            "stateFilters": [],
-            "producerIdFilters": [],
-            "durationFilter": -1,
-            "transactionalIdPattern": None,
-        },
-        "DescribeLogDirs": {"topics": topics(0, topic=topic)},
-        "AlterReplicaLogDirs": {"dirs": [{"path": "/nowhere", "topics": topics(0, **by_name)}]},
-        "WriteTxnMarkers": {
-            "markers": [
-                {
-                    "producerId": 5,
-                    "producerEpoch": 0,
-                    "transactionResult": False,
-                    "topics": topics(0, key="partitionIndexes", **by_name),
-                    "coordinatorEpoch": 0,
-                }
-            ]
-        },
-    }
-
 
 IS_WHOLE: Final = os.environ.get("KVORUM_BAD_INPUT") == "all"
 STEPS: Final = int(os.environ.get("KVORUM_DAMAGED_REQUESTS", "4000"))

@@ -113,7 +113,7 @@ class Names(NamedTuple):
             text = text.replace(own, symbol)
         text = _UUID.sub(self._uuid, text)
         if has_numbers:
-            text = _UNPERMITTED.sub(r"Request needs \1 permission.", text)
+            text = without_request(text)
         return _NUMBER.sub(self._number, text) if has_numbers else text
 
     def _uuid(self, match: re.Match[str]) -> str:
@@ -143,6 +143,11 @@ class Names(NamedTuple):
         if is_placed and record.type == "PartitionRecord":
             data = what_is_determined(data, self.view.racks)
         return {"type": record.type, "version": record.version, **self.comparable(data)}
+
+
+def without_request(text: str) -> str:
+    """Return the message of a missing permission without the request, which Kafka prints whole."""
+    return _UNPERMITTED.sub(r"Request needs \1 permission.", text)
 
 
 def in_order(api: str, value: Json, name: str = "") -> Json:

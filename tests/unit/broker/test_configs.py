@@ -1,6 +1,7 @@
 """Configurations at a broker: described as real ones do; changes that are refused or passed on."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ from tests.support.golden_data import read_json_lines
 from kvorum.broker.view_api import BrokerView
 from kvorum.broker.views.alter_configs import Screened, reassemble, screen
 from kvorum.broker.views.describe_configs import describe_configs
+from kvorum.metadata.acls_image import AclsImage
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.standard_authorizer import UNRESTRICTED
+from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules, Principal
 from kvorum.metadata.voters import TARGET_VOTERS
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -350,6 +352,16 @@ def test_what_a_broker_refuses(code: ErrorCode, resource: Resource, message: str
     assert refusal is not None
     assert (refusal.code, refusal.message) == (code, message)
     assert found.remaining.resources == []
+
+
+@pytest.mark.parametrize("resource", [Resource(BROKER, "2", []), Resource(BROKER_LOGGER, "2", [])])
+def test_a_broker_refuses_changes_before_it_tells_whose_they_are(resource: Resource) -> None:
+    nothing_allowed = Access(AuthorizerRules(), AclsImage(), Principal("User", "alice"), "host")
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    found = screen(MetadataImage(), request, replace(VIEW, access=nothing_allowed))
+    refusal = found.answers[0]
+    assert refusal is not None
+    assert (refusal.code, refusal.message) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None)
 
 
 def test_a_broker_without_loggers_to_change() -> None:

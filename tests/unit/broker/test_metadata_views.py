@@ -11,10 +11,19 @@ from kvorum.broker.views.describe_topic_partitions import describe_topic_partiti
 from kvorum.broker.views.describe_user_scram_credentials import describe_user_scram_credentials
 from kvorum.broker.views.list_config_resources import list_config_resources
 from kvorum.broker.views.metadata import metadata
+from kvorum.metadata.acl_codes import (
+    WILDCARD,
+    AclOperation,
+    AclResourceType,
+    PatternType,
+    PermissionType,
+)
+from kvorum.metadata.acls_image import AclsImage, replay_access_control_entry
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.standard_authorizer import UNRESTRICTED
+from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules, Principal
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.describe_cluster import DescribeClusterRequest
@@ -112,6 +121,31 @@ def test_topics_that_are_to_be_created(
     view = replace(VIEW, is_auto_create_enabled=may)
     request = named("no", "b", "a b", auto_create=asks)
     assert metadata(controller.image, request, view).topics_to_create == expected
+
+
+def test_who_may_not_create_topics_does_not_hear_of_names(
+    controller: ControllerUnderTest,
+) -> None:
+    entry = AccessControlEntryRecord(
+        id=ZERO_UUID,
+        resource_type=AclResourceType.TOPIC,
+        resource_name=WILDCARD,
+        pattern_type=PatternType.LITERAL,
+        principal="User:alice",
+        host=WILDCARD,
+        operation=AclOperation.DESCRIBE,
+        permission_type=PermissionType.ALLOW,
+    )
+    acls = replay_access_control_entry(AclsImage(), entry)
+    access = Access(AuthorizerRules(), acls, Principal("User", "alice"), "host")
+    view = replace(VIEW, is_auto_create_enabled=True, access=access)
+    found = metadata(controller.image, named("no", "b", "a b", auto_create=True), view)
+    assert found.topics_to_create == ()
+    assert [(topic.name, topic.error_code) for topic in found.response.topics] == [
+        ("b", ErrorCode.NONE),
+        ("no", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ("a b", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ]
 
 
 def test_topics_by_id(controller: ControllerUnderTest) -> None:

@@ -176,7 +176,7 @@ def screen(image: MetadataImage, request: Request, view: BrokerView) -> Screened
             operations = [_operation(config) for config in resource.configs]
             _check_keys(operations)
             if is_incremental and resource.resource_type == ResourceType.BROKER_LOGGER:
-                _check_may_change_loggers(view)
+                _check_may_change(ResourceType.BROKER_LOGGER, view)
                 check_logger_changes(resource.resource_name, operations, node_id=view.node_id)
                 answers[index] = None
             else:
@@ -223,6 +223,7 @@ def _check_resource(
         return
     if resource.resource_type != ResourceType.BROKER:
         raise invalid_request(f"Unknown resource type {resource.resource_type}")
+    _check_may_change(ResourceType.BROKER, view)
     check_broker_name(resource.resource_name, view.node_id)
     is_of_one_broker = bool(resource.resource_name)
     stored = image.configs.of(ResourceType.BROKER, resource.resource_name)
@@ -231,11 +232,15 @@ def _check_resource(
     check_broker_values(changed_values(current, operations), is_of_one_broker=is_of_one_broker)
 
 
-def _check_may_change_loggers(view: BrokerView) -> None:
+def _check_may_change(resource_type: ResourceType, view: BrokerView) -> None:
+    """Raise `RequestError` unless the client may change this broker's configuration or loggers.
+
+    The controller would refuse it as well, but after these values have been looked at.
+    """
     refusal = config_refusal(
         view.access,
         AclOperation.ALTER_CONFIGS,
-        resource_type=ResourceType.BROKER_LOGGER,
+        resource_type=resource_type,
         name=str(view.node_id),
     )
     if refusal is not None:

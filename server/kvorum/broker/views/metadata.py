@@ -38,6 +38,7 @@ REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 FIRST_VERSION_WITH_LISTENER_ERROR = 6
 FIRST_VERSION_WITH_TOPIC_IDS = 12
 VERSIONS_WITH_CLUSTER_OPERATIONS = range(8, 11)
+_MISSING = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +98,21 @@ def _all_topics(image: MetadataImage, view: BrokerView) -> list[MetadataResponse
 
 
 def _topics_to_create(topics: list[MetadataResponseTopic], view: BrokerView) -> list[str]:
-    """Return the names among `topics` to create; refuse those that the client may not create."""
-    missing = [
-        topic for topic in topics if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    """Return the names among `topics` to create; refuse those that the client may not create.
+
+    A client that may create nothing hears of that before it hears that a name is illegal.
+    """
+    missing = [topic for topic in topics if topic.error_code in _MISSING]
+    if not view.access.allows_on_cluster(AclOperation.CREATE):
+        for topic in missing:
+            assert topic.name is not None
+            if not view.access.allows_on_topic(AclOperation.CREATE, topic.name):
+                topic.error_code = REFUSED
+    return [
+        topic.name
+        for topic in missing
+        if topic.name is not None and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ]
-    if view.access.allows_on_cluster(AclOperation.CREATE):
-        return [topic.name for topic in missing if topic.name is not None]
-    names: list[str] = []
-    for topic in missing:
-        assert topic.name is not None
-        if view.access.allows_on_topic(AclOperation.CREATE, topic.name):
-            names.append(topic.name)
-        else:
-            topic.error_code = REFUSED
-    return names
 
 
 def _wanted_topics(
