@@ -1,5 +1,6 @@
 """The outcomes of clients that authenticate by SASL, at a real node and at ours."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import product
@@ -7,7 +8,14 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.interop.clients.authentications import LET_IN, Login, by_librdkafka, by_tool
+from tests.interop.clients.authentications import (
+    LET_IN,
+    Login,
+    by_aiokafka,
+    by_kafka_python,
+    by_librdkafka,
+    by_tool,
+)
 from tests.interop.listener_pairs import Sides, running_sides
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.sasl_clients import SCRAM_CONFIG, plain_config, plain_token
@@ -92,7 +100,7 @@ def sides(
 @pytest.mark.parametrize("what", LOGINS)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("listener", PROTOCOLS)
-def test_clients_are_let_in_or_hear_why_not_as_by_kafka(
+async def test_clients_are_let_in_or_hear_why_not_as_by_kafka(
     sides: Sides,
     keys: Keys,
     kafka_tools: ToolRunner,
@@ -102,16 +110,19 @@ def test_clients_are_let_in_or_hear_why_not_as_by_kafka(
     what: str,
 ) -> None:
     login = Login(PROTOCOLS[listener], mechanism, *LOGINS[what], trusted=keys.trusted)
-    theirs, ours = (
+    ports = [listeners.ports[listener] for listeners in sides]
+    theirs, ours = [
         (
-            by_librdkafka(listeners.ports[listener], login),
-            by_tool(listeners.ports[listener], login, kafka_tools, tmp_path),
+            await asyncio.to_thread(by_librdkafka, port, login),
+            await asyncio.to_thread(by_tool, port, login, kafka_tools, tmp_path),
+            await asyncio.to_thread(by_kafka_python, port, login),
+            await by_aiokafka(port, login),
         )
-        for listeners in sides
-    )
+        for port in ports
+    ]
     assert ours == theirs
     is_let_in = what == "right"
-    assert [each == LET_IN for each in theirs] == [is_let_in, is_let_in]
+    assert [each == LET_IN for each in theirs] == [is_let_in] * len(theirs)
 
 
 @pytest.mark.parametrize("side", Sides._fields)

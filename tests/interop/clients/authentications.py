@@ -1,19 +1,28 @@
-"""The outcome of a login by SASL, with librdkafka and with Kafka's own client."""
+"""The outcome of a login by SASL, with clients in Python and with Kafka's own."""
 
+import importlib
+import logging
 import re
-from collections.abc import Callable, Mapping
+import ssl
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 from tests.support.kafka.java import ToolRunner
 from tests.support.node_process import write_properties
 from tests.support.sasl_clients import PLAIN_MODULE, SCRAM_MODULE
-from tests.support.waiting import wait_for
+from tests.support.waiting import PATIENCE_S, wait_for
 
 LET_IN: Final = "let in"
 _REFUSAL: Final = re.compile(r"SASL .*?: (?P<text>.*?) \(after \d+ms")
+_LOGGED_REFUSAL: Final = re.compile(
+    r"Bootstrap connection .* SaslAuthenticationFailedError: (?P<text>.*) \(backoff"
+)
 _METADATA_S: Final = 0.2
+_FIRST_BOOTSTRAP_MS: Final = 1_000
 OauthCallback: TypeAlias = Callable[[str], tuple[str, float]]
 """Returns a token of OAUTHBEARER and its end, in seconds since 1970."""
 
@@ -62,6 +71,77 @@ def outcome_of_librdkafka(port: int, settings: Mapping[str, str | bool | OauthCa
         return LET_IN if producer.list_topics(timeout=_METADATA_S).brokers else None
 
     return wait_for(outcome, "the client is let in or is not", not_yet=(KafkaException,))
+
+
+def by_kafka_python(port: int, login: Login) -> str:
+    """Return that kafka-python is let in, or the text of the error that it logs."""
+    library: Any = importlib.import_module("kafka")
+    errors: Any = importlib.import_module("kafka.errors")
+    settings = {
+        "bootstrap_servers": f"127.0.0.1:{port}",
+        "security_protocol": login.protocol,
+        "ssl_cafile": str(login.trusted),
+        "sasl_mechanism": login.mechanism,
+        "sasl_plain_username": login.user,
+        "sasl_plain_password": login.password,
+    }
+
+    # It tries again and again for the whole of this time, also after a refusal.
+    timeouts_ms = (_FIRST_BOOTSTRAP_MS << attempt for attempt in count())
+
+    def outcome() -> str | None:
+        with messages_of("kafka.net.manager") as messages:
+            try:
+                client = library.KafkaAdminClient(
+                    **settings, bootstrap_timeout_ms=next(timeouts_ms)
+                )
+            except errors.KafkaTimeoutError:
+                refusals = filter(None, map(_LOGGED_REFUSAL.search, messages))
+                return next((match["text"] for match in refusals), None)
+        client.close()
+        return LET_IN
+
+    return wait_for(outcome, "kafka-python is let in or is not")
+
+
+@contextmanager
+def messages_of(logger_name: str) -> Generator[list[str]]:
+    """Collect the messages of a logger while it lasts."""
+    messages: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+
+    logger, collector = logging.getLogger(logger_name), Collector()
+    logger.addHandler(collector)
+    try:
+        yield messages
+    finally:
+        logger.removeHandler(collector)
+
+
+async def by_aiokafka(port: int, login: Login) -> str:
+    """Return that aiokafka is let in, or the class of its error."""
+    library: Any = importlib.import_module("aiokafka")
+    errors: Any = importlib.import_module("aiokafka.errors")
+    client = library.AIOKafkaProducer(
+        bootstrap_servers=f"127.0.0.1:{port}",
+        security_protocol=login.protocol,
+        ssl_context=ssl.create_default_context(cafile=str(login.trusted)),
+        sasl_mechanism=login.mechanism,
+        sasl_plain_username=login.user,
+        sasl_plain_password=login.password,
+        request_timeout_ms=int(PATIENCE_S * 1000),
+    )
+    try:
+        await client.start()
+    except errors.KafkaError as error:
+        return type(error).__name__
+    else:
+        return LET_IN
+    finally:
+        await client.stop()
 
 
 def by_tool(port: int, login: Login, tools: ToolRunner, folder: Path) -> str:
