@@ -31,6 +31,7 @@ SET: Final = 0
 UNRELATED: Final = "foo.bar"
 LOCATION: Final = "listener.name.tls.ssl.keystore.location"
 SOFTWARE: Final = ApiVersionsRequest("test", "1")
+UNREADABLE: Final = "Failed to load PEM SSL keystore "
 FAULT: Final = "Error updating node with new configuration"
 
 
@@ -53,6 +54,10 @@ class Renewing(NamedTuple):
 
     def alter(self, key: str, value: str) -> int:
         """Set a dynamic value of this node alone."""
+        return self.answer_to(key, value)[0]
+
+    def answer_to(self, key: str, value: str) -> tuple[int, str | None]:
+        """Return the code and the text that answer a change of a value of this node alone."""
         change = IncrementalAlterConfigsRequest.AlterableConfig(key, SET, value)
         resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
             ResourceType.BROKER, NODE_ID, [change]
@@ -60,7 +65,8 @@ class Renewing(NamedTuple):
         with RawClient(self.node.broker) as client:
             request = IncrementalAlterConfigsRequest([resource])
             response = client.ask(request, IncrementalAlterConfigsResponse, ALTER_VERSION)
-        return response.responses[0].error_code
+        answer = response.responses[0]
+        return answer.error_code, answer.error_message
 
     def wait_until_served(self, certified: Certified) -> None:
         wait_for(
@@ -134,3 +140,30 @@ def test_another_file_is_used_at_once(renewing: Renewing) -> None:
     path = renewing.keys.write(following, "another")
     assert renewing.alter(LOCATION, str(path)) == ErrorCode.NONE
     renewing.wait_until_served(following)
+
+
+def test_a_key_of_a_store_that_cannot_be_used_is_refused(renewing: Renewing) -> None:
+    keys = renewing.keys
+    before = renewing.served()
+    rubbish = keys.folder / "rubbish.pem"
+    rubbish.write_text("no key")
+    subject = renewing.keys.write(certify(keys.authority, "other"), "subject")
+    hosts = keys.write(keys.authority.certify(NODE_NAME, hosts=(NODE_NAME,)), "hosts")
+    gone = keys.folder / "gone.pem"
+    frame = "Invalid value org.apache.kafka.common.config.ConfigException: Validation of dynamic "
+    config = "org.apache.kafka.common.config.ConfigException: Keystore "
+    refused = {
+        gone: f"org.apache.kafka.common.errors.InvalidConfigurationException: {UNREADABLE}{gone}",
+        rubbish: "org.apache.kafka.common.errors.InvalidConfigurationException: ",
+        subject: f"{config}DistinguishedName does not match:  existing={{alias=kafka, DN=",
+        hosts: f"{config}SubjectAltNames do not match:  existing=",
+    }
+    for path, text in refused.items():
+        code, told = renewing.answer_to(LOCATION, str(path))
+        assert (path, code) == (path, ErrorCode.INVALID_REQUEST)
+        assert told is not None
+        assert told.startswith(f"{frame}config update of SSLFactory failed: {text}")
+        assert told.endswith(" for configuration Invalid dynamic configuration")
+    another = keys.write(certify(keys.authority), "another")
+    assert renewing.alter(LOCATION, str(another)) == ErrorCode.NONE
+    wait_for(lambda: renewing.served() != before, "new connections get the other certificate")

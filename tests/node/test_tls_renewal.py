@@ -120,6 +120,6 @@ async def test_a_certificate_that_the_other_brokers_would_not_trust_is_not_used(
     put(keys, Authority("other").certify(NODE_NAME, hosts=THIS_MACHINE))
     with caplog.at_level(logging.ERROR):
         renewing.alter("1")
-    assert "Error updating node with new configuration: listener INTERNAL: Inval" in caplog.text
+    assert "Error updating node with new configuration: listener INTERNAL: Valid" in caplog.text
     shown = await peer.shown_by(renewing.outgoing)
     assert shown == keys.node_certified.certificate.serial_number

@@ -27,7 +27,8 @@ class BrokerView:
     `texts` are the explicit values of the node's properties file. `access` contains the client's
     permissions; `quorum_leader_id` is None while no leader is known; `may_ask_about_tokens` holds
     where the client has authenticated, and not by a token; `serves_metadata_topic` where the broker
-    lets consumers read ``__cluster_metadata``.
+    lets consumers read ``__cluster_metadata``; `check_stores` raises RequestError for dynamic
+    values of this node alone whose stores of keys and certificates it could not use.
     """
 
     node_id: int
@@ -42,6 +43,7 @@ class BrokerView:
     token_settings: TokenSettings = field(default_factory=TokenSettings)
     may_ask_about_tokens: bool = False
     serves_metadata_topic: bool = False
+    check_stores: Callable[[Mapping[str, str]], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -297,6 +297,7 @@ class BrokerServer:
             runtime=shared.runtime,
             random=shared.random,
             served=lambda: self._served(apis),
+            check_stores=shared.check_stores,
         )
 
     def _served(self, apis: ServedApis[BrokerServices]) -> VersionRanges:

@@ -182,6 +182,7 @@ class BrokerServices:
     runtime: Runtime
     random: Random
     served: Callable[[], VersionRanges]
+    check_stores: Callable[[Mapping[str, str]], None]
 
     @property
     def groups(self) -> GroupCoordinatorService:

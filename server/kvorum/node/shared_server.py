@@ -155,6 +155,7 @@ class SharedServer:
     raft: RaftNode
     to_controllers: Outgoing
     to_brokers: Outgoing
+    check_stores: Callable[[Mapping[str, str]], None]
     limits: ConnectionQuotas
     request_metrics: RequestChannelMetrics
 
@@ -231,8 +232,8 @@ async def open_shared_server(
     to_brokers = environment.outgoing.secured(
         ClientSecurity(context_of(tls.to_brokers), logins.at_brokers)
     )
+    renewal = _tls_renewal(config, tls, to_controllers=to_controllers, to_brokers=to_brokers)
     if config.ssl:
-        renewal = _tls_renewal(config, tls, to_controllers=to_controllers, to_brokers=to_brokers)
         loader.subscribe(renewal.on_image)
     raft = await RaftNode.open(
         _replica_settings(config, directories, endpoints),
@@ -261,6 +262,7 @@ async def open_shared_server(
         raft=raft,
         to_controllers=to_controllers,
         to_brokers=to_brokers,
+        check_stores=renewal.check,
         limits=ConnectionQuotas(limits, clock, rates),
         request_metrics=RequestChannelMetrics(),
     )

@@ -7,10 +7,11 @@ it look at the files of its stores; a file that is replaced has no effect by its
 import logging
 import ssl
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from immutables import Map
 
+from kvorum.metadata.api import invalid_request
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.config import ConfigError, NodeConfig
@@ -20,7 +21,7 @@ from kvorum.node.events.log_event import LogEvent
 from kvorum.node.outbound.outgoing import Outgoing
 from kvorum.node.serving.listener_tls import ListenerTls
 from kvorum.node.serving.used_tls import UsedTls
-from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.errors import InvalidSslSettingsError, UnfitStoresError
 from kvorum.security.own_connection import check_own_connection
 from kvorum.security.ssl_settings import SslSettings
 
@@ -34,6 +35,9 @@ STORE_KEYS: Final = (
 _FAULT: Final = (
     "Encountered metadata publishing fault: Error updating node with new configuration: %s"
 )
+_VALIDATION: Final = "Validation of dynamic config update of SSLFactory failed: "
+_CONFIG_EXCEPTION: Final = "org.apache.kafka.common.config.ConfigException"
+_CONFIGURATION_EXCEPTION: Final = "org.apache.kafka.common.errors.InvalidConfigurationException"
 _log = logging.getLogger(__name__)
 
 
@@ -49,6 +53,13 @@ class Connecting:
         """Have new connections use another context."""
         self.used = used
         self._outgoing.use_tls(used.context)
+
+
+class _Following(NamedTuple):
+    """The TLS that follows in a listener, and in the connections to it; none where it stays."""
+
+    served: UsedTls[ssl.SSLContext | None] | None
+    connecting: Sequence[tuple[Connecting, UsedTls[ssl.SSLContext]]]
 
 
 class TlsRenewal:
@@ -79,11 +90,36 @@ class TlsRenewal:
         except ConfigError as error:
             _log.error(_FAULT, error)
             return
-        for name in settings:
+        for name, each in settings.items():
             try:
-                self._renew(name, settings[name])
+                self._renew(name, each)
             except InvalidSslSettingsError as error:
-                _log.error(_FAULT, f"listener {name}: {error}")
+                _log.error(_FAULT, f"listener {name}: {_told(error)}")
+
+    def check(self, values: Mapping[str, str]) -> None:
+        """Raise RequestError for dynamic values of this node with stores that it could not use.
+
+        As in Kafka, files that were replaced do not count where no value is another one.
+        """
+        try:
+            for name, settings in self._settings(values).items():
+                if self._are_other(name, settings):
+                    self._followed_by(name, settings)
+        except ConfigError as error:
+            raise invalid_request(str(error)) from error
+        except InvalidSslSettingsError as error:
+            raise invalid_request(
+                f"Invalid value {_CONFIG_EXCEPTION}: {_told(error)} for configuration Invalid "
+                "dynamic configuration"
+            ) from error
+
+    def _are_other(self, name: str, settings: SslSettings) -> bool:
+        """Return whether a listener, or a connection to it, has other settings now."""
+        listener = self._listeners.get(name)
+        used = [one.used.settings for one in self._connections if one.listener == name]
+        if listener is not None:
+            used.append(listener.used.settings)
+        return any(each != settings for each in used)
 
     def _settings(self, values: Mapping[str, str]) -> Mapping[str, SslSettings]:
         """Return the settings of each listener, with dynamic values before those of the file."""
@@ -94,6 +130,16 @@ class TlsRenewal:
 
     def _renew(self, name: str, settings: SslSettings) -> None:
         """Renew a listener and the connections to it together; raises InvalidSslSettingsError."""
+        following = self._followed_by(name, settings)
+        if following.served is not None:
+            self._listeners[name].used = following.served
+        for one, after in following.connecting:
+            one.use(after)
+        if following.served is not None or following.connecting:
+            _log.info(LogEvent("New connections use other stores", listener=name))
+
+    def _followed_by(self, name: str, settings: SslSettings) -> _Following:
+        """Return what follows with these settings; raises InvalidSslSettingsError."""
         listener = self._listeners.get(name)
         served = None if listener is None else listener.used.successor(settings)
         connecting = [
@@ -104,9 +150,10 @@ class TlsRenewal:
         if served is not None:
             for _, after in connecting:
                 check_own_connection(served.context, after.context)
-        if listener is not None and served is not None:
-            listener.used = served
-        for one, after in connecting:
-            one.use(after)
-        if served is not None or connecting:
-            _log.info(LogEvent("New connections use other stores", listener=name))
+        return _Following(served, connecting)
+
+
+def _told(error: InvalidSslSettingsError) -> str:
+    """Return the text of an error as Kafka's SslFactory has it."""
+    kind = _CONFIG_EXCEPTION if isinstance(error, UnfitStoresError) else _CONFIGURATION_EXCEPTION
+    return f"{_VALIDATION}{kind}: {error}"

@@ -3,3 +3,7 @@
 
 class InvalidSslSettingsError(ValueError):
     """Settings of TLS that no listener can be made with; one line for the operator."""
+
+
+class UnfitStoresError(InvalidSslSettingsError):
+    """Stores that can be read, but not used: in Kafka, another exception than for the others."""

@@ -6,11 +6,12 @@ from typing import Final, Self
 
 from cryptography import x509
 
-from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.errors import UnfitStoresError
 from kvorum.security.ssl_settings import SslSettings
 from kvorum.security.stores import KeyAndChain, load_key_store, load_trust_store
 
-_VALIDATION: Final = "Validation of dynamic config update of SSLFactory failed: "
+_ALIAS: Final = "kafka"
+"""The name of a key in a PEM store, which Kafka gives it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class LoadedStores:
         return self.settings == settings and self.modified_ns == _modified_ns(settings)
 
     def check_successor(self, after: Self) -> None:
-        """Raise InvalidSslSettingsError for stores that may not follow these without a restart.
+        """Raise UnfitStoresError for stores that may not follow these without a restart.
 
         Those are what Kafka's SslFactory refuses: a store that is added or removed, another
         subject, and fewer names of hosts, unless the settings allow it.
@@ -51,28 +52,33 @@ class LoadedStores:
         before = self.key.chain[0]
         now = after.key.chain[0]
         if not self.settings.allows_dn_changes and not _is_same_name(before, now):
-            raise InvalidSslSettingsError(
-                f"{_VALIDATION}Keystore DistinguishedName does not match: existing="
-                f"{before.subject.rfc4514_string()}, new={now.subject.rfc4514_string()}"
+            raise UnfitStoresError(
+                f"Keystore DistinguishedName does not match:  existing={_named(before)}, "
+                f"new={_named(now)}"
             )
         if not self.settings.allows_san_changes and not _names(before) <= _names(now):
-            raise InvalidSslSettingsError(
-                f"{_VALIDATION}Keystore SubjectAltNames do not match: existing="
+            raise UnfitStoresError(
+                "Keystore SubjectAltNames do not match:  existing="
                 f"{sorted(_names(before))}, new={sorted(_names(now))}"
             )
 
 
 def _check_presence(what: str, before: object | None, after: object | None) -> None:
     if before is None and after is not None:
-        raise InvalidSslSettingsError(
-            f"{_VALIDATION}Cannot add SSL {what} to an existing listener for which no {what} was "
-            "configured."
+        raise UnfitStoresError(
+            f"Cannot add SSL {what} to an existing listener for which no {what} was configured."
         )
     if before is not None and after is None:
-        raise InvalidSslSettingsError(
-            f"{_VALIDATION}Cannot remove the SSL {what} from an existing listener for which a "
+        raise UnfitStoresError(
+            f"Cannot remove the SSL {what} from an existing listener for which a "
             f"{what} was configured."
         )
+
+
+def _named(certificate: x509.Certificate) -> str:
+    """Return the subject of a certificate as Kafka shows it."""
+    parts = (part.rfc4514_string() for part in reversed(list(certificate.subject.rdns)))
+    return f"{{alias={_ALIAS}, DN={', '.join(parts)}}}"
 
 
 def _is_same_name(before: x509.Certificate, after: x509.Certificate) -> bool:

@@ -2,12 +2,12 @@
 
 import ssl
 
-from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.errors import UnfitStoresError
 from kvorum.security.tls_server import TlsBrokenError, TlsServer
 
 
 def check_own_connection(server: ssl.SSLContext | None, client: ssl.SSLContext) -> None:
-    """Let a client and a server of the same settings shake hands; raises InvalidSslSettingsError.
+    """Let a client and a server of the same settings shake hands; raises UnfitStoresError.
 
     Brokers of one cluster have alike certificates: one that does not trust its own would not trust
     the others. Names of hosts do not count.
@@ -18,7 +18,7 @@ def check_own_connection(server: ssl.SSLContext | None, client: ssl.SSLContext) 
         _shake_hands(server, client)
     except (ssl.SSLError, TlsBrokenError) as error:
         reason = error.reason if isinstance(error, ssl.SSLError) else str(error)
-        raise InvalidSslSettingsError(
+        raise UnfitStoresError(
             f"Invalid value javax.net.ssl.SSLHandshakeException: {reason} for configuration A "
             "client SSLEngine created with the provided settings can't connect to a server "
             "SSLEngine created with those settings."

@@ -42,8 +42,12 @@ def test_a_new_key_for_the_same_name_and_more_hosts_may_follow(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "hosts", "reason"),
     [
-        ("other", THIS_MACHINE, "Keystore DistinguishedName does not match: existing=CN=localhost"),
-        (NODE_NAME, (NODE_NAME,), r"Keystore SubjectAltNames do not match: existing=\['127.0.0.1'"),
+        ("other", THIS_MACHINE, "Name does not match:  existing={alias=kafka, DN=CN=localhost, O="),
+        (
+            NODE_NAME,
+            (NODE_NAME,),
+            r"SubjectAltNames do not match:  existing=\['127.0.0.1'",
+        ),
     ],
     ids=["another subject", "fewer hosts"],
 )

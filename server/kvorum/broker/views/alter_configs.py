@@ -229,7 +229,10 @@ def _check_resource(
     stored = image.configs.of(ResourceType.BROKER, resource.resource_name)
     # A value that controllers have let through, and no broker applies, prevents no other change.
     current = applied_values(stored, is_for_all=not is_of_one_broker)
-    check_broker_values(changed_values(current, operations), is_of_one_broker=is_of_one_broker)
+    changed = changed_values(current, operations)
+    check_broker_values(changed, is_of_one_broker=is_of_one_broker)
+    if is_of_one_broker:
+        view.check_stores(changed)
 
 
 def _check_may_change(resource_type: ResourceType, view: BrokerView) -> None:

@@ -51,6 +51,7 @@ def view_of(request: IncomingRequest[Message], broker: BrokerServices) -> Broker
         token_settings=config.security.tokens,
         may_ask_about_tokens=may_ask_about_tokens(request.session),
         serves_metadata_topic=broker.metadata_topic is not None,
+        check_stores=broker.check_stores,
     )
 
 

@@ -154,6 +154,7 @@ def broker_services(
         runtime=runtime,
         random=around.random,
         served=_ABSENT,
+        check_stores=_ABSENT,
     )
 
 
