@@ -7,6 +7,7 @@ of any principal applies to the resource, the configuration decides. Super users
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -29,6 +30,7 @@ from kvorum.metadata.acls_image import (
     ResourcePattern,
 )
 from kvorum.metadata.api import RequestError
+from kvorum.metadata.authorizer_log import SUPER_USER, Decision, is_logged, log_decision, rule_of
 from kvorum.metadata.cidr import is_in_range
 from kvorum.metadata.configs_image import ResourceType
 from kvorum.wire.error_codes import ErrorCode
@@ -97,24 +99,56 @@ class Access(NamedTuple):
     """The permissions of one principal at one host, by one version of the entries.
 
     Without an authorizer `rules` is None, and everything is allowed. `acls` is None until the
-    node has loaded the entries; until then only super users are authorized.
+    node has loaded the entries; until then only super users are authorized. `request` is the API
+    that asks, by its name in the log.
     """
 
     rules: AuthorizerRules | None
     acls: AclsImage | None
     principal: Principal
     host: str
+    request: str = ""
 
     @property
     def is_restricted(self) -> bool:
         """Whether there is an authorizer."""
         return self.rules is not None
 
-    def allows(self, operation: AclOperation, kind: AclResourceType, name: str) -> bool:
-        """Return whether `operation` on the resource is allowed.
+    def allows(
+        self,
+        operation: AclOperation,
+        kind: AclResourceType,
+        name: str,
+        *,
+        references: int = 1,
+        logs_denied: bool = True,
+    ) -> bool:
+        """Return whether `operation` on the resource is allowed, and log the decision.
+
+        `references` counts how often the request names the resource. `logs_denied` is false where a
+        refusal by itself does not refuse the client anything.
 
         Raises `RequestError` UNKNOWN_SERVER_ERROR while the entries are not loaded.
         """
+        if self.rules is None:
+            return True
+        is_allowed = self._permits(operation, kind, name)
+        if (is_allowed or logs_denied) and is_logged(is_allowed=is_allowed):
+            decision = Decision(
+                principal=self.principal.text,
+                host=self.host,
+                request=self.request,
+                operation=operation,
+                kind=kind,
+                name=name,
+                references=references,
+                is_allowed=is_allowed,
+            )
+            log_decision(decision, self._rule(decision))
+        return is_allowed
+
+    def _permits(self, operation: AclOperation, kind: AclResourceType, name: str) -> bool:
+        """Return whether `operation` on the resource is allowed; see `allows`."""
         if self.rules is None or self.principal.text in self.rules.super_users:
             return True
         if self.acls is None:
@@ -130,9 +164,24 @@ class Access(NamedTuple):
             return self.rules.allows_without_entries and not found
         return permissions == {PermissionType.ALLOW}
 
-    def allows_on_cluster(self, operation: AclOperation) -> bool:
-        """Return whether `operation` on the cluster is allowed."""
-        return self.allows(operation, AclResourceType.CLUSTER, CLUSTER_NAME)
+    def _rule(self, decision: Decision) -> str:
+        """Return the rule behind a decision, as the log names it."""
+        assert self.rules is not None
+        if self.acls is None or decision.principal in self.rules.super_users:
+            return SUPER_USER
+        applying = (
+            entry
+            for entries in _about(self.acls, decision.kind, decision.name)
+            if entries is not None
+            for entry in self._applying(entries)
+            if _covers(entry, decision.operation)
+        )
+        return rule_of(applying, is_allowed=decision.is_allowed)
+
+    def allows_on_cluster(self, operation: AclOperation, *, logs_denied: bool = True) -> bool:
+        """Return whether `operation` on the cluster is allowed; see `allows`."""
+        kind = AclResourceType.CLUSTER
+        return self.allows(operation, kind, CLUSTER_NAME, logs_denied=logs_denied)
 
     def require_on_cluster(self, operation: AclOperation, *, request: str) -> None:
         """Raise `RequestError` CLUSTER_AUTHORIZATION_FAILED where `operation` is not allowed."""
@@ -142,13 +191,27 @@ class Access(NamedTuple):
                 f"Request {request} needs {operation.name} permission.",
             )
 
-    def allows_on_topic(self, operation: AclOperation, name: str) -> bool:
-        """Return whether `operation` on a topic is allowed."""
-        return self.allows(operation, AclResourceType.TOPIC, name)
+    def allows_on_topic(
+        self,
+        operation: AclOperation,
+        name: str,
+        *,
+        references: int = 1,
+        logs_denied: bool = True,
+    ) -> bool:
+        """Return whether `operation` on a topic is allowed; see `allows`."""
+        kind = AclResourceType.TOPIC
+        return self.allows(operation, kind, name, references=references, logs_denied=logs_denied)
 
-    def allowed_topics(self, operation: AclOperation, names: Iterable[str]) -> frozenset[str]:
-        """Return those of `names` on which `operation` is allowed."""
-        return frozenset(name for name in names if self.allows_on_topic(operation, name))
+    def allowed_topics(
+        self, operation: AclOperation, names: Iterable[str], *, logs_denied: bool = True
+    ) -> frozenset[str]:
+        """Return those of `names` on which `operation` is allowed; see `allows`."""
+        return frozenset(
+            name
+            for name, references in Counter(names).items()
+            if self.allows_on_topic(operation, name, references=references, logs_denied=logs_denied)
+        )
 
     def operations_on_topic(self, name: str) -> int:
         """Return the bit field of all operations that are allowed on a topic."""
@@ -158,9 +221,11 @@ class Access(NamedTuple):
         """Return the bit field of all operations that are allowed on a group."""
         return self._operations(AclResourceType.GROUP, name)
 
-    def allows_on_group(self, operation: AclOperation, name: str) -> bool:
-        """Return whether `operation` on the group is allowed."""
-        return self.allows(operation, AclResourceType.GROUP, name)
+    def allows_on_group(
+        self, operation: AclOperation, name: str, *, logs_denied: bool = True
+    ) -> bool:
+        """Return whether `operation` on the group is allowed; see `allows`."""
+        return self.allows(operation, AclResourceType.GROUP, name, logs_denied=logs_denied)
 
     def operations_on_cluster(self) -> int:
         """Return the bit field of all operations on the cluster; 0 without DESCRIBE on it."""
@@ -172,14 +237,14 @@ class Access(NamedTuple):
         operations = SUPPORTED_OPERATIONS[kind]
         if self.rules is None:
             return _bits(operations)
-        return _bits(operation for operation in operations if self.allows(operation, kind, name))
+        return _bits(operation for operation in operations if self._permits(operation, kind, name))
 
     def allows_somewhere(self, operation: AclOperation, kind: AclResourceType) -> bool:
         """Library for users: return whether `operation` is allowed on any resource of a type.
 
         As in Kafka, no operation implies another one here.
         """
-        if self.allows(operation, kind, "hardcode"):
+        if self.allows(operation, kind, "hardcode", references=0, logs_denied=False):
             return True
         assert self.acls is not None
         applying = [

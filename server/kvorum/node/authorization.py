@@ -22,12 +22,15 @@ class Authorizer:
         self._raft = raft
         self._is_loaded = False
 
-    def access(self, principal: Principal, host: str) -> Access:
-        """Return what `principal` may do from `host`, by the entries of this moment."""
+    def access(self, principal: Principal, host: str, request: str = "") -> Access:
+        """Return what `principal` may do from `host`, by the entries of this moment.
+
+        The log names `request` as what asks.
+        """
         if self._rules is None:
             return UNRESTRICTED
         acls = self._loader.published.acls if self._has_loaded() else None
-        return Access(self._rules, acls, principal, host_text(host))
+        return Access(self._rules, acls, principal, host_text(host), request)
 
     def _has_loaded(self) -> bool:
         """Return whether all entries that were committed before this node's start are known."""

@@ -58,11 +58,15 @@ Request = TypeVar("Request", bound=Message)
 
 
 class TopicChoice(NamedTuple):
-    """A topic as a request names it: by name, or by id in versions that have ids."""
+    """A topic as a request names it: by name, or by id in versions that have ids.
+
+    `references` counts how often, for the authorizer's log.
+    """
 
     name: str
     topic_id: bytes = ZERO_UUID
     is_by_id: bool = False
+    references: int = 1
 
 
 class Hosting(NamedTuple):
@@ -80,7 +84,7 @@ class Hosting(NamedTuple):
         """
         topic = self._find(choice)
         name = choice.name if topic is None else topic.name
-        if not access.allows_on_topic(operation, name):
+        if not access.allows_on_topic(operation, name, references=choice.references):
             raise RequestError.with_default_message(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         if topic is None:
             raise RequestError.with_default_message(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -145,10 +145,10 @@ LOGIN_MISTAKES: Final = (
         edited(
             Edit(
                 within="Hosting.topic",
-                old="not access.allows_on_topic(operation, name)",
+                old="not access.allows_on_topic(operation, name, references=choice.references)",
                 new=(
                     "operation is not AclOperation.WRITE "
-                    "and not access.allows_on_topic(operation, name)"
+                    "and not access.allows_on_topic(operation, name, references=choice.references)"
                 ),
             )
         ),
@@ -160,10 +160,10 @@ LOGIN_MISTAKES: Final = (
         edited(
             Edit(
                 within="Hosting.topic",
-                old="not access.allows_on_topic(operation, name)",
+                old="not access.allows_on_topic(operation, name, references=choice.references)",
                 new=(
                     "operation is not AclOperation.READ "
-                    "and not access.allows_on_topic(operation, name)"
+                    "and not access.allows_on_topic(operation, name, references=choice.references)"
                 ),
             )
         ),

@@ -7,6 +7,13 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
+import org.apache.logging.log4j.Level;
+import org.apache.logging.log4j.LogManager;
+import org.apache.logging.log4j.core.LogEvent;
+import org.apache.logging.log4j.core.Logger;
+import org.apache.logging.log4j.core.appender.AbstractAppender;
+import org.apache.logging.log4j.core.config.Configurator;
+import org.apache.logging.log4j.core.config.Property;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AccessControlEntryFilter;
 import org.apache.kafka.common.acl.AclBinding;
@@ -33,6 +40,7 @@ import org.apache.kafka.server.authorizer.AuthorizationResult;
  * <p>Each line on standard input holds words that a tab separates; the first says what it is:
  * a new authorizer ("authorizer", super users, whether all is allowed without entries), an entry
  * of it ("entry"), or a question ("may", "somewhere", "match"), each of which is answered by a line.
+ * The answer to "may" has, after a tab, what the authorizer has logged about it.
  */
 public final class AuthorizerJudge {
     private record Context(KafkaPrincipal principal, InetAddress clientAddress)
@@ -68,12 +76,32 @@ public final class AuthorizerJudge {
         }
     }
 
+    /** Keeps what was logged last. */
+    private static final class LastLine extends AbstractAppender {
+        private String text = "";
+
+        LastLine() {
+            super("last", null, null, true, Property.EMPTY_ARRAY);
+        }
+
+        @Override
+        public void append(LogEvent event) {
+            text = event.getMessage().getFormattedMessage();
+        }
+    }
+
+    private static final LastLine LAST_LINE = new LastLine();
+
     private AuthorizerJudge() { }
 
     public static void main(String[] arguments) throws Exception {
         BufferedReader lines = new BufferedReader(
             new InputStreamReader(System.in, StandardCharsets.UTF_8));
         PrintStream answers = new PrintStream(System.out, false, StandardCharsets.UTF_8);
+        Logger logger = (Logger) LogManager.getLogger("kafka.authorizer.logger");
+        Configurator.setLevel(logger.getName(), Level.DEBUG);
+        LAST_LINE.start();
+        logger.addAppender(LAST_LINE);
         StandardAuthorizer authorizer = null;
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] words = line.split("\t", -1);
@@ -124,13 +152,14 @@ public final class AuthorizerJudge {
         return result == AuthorizationResult.ALLOWED ? 1 : 0;
     }
 
-    private static int may(StandardAuthorizer authorizer, String[] words) throws Exception {
+    private static String may(StandardAuthorizer authorizer, String[] words) throws Exception {
         ResourcePattern resource = new ResourcePattern(
             ResourceType.fromCode(code(words[5])), words[6], PatternType.LITERAL);
         Action action = new Action(
-            AclOperation.fromCode(code(words[4])), resource, 1, false, false);
-        return answer(
+            AclOperation.fromCode(code(words[4])), resource, 1, true, true);
+        int answer = answer(
             authorizer.authorize(context(words[1], words[2], words[3]), List.of(action)).get(0));
+        return answer + "\t" + LAST_LINE.text;
     }
 
     private static int somewhere(StandardAuthorizer authorizer, String[] words) throws Exception {

@@ -99,7 +99,9 @@ settings classes are read from, as the tables in `kvorum.metadata.config_definit
 - `authorizer.class.name` names Kafka's StandardAuthorizer
   (`org.apache.kafka.metadata.authorizer.StandardAuthorizer`), whose decisions kvorum makes
   itself; no other authorizer can be named. Its own keys are Kafka's: `super.users`, users
-  between semicolons, and `allow.everyone.if.no.acl.found`.
+  between semicolons, and `allow.everyone.if.no.acl.found`. Its log is Kafka's,
+  `kafka.authorizer.logger`: refusals are in a node's log at the level info, permissions as well
+  where `kvorum.log.level` is debug.
 - A node raises its limit of open files (`ulimit -n`) to the hard one. `max.connections` is lowered
   to what that allows, less 128 for everything else: three quarters of that on a broker, whose logs
   have the rest.

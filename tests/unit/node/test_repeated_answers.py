@@ -83,7 +83,7 @@ class Listener:
             throttle=self._throttle,
         )
 
-    def _access(self, _principal: Principal, _host: str) -> Access:
+    def _access(self, _principal: Principal, _host: str, _request: str) -> Access:
         return self.access
 
     def _throttle(

@@ -93,7 +93,8 @@ def _all_topics(image: MetadataImage, view: BrokerView) -> list[MetadataResponse
     return [
         _topic(image, topic, view)
         for name in sorted(topic_names(image, view))
-        if may_describe(name, view) and (topic := find_topic(image, name, view)) is not None
+        if may_describe(name, view, logs_denied=False)
+        and (topic := find_topic(image, name, view)) is not None
     ]
 
 
@@ -103,7 +104,7 @@ def _topics_to_create(topics: list[MetadataResponseTopic], view: BrokerView) -> 
     A client that may create nothing hears of that before it hears that a name is illegal.
     """
     missing = [topic for topic in topics if topic.error_code in _MISSING]
-    if not view.access.allows_on_cluster(AclOperation.CREATE):
+    if missing and not view.access.allows_on_cluster(AclOperation.CREATE, logs_denied=False):
         for topic in missing:
             assert topic.name is not None
             if not view.access.allows_on_topic(AclOperation.CREATE, topic.name):

@@ -44,11 +44,14 @@ def topic_names(image: MetadataImage, view: BrokerView) -> Iterable[str]:
     return [*names, CLUSTER_METADATA_TOPIC] if view.serves_metadata_topic else names
 
 
-def may_describe(name: str, view: BrokerView) -> bool:
-    """Return whether the client may know of a topic; the metadata is described by the cluster."""
+def may_describe(name: str, view: BrokerView, *, logs_denied: bool = True) -> bool:
+    """Return whether the client may know of a topic; the metadata is described by the cluster.
+
+    A refusal is logged if `logs_denied`: if the client has named the topic.
+    """
     if is_served(name, view):
-        return view.access.allows_on_cluster(AclOperation.DESCRIBE)
-    return view.access.allows_on_topic(AclOperation.DESCRIBE, name)
+        return view.access.allows_on_cluster(AclOperation.DESCRIBE, logs_denied=logs_denied)
+    return view.access.allows_on_topic(AclOperation.DESCRIBE, name, logs_denied=logs_denied)
 
 
 def operations_on(name: str, view: BrokerView) -> int:

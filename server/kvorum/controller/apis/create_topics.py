@@ -286,9 +286,9 @@ def _filter(
     counts = Counter(topic.name for topic in request.topics)
     asked = [n for n, count in counts.items() if count == 1 and n != CLUSTER_METADATA_TOPIC]
     creatable = frozenset(asked)
-    if not access.allows_on_cluster(AclOperation.CREATE):
+    if not access.allows_on_cluster(AclOperation.CREATE, logs_denied=False):
         creatable = access.allowed_topics(AclOperation.CREATE, asked)
-    describable = access.allowed_topics(AclOperation.DESCRIBE_CONFIGS, asked)
+    describable = access.allowed_topics(AclOperation.DESCRIBE_CONFIGS, asked, logs_denied=False)
     refused = [name for name in asked if name not in creatable]
 
     def complete(response: CreateTopicsResponse) -> None:

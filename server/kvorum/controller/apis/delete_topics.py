@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kvorum.controller.api import (
     ControllerApi,
@@ -40,6 +40,13 @@ class _Wanted:
     ids: list[bytes] = field(default_factory=list[bytes])
     duplicate_ids: set[bytes] = field(default_factory=set[bytes])
     refused: list[DeletableTopicResult] = field(default_factory=list[DeletableTopicResult])
+
+
+class _PermittedTopics(NamedTuple):
+    """The names that the client may know of, and those whose topics it may delete."""
+
+    describable: frozenset[str]
+    deletable: frozenset[str]
 
 
 def delete_topics(
@@ -156,10 +163,11 @@ def _filter(
     image: MetadataImage, request: DeleteTopicsRequest, access: Access
 ) -> Filtered[DeleteTopicsRequest, DeleteTopicsResponse]:
     """Demand DELETE on cluster or topic; without DESCRIBE, hide whether the topic exists."""
-    if access.allows_on_cluster(AclOperation.DELETE):
+    if access.allows_on_cluster(AclOperation.DELETE, logs_denied=False):
         return Filtered(request, _nothing)
-    refused_names = _refused_names(image, request, access)
-    refused_ids = _refused_ids(image, request, access)
+    permitted = _permitted(image, request, access)
+    refused_names = _refused_names(image, request, permitted)
+    refused_ids = _refused_ids(image, request, permitted)
 
     def is_left(topic: DeleteTopicsRequest.DeleteTopicState) -> bool:
         if topic.name is None:
@@ -179,31 +187,55 @@ def _filter(
     return Filtered(left, complete)
 
 
-def _refused_names(
+def _permitted(
     image: MetadataImage, request: DeleteTopicsRequest, access: Access
+) -> _PermittedTopics:
+    """Return what the client may do with the topics of a request."""
+    by_id = (image.topics.by_id.get(topic_id) for topic_id in _ids(request))
+    names_of_ids = (topic.name for topic in by_id if topic is not None)
+    names = list(dict.fromkeys([*_names(request), *names_of_ids]))
+    return _PermittedTopics(
+        describable=access.allowed_topics(AclOperation.DESCRIBE, names),
+        deletable=access.allowed_topics(AclOperation.DELETE, names),
+    )
+
+
+def _names(request: DeleteTopicsRequest) -> list[str]:
+    """Return the names that a request has once."""
+    names = [t.name for t in request.topics if t.name is not None and t.topic_id == ZERO_UUID]
+    return _only_once([*request.topic_names, *names])
+
+
+def _ids(request: DeleteTopicsRequest) -> list[bytes]:
+    """Return the ids that a request has once."""
+    return _only_once(
+        topic.topic_id
+        for topic in request.topics
+        if topic.name is None and topic.topic_id != ZERO_UUID
+    )
+
+
+def _refused_names(
+    image: MetadataImage, request: DeleteTopicsRequest, permitted: _PermittedTopics
 ) -> frozenset[str]:
     """Return the names to refuse, also unknown ones whose absence the client may not see."""
-    names = [*request.topic_names]
-    names += [t.name for t in request.topics if t.name is not None and t.topic_id == ZERO_UUID]
     return frozenset(
         name
-        for name in _only_once(names)
-        if not access.allows_on_topic(AclOperation.DESCRIBE, name)
-        or (name in image.topics.ids and not access.allows_on_topic(AclOperation.DELETE, name))
+        for name in _names(request)
+        if name not in permitted.describable
+        or (name in image.topics.ids and name not in permitted.deletable)
     )
 
 
 def _refused_ids(
-    image: MetadataImage, request: DeleteTopicsRequest, access: Access
+    image: MetadataImage, request: DeleteTopicsRequest, permitted: _PermittedTopics
 ) -> dict[bytes, str | None]:
     """Return the ids of topics to refuse, with the name if the client may see it."""
     refused: dict[bytes, str | None] = {}
-    ids = [t.topic_id for t in request.topics if t.name is None and t.topic_id != ZERO_UUID]
-    for topic_id in _only_once(ids):
+    for topic_id in _ids(request):
         topic = image.topics.by_id.get(topic_id)
-        if topic is not None and not access.allows_on_topic(AclOperation.DELETE, topic.name):
-            may_know = access.allows_on_topic(AclOperation.DESCRIBE, topic.name)
-            refused[topic_id] = topic.name if may_know else None
+        if topic is not None and topic.name not in permitted.deletable:
+            refused[topic_id] = topic.name if topic.name in permitted.describable else None
     return refused
 
 

@@ -66,10 +66,11 @@ async def _of_producer(
     body = request.body
     topics = body.v3_and_below_topics
     require_on_transactional_id(request, AclOperation.WRITE, body.v3_and_below_transactional_id)
+    names = (where.topic for where in _partitions(topics) if where.topic not in INTERNAL_TOPICS)
+    allowed = request.access.allowed_topics(AclOperation.WRITE, names)
     refused: dict[TransactionPartition, ErrorCode] = {}
     for where in _partitions(topics):
-        is_allowed = request.access.allows_on_topic(AclOperation.WRITE, where.topic)
-        if where.topic in INTERNAL_TOPICS or not is_allowed:
+        if where.topic not in allowed:
             refused[where] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         elif not _exists(where, broker):
             refused[where] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

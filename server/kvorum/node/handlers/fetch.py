@@ -53,7 +53,7 @@ from kvorum.node.broker.metadata_topic import MetadataTopic
 from kvorum.node.broker.readable_partition import ReadablePartition
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.raft.translation.fetch import refuse_fetch
-from kvorum.node.services import BrokerApi, BrokerServices, Hosting, TopicChoice
+from kvorum.node.services import BrokerApi, BrokerServices, TopicChoice
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.storage.topic_partition import TopicPartition
 from kvorum.wire.error_codes import ErrorCode
@@ -227,6 +227,8 @@ async def _records(
     replica = _replica(body)
     if replica is None:
         await broker.hosting.wait_until_led(_partitions_of(topics, broker))
+    elif not request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
+        return [_refused_topic(topic, request.version) for topic in topics]
     admitted: list[tuple[FetchRequest.FetchTopic, list[PartitionFetch]]] = []
     refused: list[FetchResponse.FetchableTopicResponse] = []
     for topic in topics:
@@ -338,19 +340,12 @@ def _finder(
         return served.partition
     hosting = broker.hosting
     is_by_id = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
-    choice = TopicChoice(topic.topic, topic.topic_id, is_by_id)
-    return partial(hosting.partition, _topic(choice, request, hosting))
-
-
-def _topic(
-    choice: TopicChoice, request: IncomingRequest[FetchRequest], hosting: Hosting
-) -> TopicImage:
-    """Return the topic; a follower needs a permission on the cluster, and none on the topic."""
-    if _replica(request.body) is None:
-        return hosting.topic(choice, AclOperation.READ, request.access)
-    if not request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
-        raise RequestError.with_default_message(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return hosting.topic_for_broker(choice)
+    choice = TopicChoice(topic.topic, topic.topic_id, is_by_id, references=len(topic.partitions))
+    if _replica(request.body) is not None:
+        # Followers have a permission on the cluster, and need none on the topic.
+        return partial(hosting.partition, hosting.topic_for_broker(choice))
+    found = hosting.topic(choice, AclOperation.READ, request.access)
+    return partial(hosting.partition, found)
 
 
 def _replica(body: FetchRequest) -> FetchingReplica | None:
@@ -358,6 +353,15 @@ def _replica(body: FetchRequest) -> FetchingReplica | None:
     if body.replica_state.replica_id >= 0:
         return FetchingReplica(body.replica_state.replica_id, body.replica_state.replica_epoch)
     return FetchingReplica(body.replica_id, -1) if body.replica_id >= 0 else None
+
+
+def _refused_topic(
+    topic: FetchRequest.FetchTopic, version: int
+) -> FetchResponse.FetchableTopicResponse:
+    """Return the response to a follower that may not be one."""
+    indexes = dict.fromkeys(requested.partition for requested in topic.partitions)
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return _of_topic(topic, [_refused_partition(index, code) for index in indexes], version)
 
 
 def _of_topic(

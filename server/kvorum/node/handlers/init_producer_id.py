@@ -43,7 +43,7 @@ async def answer(
 def _require_idempotent_write(request: IncomingRequest[InitProducerIdRequest]) -> None:
     access = request.access
     if not (
-        access.allows_on_cluster(AclOperation.IDEMPOTENT_WRITE)
+        access.allows_on_cluster(AclOperation.IDEMPOTENT_WRITE, logs_denied=False)
         or access.allows_somewhere(AclOperation.WRITE, AclResourceType.TOPIC)
     ):
         raise RequestError.with_default_message(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

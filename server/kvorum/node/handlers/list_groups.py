@@ -15,9 +15,11 @@ async def answer(request: IncomingRequest[ListGroupsRequest], broker: BrokerServ
     body = request.body
     groups = broker.groups.list_groups(body.states_filter, body.types_filter)
     access = request.access
-    if not access.allows_on_cluster(AclOperation.DESCRIBE):
+    if not access.allows_on_cluster(AclOperation.DESCRIBE, logs_denied=False):
         groups = [
-            one for one in groups if access.allows_on_group(AclOperation.DESCRIBE, one.group_id)
+            one
+            for one in groups
+            if access.allows_on_group(AclOperation.DESCRIBE, one.group_id, logs_denied=False)
         ]
     return ListGroupsResponse(groups=groups)
 

@@ -102,11 +102,12 @@ def _allowed_topics(
     body: ListOffsetsRequest, access: Access, broker: BrokerServices
 ) -> frozenset[str]:
     """Return the topics that the client may describe; the metadata is described by the cluster."""
-    names = {topic.name for topic in body.topics}
+    names = [topic.name for topic in body.topics]
     if broker.metadata_topic is None:
         return access.allowed_topics(AclOperation.DESCRIBE, names)
     may_read_metadata = access.allows_on_cluster(AclOperation.DESCRIBE)
-    allowed = access.allowed_topics(AclOperation.DESCRIBE, names - {CLUSTER_METADATA_TOPIC})
+    others = (name for name in names if name != CLUSTER_METADATA_TOPIC)
+    allowed = access.allowed_topics(AclOperation.DESCRIBE, others)
     return allowed | {CLUSTER_METADATA_TOPIC} if may_read_metadata else allowed
 
 

@@ -25,6 +25,7 @@ async def answer(
     A follower needs no permission on the topic.
     """
     hosting = broker.hosting
+    is_broker = request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION, logs_denied=False)
     asked = (
         (topic.topic, requested.partition)
         for topic in request.body.topics
@@ -34,7 +35,7 @@ async def answer(
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=_topic(topic, request, hosting)
+                topic=topic.topic, partitions=_topic(topic, request, hosting, is_broker=is_broker)
             )
             for topic in request.body.topics
         ]
@@ -45,21 +46,19 @@ def _topic(
     topic: OffsetForLeaderEpochRequest.OffsetForLeaderTopic,
     request: IncomingRequest[OffsetForLeaderEpochRequest],
     hosting: Hosting,
+    *,
+    is_broker: bool,
 ) -> list[OffsetForLeaderEpochResponse.EpochEndOffset]:
+    choice = TopicChoice(topic.topic)
     try:
-        found = _find(topic.topic, request, hosting)
+        found = (
+            hosting.topic_for_broker(choice)
+            if is_broker
+            else hosting.topic(choice, AclOperation.DESCRIBE, request.access)
+        )
     except RequestError as error:
         return [_refusal(requested.partition, error.code) for requested in topic.partitions]
     return [_partition(requested, found, hosting) for requested in topic.partitions]
-
-
-def _find(
-    name: str, request: IncomingRequest[OffsetForLeaderEpochRequest], hosting: Hosting
-) -> TopicImage:
-    choice = TopicChoice(name)
-    if request.access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
-        return hosting.topic_for_broker(choice)
-    return hosting.topic(choice, AclOperation.DESCRIBE, request.access)
 
 
 def _partition(

@@ -249,7 +249,7 @@ def _topic(
     response = ProduceResponse.TopicProduceResponse(name=name, topic_id=topic_id)
     try:
         is_by_id = request.version >= FIRST_VERSION_WITH_TOPIC_IDS
-        choice = TopicChoice(name, topic_id, is_by_id)
+        choice = TopicChoice(name, topic_id, is_by_id, references=len(batches))
         found = broker.hosting.topic(choice, AclOperation.WRITE, request.access)
     except RequestError as error:
         return _Topic(response, [_refusal(sent.partition_index, error.code) for sent in batches])

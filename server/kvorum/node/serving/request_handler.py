@@ -46,8 +46,8 @@ from kvorum.wire.primitives import STRING_BYTES_MAX, Message, Struct
 Services = TypeVar("Services")
 Request = TypeVar("Request", bound=Message)
 ERROR_MESSAGE: Final = "error_message"
-GiveAccess: TypeAlias = Callable[[Principal, str], Access]
-"""Returns the access of a principal at a host."""
+GiveAccess: TypeAlias = Callable[[Principal, str, str], Access]
+"""Returns the access of a principal at a host, for a request of an API."""
 _log = logging.getLogger(__name__)
 
 
@@ -212,7 +212,7 @@ class RequestHandler(Generic[Services]):
         basis = None if served is None else served.load().basis
         if basis is None or len(frame) - body_start > REQUEST_BYTES_MAX:
             return None
-        if self._give_access(session.principal, session.client_host) is not UNRESTRICTED:
+        if self._access(session, key) is not UNRESTRICTED:
             return None
         question = Question(
             api_key=key,
@@ -323,8 +323,11 @@ class RequestHandler(Generic[Services]):
             frame=frame,
             progress=progress,
             session=session,
-            access=self._give_access(session.principal, session.client_host),
+            access=self._access(session, header.request_api_key),
         )
+
+    def _access(self, session: Session, key: int) -> Access:
+        return self._give_access(session.principal, session.client_host, API_SPECS[key].name)
 
     def _unknown_api_versions(self, header: RequestHeader) -> bytes:
         """Return, in version 0, only the range of versions of ApiVersions itself."""

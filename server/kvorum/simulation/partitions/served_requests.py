@@ -192,7 +192,7 @@ class ServedRequests:
         self._handler = RequestHandler(
             broker_apis(),
             services,
-            lambda _principal, _host: UNRESTRICTED,
+            lambda _principal, _host, _request: UNRESTRICTED,
             clock=services.runtime,
             metrics=RequestChannelMetrics(),
             throttle=services.throttling.throttle,
