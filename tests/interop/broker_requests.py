@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kvorum.wire.records import RecordData, build_batch
 
@@ -12,6 +12,31 @@ TRANSACTIONAL_ID: Final = "limits-transactions"
 _PRODUCER: Final = {"transactionalId": TRANSACTIONAL_ID, "producerId": 5, "producerEpoch": 0}
 _BATCH: Final = base64.b64encode(build_batch([RecordData(b"value", b"key", 1, ())])).decode()
 _PROTOCOL: Final = base64.b64encode(b"\0\0").decode()
+_Value: TypeAlias = "list[_Value] | dict[str, _Value] | str | int | None"
+PARTITIONS: Final = frozenset({"partitions", "partitionData", "partitionIndexes"})
+"""The names of lists of partitions in requests."""
+INDEXES: Final = frozenset({"index", "partition", "partitionIndex"})
+"""The names of the number of a partition in requests."""
+
+
+def with_another_partition(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request with the next partition, too, wherever it has one."""
+    changed = {key: _changed(value) for key, value in body.items()}
+    for key in PARTITIONS & body.keys():
+        changed[key] = [*body[key], *map(_next_partition, body[key])]
+    return changed
+
+
+def _changed(value: _Value) -> _Value:
+    if isinstance(value, list):
+        return [_changed(each) for each in value]
+    return with_another_partition(value) if isinstance(value, dict) else value
+
+
+def _next_partition(partition: Any) -> Any:
+    if isinstance(partition, int):
+        return partition + 1
+    return {key: each + 1 if key in INDEXES else each for key, each in partition.items()}
 
 
 def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:

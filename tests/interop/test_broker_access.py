@@ -4,12 +4,15 @@ Every user has logged in by SASL and has one entry, about all resources of one t
 the broker forwards are among them: the controller decides about these, for the user.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 from tests.interop.asked_broker import AskedBroker
-from tests.interop.broker_requests import GROUP, TRANSACTIONAL_ID, bodies
+from tests.interop.authorizer_lines import decisions_about
+from tests.interop.broker_requests import GROUP, TRANSACTIONAL_ID, bodies, with_another_partition
 from tests.interop.differential.comparing import differences
 from tests.interop.differential.script import Body, message_of
 from tests.interop.listener_pairs import Sides, running_sides
@@ -28,6 +31,7 @@ from kvorum.metadata.acl_codes import (
     PatternType,
     PermissionType,
 )
+from kvorum.metadata.authorizer_log import LOGGER_NAME
 from kvorum.node.handlers.registry import broker_apis
 from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.error_codes import ErrorCode
@@ -35,6 +39,10 @@ from kvorum.wire.headers import encode_request_frame
 from kvorum.wire.json_form import Json
 from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from kvorum.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from kvorum.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -391,7 +399,17 @@ def requests(topic_id: str) -> dict[str, Request]:
         "ApiVersions": Request("ApiVersions", {"clientSoftwareName": "-"}),
         "SaslHandshake": Request("SaslHandshake", {"mechanism": "PLAIN"}),
     }
-    return {**good, **more}
+    of_two_partitions = {
+        f"{name} of two partitions": Request(name, with_another_partition(good[name].body))
+        for name in (
+            *("Produce", "Fetch", "ListOffsets", "OffsetForLeaderEpoch", "DeleteRecords"),
+            *("DescribeProducers", "OffsetCommit", "OffsetFetch", "OffsetDelete"),
+        )
+    }
+    of_two_partitions["AddPartitionsToTxn of two partitions"] = Request(
+        "AddPartitionsToTxn", with_another_partition(good["AddPartitionsToTxn"].body), 3
+    )
+    return {**good, **more, **of_two_partitions}
 
 
 NAMES: Final = tuple(requests(""))
@@ -404,11 +422,34 @@ FOR_EVERYBODY: Final = frozenset(
 KEYS: Final = {spec.name: key for key, spec in API_SPECS.items()}
 
 
+class Asked(NamedTuple):
+    """A node's answer, and what its authorizer has logged of the decisions for it."""
+
+    answer: Json
+    decisions: Counter[str]
+
+
 class Side(NamedTuple):
-    """A node, and the port on which its users log in."""
+    """A node, the port on which its users log in, and its log."""
 
     broker: AskedBroker
     port: int
+    log: Path
+
+    def ask(self, user: str, request: Request) -> Asked:
+        """Return the answer to a user, and the decisions about it."""
+        start = self.log.stat().st_size
+        answer = self.answer(user, request)
+        return Asked(answer, decisions_about(user, self.log, start))
+
+    def log_all_decisions(self) -> None:
+        """Have the real node log permissions, too: by the level of its logger."""
+        change = {"name": LOGGER_NAME, "configOperation": 0, "value": "DEBUG"}
+        loggers = {"resourceType": 8, "resourceName": "1", "configs": [change]}
+        message = message_of(IncrementalAlterConfigsRequest, {"resources": [loggers]}, 1)
+        with RawClient(self.broker.address) as client:
+            response = client.ask(message, IncrementalAlterConfigsResponse, 1)
+        assert [each.error_code for each in response.responses] == [ErrorCode.NONE]
 
     def allow(self) -> None:
         """Give every user the entries, and wait until the broker knows them."""
@@ -478,6 +519,7 @@ def settings(listeners: Listeners) -> dict[str, str]:
         "transaction.state.log.num.partitions": "1",
         "transaction.partition.verification.enable": "false",
         "log.retention.ms": "-1",
+        "kvorum.log.level": "debug",
     }
 
 
@@ -491,28 +533,37 @@ def sides(
     folder = tmp_path_factory.mktemp("nodes")
     with running_sides(listeners, folder, settings, java=java, tools=kafka_tools):
         real, ours = (
-            Side(AskedBroker(f"127.0.0.1:{each.ports['PLAINTEXT']}", TOPIC), each.ports[LISTENER])
-            for each in listeners
+            Side(
+                AskedBroker(f"127.0.0.1:{each.ports['PLAINTEXT']}", TOPIC),
+                each.ports[LISTENER],
+                folder / name / "output.txt",
+            )
+            for each, name in zip(listeners, ("real", "ours"), strict=True)
         )
         for side in (real, ours):
             side.allow()
             side.make_token()
+        real.log_all_decisions()
         yield real, ours
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_user_is_answered_as_by_kafka(sides: tuple[Side, Side], name: str) -> None:
     theirs, ours = (
-        {user: side.answer(user, requests(side.broker.topic_id)[name]) for user in USERS}
+        {user: side.ask(user, requests(side.broker.topic_id)[name]) for user in USERS}
         for side in sides
     )
     differing = [
         f"{user}{difference}"
-        for user, answer in theirs.items()
-        for difference in differences(answer, ours[user], "")
+        for user, asked in theirs.items()
+        for difference in differences(asked.answer, ours[user].answer, "")
     ]
+    for user, asked in theirs.items():
+        differing += [f"only Kafka: {line}" for line in asked.decisions - ours[user].decisions]
+        differing += [f"only ours: {line}" for line in ours[user].decisions - asked.decisions]
     assert not differing, "\n".join(differing)
-    assert (len(set(map(str, theirs.values()))) == 1) == (name in FOR_EVERYBODY)
+    answers = {str(asked.answer) for asked in theirs.values()}
+    assert (len(answers) == 1) == (name in FOR_EVERYBODY)
 
 
 def test_every_request_of_a_broker_is_asked() -> None:
