@@ -144,6 +144,7 @@ class SharedServer:
     open_files: OpenFiles
     clock: Clock
     runtime: Runtime
+    handshakes: Runtime
     random: Random
     sockets: Sockets
     tls: Mapping[str, ListenerTls]
@@ -189,6 +190,7 @@ class SharedServer:
             runtime=self.runtime,
             tls=self.tls.get(listener.name),
             sasl=self.sasl.get(listener.name),
+            handshakes=self.handshakes,
         )
         return SocketServer(
             rules, idle_ms_max=network.connections_idle_ms_max, backlog=network.listen_backlog
@@ -251,6 +253,7 @@ async def open_shared_server(
         open_files=environment.open_files,
         clock=clock,
         runtime=runtime,
+        handshakes=AsyncioRuntime(clock, thread_name="kvorum-handshakes", thread_count=1),
         random=SystemRandom(),
         sockets=sockets,
         tls=tls.listeners,

@@ -99,7 +99,8 @@ class ServerConnection(asyncio.Protocol):
         self._transport = cast("ClientTransport", transport)
         tls = self._rules.tls
         if tls is not None and tls.context is not None:
-            self._tls = TlsTransport(self._transport, TlsServer(tls.context))
+            threads = self._rules.handshakes or self._rules.runtime
+            self._tls = TlsTransport(self._transport, TlsServer(tls.context), threads)
             self._transport = self._tls
         self._writer = FrameWriter(self._transport, self._can_write)
         name = transport.get_extra_info("peername") or ("?", 0)
@@ -155,32 +156,58 @@ class ServerConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Buffer bytes, and begin with the next request if none is being answered."""
         self.last_active_ms = self._rules.runtime.monotonic_ms()
-        self._buffer += data if self._tls is None else self._decrypted(self._tls, data)
+        tls = self._tls
+        if tls is None:
+            self._take(data)
+        elif tls.is_established:
+            self._take(self._decrypted(tls, data))
+        else:
+            tls.shake_hands(data, partial(self._shaken, tls))
+            if tls.early_bytes > READ_AHEAD_BYTES:
+                self._set_reading(wanted=False)
+
+    def _take(self, data: bytes) -> None:
+        self._buffer += data
         if not self.is_busy:
             self._begin_next()
         elif len(self._buffer) > READ_AHEAD_BYTES:
             self._set_reading(wanted=False)
 
-    def _decrypted(self, tls: TlsTransport, data: bytes) -> bytes:
-        """Return what a client has sent by TLS; the connection ends if that cannot be read."""
-        was_established = tls.is_established
-        try:
-            received = tls.receive(data)
-        except HandshakeFailedError as error:
+    def _shaken(self, tls: TlsTransport, received: bytes | Exception) -> None:
+        """Take what has come with a part of the handshake; end a connection where it failed."""
+        if isinstance(received, HandshakeFailedError):
             self._others.authentications.fail_handshake(
-                self._peer.host, self._rules.listener, str(error)
+                self._peer.host, self._rules.listener, str(received)
             )
             tls.close()
-            return b""
+            return
+        if isinstance(received, TlsBrokenError):
+            self.close(str(received))
+            return
+        if isinstance(received, Exception):
+            self._break(received)
+            return
+        if tls.is_established and self._sasl is None:
+            self._others.authentications.succeed(can_repeat=False)
+        self._take(received)
+        self._note_end(tls)
+        if tls.early_bytes:
+            self.data_received(tls.take_early())
+
+    def _decrypted(self, tls: TlsTransport, data: bytes) -> bytes:
+        """Return what a client has sent by TLS; the connection ends if that cannot be read."""
+        try:
+            received = tls.receive(data)
         except TlsBrokenError as error:
             self.close(str(error))
             return b""
-        if tls.is_established and not was_established and self._sasl is None:
-            self._others.authentications.succeed(can_repeat=False)
+        self._note_end(tls)
+        return received
+
+    def _note_end(self, tls: TlsTransport) -> None:
         if tls.is_closed_by_client:
             # As at the end of plain bytes: what came before is answered if that needs no wait.
             self._others.turn_end.call(tls.close)
-        return received
 
     def pause_writing(self) -> None:
         """Stop answering: the client reads its responses too slowly."""

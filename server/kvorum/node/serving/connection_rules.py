@@ -23,6 +23,7 @@ class ConnectionRules(NamedTuple):
     """The settings that all connections of a listener share.
 
     `answer` and `refuse` raise CloseConnectionError if the connection is to be closed.
+    `handshakes` has the threads for those of TLS; without it they are `runtime`'s.
     """
 
     listener: str
@@ -34,3 +35,4 @@ class ConnectionRules(NamedTuple):
     runtime: Runtime
     tls: ListenerTls | None = None
     sasl: ListenerSasl | None = None
+    handshakes: Runtime | None = None

@@ -1,26 +1,67 @@
 """A transport that encrypts: what is written to it goes out as TLS by the transport below."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
+from kvorum.node.coroutines import Task, in_thread
+from kvorum.node.runtime import Runtime
 from kvorum.node.serving.client_transport import ClientTransport
 from kvorum.security.tls_server import TlsServer
+
+OnShaken: TypeAlias = Callable[[bytes | Exception], None]
+"""Takes what can be read already, or TlsBrokenError, whose alert has been sent."""
 
 
 class TlsTransport:
     """The server's side of a TLS connection on the transport of its socket.
 
-    Nothing is kept here: what is written is encrypted and handed on, so that the limits of the
-    transport below are those of this one.
+    The handshake is a thread's work, so that other clients do not wait for its arithmetic. What
+    comes meanwhile is kept; after it nothing is: what is written is encrypted and handed on, so
+    that the limits of the transport below are those of this one.
     """
 
-    def __init__(self, below: ClientTransport, tls: TlsServer) -> None:
+    def __init__(self, below: ClientTransport, tls: TlsServer, threads: Runtime) -> None:
         self._below = below
         self._tls = tls
+        self._threads = threads
+        self._early = bytearray()
+        self._is_shaking = False
 
     @property
     def is_established(self) -> bool:
         """Whether the handshake is over, and the client as trusted as the listener wants it."""
-        return self._tls.is_established
+        return not self._is_shaking and self._tls.is_established
+
+    @property
+    def early_bytes(self) -> int:
+        """The number of bytes that have come while a thread works on those before."""
+        return len(self._early)
+
+    def shake_hands(self, data: bytes, then: OnShaken) -> None:
+        """Go on with the handshake; `then` is not called once the connection is closed."""
+        self._early += data
+        if self._is_shaking:
+            return
+        self._is_shaking = True
+        taken = self.take_early()
+
+        def shaken(received: bytes | Exception) -> None:
+            self._is_shaking = False
+            if not self._below.is_closing():
+                self._flush()
+                then(received)
+
+        async def shake() -> bytes:
+            received: bytes = await in_thread(self._threads, lambda: self._tls.receive(taken))
+            return received
+
+        Task(shake(), shaken)
+
+    def take_early(self) -> bytes:
+        """Take what has come while a thread was at work."""
+        taken = bytes(self._early)
+        self._early.clear()
+        return taken
 
     @property
     def is_closed_by_client(self) -> bool:
@@ -54,8 +95,9 @@ class TlsTransport:
 
     def close(self) -> None:
         """Send the client the end of TLS, and close once all is sent."""
-        self._tls.say_goodbye()
-        self._flush()
+        if not self._is_shaking:
+            self._tls.say_goodbye()
+            self._flush()
         self._below.close()
 
     def abort(self) -> None:
