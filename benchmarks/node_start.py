@@ -133,9 +133,16 @@ def configured(
 ) -> ConfiguredNode:
     """Write the settings of a node whose data goes below `folder`, with `more` than the usual."""
     broker_port, controller_port = free_ports(2)
+    text = settings(folder, more, broker_port=broker_port, controller_port=controller_port)
+    return configured_by(candidate, folder, text, broker_port)
+
+
+def configured_by(
+    candidate: Candidate, folder: Path, text: str, broker_port: int
+) -> ConfiguredNode:
+    """Write the text of a node's settings."""
     file = folder / "server.properties"
-    ports = {"broker_port": broker_port, "controller_port": controller_port}
-    file.write_text(settings(folder, more, **ports))
+    file.write_text(text)
     words = {"{file}": str(file), "{port}": str(broker_port)}
     format_command, run_command = (
         [words.get(word, word) for word in command]

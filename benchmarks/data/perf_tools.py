@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from benchmarks.node_start import RUN_CLASS_FLAGS, Candidate, kafka_nodes, kvorum_node
@@ -26,6 +27,8 @@ SCRIPT_FLAGS: Final = ("-Xmx512M", *RUN_CLASS_FLAGS)
 """The flags that the scripts of the release give to Java."""
 TIMEOUT_S: Final = 600
 ROUNDS: Final = 3
+FIRST_RECORD_MS_MAX: Final = 60_000
+"""The time for a consumer to join; the first one has the topic of offsets created."""
 POLL_S: Final = 0.1
 _SUMMARY: Final = re.compile(
     r"^(\d+) records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\).* ms 99th", re.MULTILINE
@@ -76,8 +79,11 @@ def produce_by_librdkafka(servers: str, topic: str, load: Load) -> Produced:
 
 
 class PerfTools:
-    def __init__(self, java: Java) -> None:
+    """The tools, whose clients have the settings in `config` besides the load's."""
+
+    def __init__(self, java: Java, config: Path | None = None) -> None:
         self._java = java
+        self._config = () if config is None else ("--command-config", str(config))
 
     def produce(self, servers: str, topic: str, load: Load) -> Produced:
         output = self._run(
@@ -111,6 +117,8 @@ class PerfTools:
             "--num-records",
             str(records),
             "--hide-header",
+            "--timeout",
+            str(FIRST_RECORD_MS_MAX),
         )
         fields = output.strip().splitlines()[-1].split(", ")
         if int(fields[4]) < records:
@@ -122,7 +130,7 @@ class PerfTools:
             str(self._java.executable),
             *SCRIPT_FLAGS,
             f"-Dlog4j2.configurationFile={LOG_SETTINGS}",
-            *("-cp", f"{self._java.jars}/*", tool, *arguments),
+            *("-cp", f"{self._java.jars}/*", tool, *arguments, *self._config),
         ]
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False

@@ -7,6 +7,7 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from kvorum.wire.headers import encode_request_frame, with_size
@@ -26,35 +27,36 @@ def framed(request: Message, version: int) -> bytes:
 
 def ask(servers: str, request: bytes) -> bytes:
     """Return the frame of one response, without its size."""
-    with _connected(servers) as connection:
+    with connected(servers) as connection:
         connection.settimeout(SILENCE_S_MAX)
         connection.sendall(request)
-        received = bytearray()
-        while _missing_bytes(received) > 0:
-            received += _read(connection)
-    return bytes(received[_SIZE.size :])
+        return read_frame(connection)
 
 
 def answered_per_s(servers: str, request: bytes, *, clients: int, seconds: float) -> float:
     """Return how many requests of that many clients are answered in a second."""
-    connections = [_connected(servers) for _ in range(clients)]
+    connections = [connected(servers) for _ in range(clients)]
     try:
-        return _answered_per_s(connections, request, seconds=seconds)
+        answer_times_s = answered(connections, request, seconds=seconds)
     finally:
         for connection in connections:
             connection.close()
+    return len(answer_times_s) / seconds
 
 
-def _answered_per_s(connections: list[socket.socket], request: bytes, *, seconds: float) -> float:
+def answered(
+    connections: Sequence[socket.socket], request: bytes, *, seconds: float
+) -> list[float]:
+    """Return how long each answer took, in seconds, while all connections ask for that time."""
     poll = select.epoll()
     waiting = {connection.fileno(): connection for connection in connections}
     received = {number: bytearray() for number in waiting}
     for number, connection in waiting.items():
         poll.register(number, select.EPOLLIN)
         connection.sendall(request)
-    answered = 0
-    before = time.perf_counter()
-    end = before + seconds
+    times_s: list[float] = []
+    asked = dict.fromkeys(waiting, time.perf_counter())
+    end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         ready = poll.poll(SILENCE_S_MAX)
         if not ready:
@@ -66,13 +68,24 @@ def _answered_per_s(connections: list[socket.socket], request: bytes, *, seconds
             if _missing_bytes(frame) > 0:
                 continue
             frame.clear()
-            answered += 1
+            now = time.perf_counter()
+            times_s.append(now - asked[number])
+            asked[number] = now
             connection.sendall(request)
     poll.close()
-    return answered / (time.perf_counter() - before)
+    return times_s
 
 
-def _connected(servers: str) -> socket.socket:
+def read_frame(connection: socket.socket) -> bytes:
+    """Return the next response without its size, where no other one follows."""
+    received = bytearray()
+    while _missing_bytes(received) > 0:
+        received += _read(connection)
+    return bytes(received[_SIZE.size :])
+
+
+def connected(servers: str) -> socket.socket:
+    """Return a connection in plain text."""
     host, _, port = servers.partition(":")
     connection = socket.create_connection((host, int(port)))
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
