@@ -40,6 +40,7 @@ class SaslClientAuthenticator:
     """One client's authentication at a server."""
 
     def __init__(self, login: ClientLogin, client_id: str) -> None:
+        self._login = login
         self._mechanism = login.mechanism
         self._client = login.begin()
         self._client_id = client_id
@@ -53,6 +54,16 @@ class SaslClientAuthenticator:
     def begin(self) -> bytes:
         """Return the first request."""
         return self._request(ApiVersionsRequest(), 0)
+
+    def begin_again(self) -> bytes:
+        """Return the first request of another authentication of a client that was let in (KIP-368).
+
+        The versions are those of the first one.
+        """
+        self._client = self._login.begin()
+        self._correlation_id = FIRST_CORRELATION_ID - 1
+        self.session_lifetime_ms = 0
+        return self._handshake()
 
     def receive(self, frame: bytes) -> bytes | None:
         """Return the request after a response, None once the client is let in.
@@ -77,6 +88,9 @@ class SaslClientAuthenticator:
         if response.error_code != ErrorCode.NONE:
             raise SaslFailedError(known_error_code(response.error_code), None)
         self._versions = {one.api_key: one.max_version for one in response.api_keys}
+        return self._handshake()
+
+    def _handshake(self) -> bytes:
         version = self._common_version(SaslHandshakeRequest)
         if version < _FIRST_VERSION_WITH_REQUESTS:
             raise SaslFailedError(

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import struct
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -48,6 +49,7 @@ from kvorum.wire.primitives import Message
 VOTE = core.VoteRequest(
     epoch=1, replica=ReplicaKey(1), voter=None, log_end=OffsetAndEpoch(0, 0), is_pre_vote=False
 )
+SESSION_MS = 50
 
 
 async def connect(peer: FrameServer, timeout_ms: int = 5000) -> ClientConnection:
@@ -269,22 +271,61 @@ def letting_in(then: AnswerFrame, *, session_ms: int) -> AnswerFrame:
 LOGIN = ClientSecurity(login=SaslLogin("PLAIN", "alice", "secret of alice"))
 
 
-async def test_a_session_that_ends_takes_no_new_requests_and_answers_those_before() -> None:
-    may_answer = asyncio.Event()
+async def test_a_client_authenticates_again_before_its_first_request_late_in_a_session() -> None:
+    asked: list[int] = []
+    waiting: list[bytes] = []
+    let_in = letting_in(answer_cluster, session_ms=SESSION_MS)
 
-    async def wait(frame: bytes) -> bytes:
-        await may_answer.wait()
-        return cluster_answer(frame)
+    async def answer(frame: bytes) -> bytes | None:
+        """Leave the first request without its answer until the client authenticates again."""
+        asked.append(decode_request_frame(frame)[0].request_api_key)
+        if asked[-1] == ApiKey.DESCRIBE_CLUSTER and not waiting:
+            waiting.append(frame)
+            return b""
+        answered = await let_in(frame)
+        if waiting and asked[-1] == ApiKey.SASL_HANDSHAKE:
+            return cluster_answer(waiting[0]) + (answered or b"")
+        return answered
 
-    async with FrameServer(letting_in(wait, session_ms=200)) as peer:
+    async with FrameServer(answer) as peer:
         connection = await Outgoing(LOGIN).open(
             Address(HOST, peer.port), client_id="c", timeout_ms=5000
         )
+        before = asyncio.create_task(describe(connection))
+        await wait_for_async(lambda: len(waiting) == 1, "the first request has come")
+        asked.clear()
+        end_s = time.monotonic() + SESSION_MS / 1000
+        await wait_for_async(lambda: time.monotonic() > end_s, "most of the session is over")
+        after = [describe(connection) for _ in range(2)]
+        assert await asyncio.gather(before, *after) == ["v2"] * 3
+        login = [ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE]
+        assert asked == [*login, *[ApiKey.DESCRIBE_CLUSTER] * 2]
         assert connection.is_open
-        waiting = asyncio.create_task(describe(connection))
-        await wait_for_async(lambda: not connection.is_open, "the session is about to end")
-        may_answer.set()
-        assert await waiting == "v2"
+        await connection.close()
+
+
+async def test_a_client_that_is_not_let_in_again_loses_its_connection() -> None:
+    let_in = letting_in(answer_cluster, session_ms=SESSION_MS)
+    logins: list[bytes] = []
+
+    async def refuse_again(frame: bytes) -> bytes | None:
+        header, _ = decode_request_frame(frame)
+        if header.request_api_key == ApiKey.SASL_AUTHENTICATE:
+            logins.append(frame)
+        if len(logins) < 2:
+            return await let_in(frame)
+        refusal = SaslAuthenticateResponse(ErrorCode.SASL_AUTHENTICATION_FAILED, "not again")
+        return framed(refusal, header, version=header.request_api_version)
+
+    async with FrameServer(refuse_again) as peer:
+        connection = await Outgoing(LOGIN).open(
+            Address(HOST, peer.port), client_id="c", timeout_ms=5000
+        )
+        end_s = time.monotonic() + SESSION_MS / 1000
+        await wait_for_async(lambda: time.monotonic() > end_s, "most of the session is over")
+        with pytest.raises(SaslAuthenticationError, match="not again"):
+            await describe(connection)
+        assert not connection.is_open
         await peer.wait_until_left()
 
 

@@ -109,6 +109,22 @@ def test_a_client_with_the_password_is_let_in_by_the_requests_of_kafkas(mechanis
     assert server.is_authenticated
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_client_that_was_let_in_begins_again_with_the_handshake(mechanism: str) -> None:
+    one = client(mechanism)
+    let_in(one, server_of(mechanism))
+    again = server_of(mechanism)
+    again.receive(client(mechanism).begin())
+    frame: bytes | None = one.begin_again()
+    asked: list[tuple[int, int]] = []
+    while frame is not None:
+        header, _ = decode_request_frame(frame)
+        asked.append((header.request_api_key, header.correlation_id - FIRST_CORRELATION_ID))
+        frame = one.receive(responded(again, frame))
+    assert asked[:2] == [(ApiKey.SASL_HANDSHAKE, 0), (ApiKey.SASL_AUTHENTICATE, 1)]
+    assert again.is_authenticated
+
+
 @pytest.mark.parametrize(
     ("mechanism", "text"),
     [

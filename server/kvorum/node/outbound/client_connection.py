@@ -18,12 +18,13 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from random import SystemRandom
 from types import MappingProxyType
 from typing import NamedTuple, Self, TypeAlias, TypeVar, cast
 
-from kvorum.node.coroutines import GiveUp, Take, Wait
+from kvorum.node.coroutines import GiveUp, Take, Task, Wait
 from kvorum.node.sockets import ConnectionEnd
 from kvorum.node.tasks import run
 from kvorum.node.version import VERSION
@@ -54,7 +55,10 @@ _CORRELATION_ID_MAX = 2**31 - 1
 _CORRELATION_ID_OFFSET = 4
 """The place of the correlation id in a request: after the API's key and version."""
 _SHARE_OF_SESSION = 0.85
-"""The share of a session in which new requests begin, the least of Kafka's clients."""
+_SHARE_BY_CHANCE = 0.10
+"""The shares of a session after which a client authenticates again, as Kafka's: at least, and more
+by chance, so that not all do it at once."""
+_CHANCE = SystemRandom()
 _NO_LIMIT_MS = 3_600_000
 """The time for a response while a connection is opened: the caller's own limit is in force."""
 
@@ -133,8 +137,10 @@ class ClientConnection(asyncio.Protocol):
         self._waiting: dict[int, _Waiting] = {}
         self._failure: ClientConnectionError | None = None
         self._is_abandoned = False
-        self._is_session_over = False
-        self._session_timer: asyncio.TimerHandle | None = None
+        self._authenticator: SaslClientAuthenticator | None = None
+        self._session_due_s: float | None = None
+        self._is_authenticating_again = False
+        self._held: list[bytes] = []
         self._end = ConnectionEnd()
         self._lost = asyncio.Event()
 
@@ -182,8 +188,8 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether requests can be sent, and the session of its login is not about to end."""
-        return self._failure is None and not self._is_session_over
+        """Whether requests can be sent."""
+        return self._failure is None
 
     def version_for(self, message: type[Message]) -> int:
         """Return the highest common version of a request; raises NoCommonVersionError."""
@@ -246,9 +252,13 @@ class ClientConnection(asyncio.Protocol):
         frame = encode_request_frame(
             message, version=version, correlation_id=correlation_id, client_id=self.client_id
         )
-        return self._exchange_frame(frame, name=message.NAME, timeout_ms=timeout_ms)
+        return self._exchange_frame(
+            frame, self._write_in_session, name=message.NAME, timeout_ms=timeout_ms
+        )
 
-    def _exchange_frame(self, frame: bytes, *, name: str, timeout_ms: int) -> Wait[bytes]:
+    def _exchange_frame(
+        self, frame: bytes, write: Callable[[bytes], None], *, name: str, timeout_ms: int
+    ) -> Wait[bytes]:
         """Return the wait for the answer to a frame; raises the failure there is."""
         if self._failure is not None:
             raise self._failure
@@ -258,8 +268,7 @@ class ClientConnection(asyncio.Protocol):
             late = partial(self._time_out, name, timeout_ms)
             timer = self._loop.call_later(timeout_ms / 1000, late)
             self._waiting[correlation_id] = _Waiting(take, timer)
-            assert self._transport is not None
-            self._transport.write(with_size(frame))
+            write(frame)
             return partial(self._forget, correlation_id)
 
         return Wait(begin)
@@ -274,25 +283,58 @@ class ClientConnection(asyncio.Protocol):
             waiting.timer.cancel()
             self._close_if_abandoned()
 
+    def _write(self, frame: bytes) -> None:
+        assert self._transport is not None
+        self._transport.write(with_size(frame))
+
+    def _write_in_session(self, frame: bytes) -> None:
+        """Write a request, or hold it until the client has authenticated again.
+
+        As Kafka's client, this one does so before its first request after most of the session.
+        """
+        due_s = self._session_due_s
+        if due_s is not None and self._loop.time() >= due_s:
+            self._session_due_s = None
+            self._is_authenticating_again = True
+            assert self._authenticator is not None
+            again = self._exchange_tokens(self._authenticator.begin_again())
+            Task(again, self._take_new_session)
+        if self._is_authenticating_again:
+            self._held.append(frame)
+        else:
+            self._write(frame)
+
     async def _authenticate(self, login: ClientLogin) -> None:
         """Log in by SASL; raises SaslFailedError."""
-        authenticator = SaslClientAuthenticator(login, self.client_id)
-        request: bytes | None = authenticator.begin()
+        self._authenticator = SaslClientAuthenticator(login, self.client_id)
+        await self._exchange_tokens(self._authenticator.begin())
+
+    async def _exchange_tokens(self, first: bytes) -> None:
+        """Send the first request of an authentication, and those that follow upon its answers."""
+        authenticator = self._authenticator
+        assert authenticator is not None
+        request: bytes | None = first
         while request is not None:
-            response = await self._exchange_frame(request, name="SASL", timeout_ms=_NO_LIMIT_MS)
+            response = await self._exchange_frame(
+                request, self._write, name="SASL", timeout_ms=_NO_LIMIT_MS
+            )
             request = authenticator.receive(response)
-        if authenticator.session_lifetime_ms > 0:
-            self._begin_session(authenticator.session_lifetime_ms / 1000)
+        lifetime_s = authenticator.session_lifetime_ms / 1000
+        if lifetime_s > 0:
+            share = _SHARE_OF_SESSION + _SHARE_BY_CHANCE * _CHANCE.random()
+            self._session_due_s = self._loop.time() + lifetime_s * share
 
-    def _begin_session(self, lifetime_s: float) -> None:
-        """Have callers open another connection in time; then close this one once it is idle."""
-
-        def end() -> None:
-            self._is_session_over = True
-            left_s = lifetime_s * (1 - _SHARE_OF_SESSION)
-            self._session_timer = self._loop.call_later(left_s, self.abandon)
-
-        self._session_timer = self._loop.call_later(lifetime_s * _SHARE_OF_SESSION, end)
+    def _take_new_session(self, result: Exception | None) -> None:
+        """Send what was held, or close where the peer does not let this client in any more."""
+        self._is_authenticating_again = False
+        if isinstance(result, SaslFailedError):
+            self._fail(SaslAuthenticationError(result))
+        elif result is not None:
+            self._fail(ConnectionLostError(f"the client cannot authenticate again: {result}"))
+        else:
+            for frame in self._held:
+                self._write(frame)
+        self._held.clear()
 
     async def _agree_on_versions(self) -> None:
         version = API_VERSIONS_VERSION
@@ -370,8 +412,6 @@ class ClientConnection(asyncio.Protocol):
         """Close because of `error` unless closed already; every waiting caller gets the error."""
         if self._failure is None:
             self._failure = error
-            if self._session_timer is not None:
-                self._session_timer.cancel()
             if self._transport is not None:
                 self._end.shut_down(self._transport)
                 self._transport.close()
