@@ -2,13 +2,15 @@
 
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 from confluent_kafka import Producer
 from tests.interop.secured_cluster import NodeSecurity, SecuredCluster
+from tests.support.fixtures import JarsOf
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import Kind
 from tests.support.ports import free_ports
@@ -17,6 +19,15 @@ from tests.support.tls_nodes import Keys
 from tests.support.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.slow
+
+
+class Release(NamedTuple):
+    """A release of the real node, the protocol, and the options for the release's level."""
+
+    name: str
+    protocol: str
+    level: Sequence[str]
+
 
 VOTERS: Final[Mapping[int, Kind]] = {1: "kvorum", 2: "kafka", 3: "kvorum"}
 BROKERS: Final[Mapping[int, Kind]] = {11: "kafka", 12: "kvorum"}
@@ -30,6 +41,10 @@ SESSION_ENDED: Final = "the session of its client has ended"
 SCRAM: Final = "SCRAM-SHA-512"
 AT_CONTROLLERS: Final = "listener.name.controller.plain.sasl.jaas.config"
 AT_BROKERS: Final = "listener.name.secret.scram-sha-512.sasl.jaas.config"
+RELEASES: Final = (
+    Release("4.4.0", "SASL_PLAINTEXT", ()),
+    Release("node-3.9.1", "SASL_SSL", ("--release-version", "3.9-IV0")),
+)
 REFUSAL: Final = re.compile(
     "failed authentication due to: Authentication failed: Invalid username or password .*others="
 )
@@ -151,13 +166,23 @@ def test_no_node_logs_a_password(cluster: SecuredCluster) -> None:
     assert {path for path, text in logs.items() if "secret of" in text} == set()
 
 
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.name)
 @pytest.mark.parametrize(
     ("voter", "broker"), [("kvorum", "kafka"), ("kafka", "kvorum")], ids=["real broker", "ours"]
 )
-def test_a_broker_and_a_controller_of_the_other_kind_need_no_tls(
-    keys: Keys, java: Java, kafka_tools: ToolRunner, tmp_path: Path, voter: Kind, broker: Kind
+def test_a_broker_and_a_controller_of_the_other_kind_log_in(
+    keys: Keys,
+    java: Java,
+    kafka_jars: JarsOf,
+    tmp_path: Path,
+    voter: Kind,
+    broker: Kind,
+    release: Release,
 ) -> None:
-    security = by_sasl("SASL_PLAINTEXT", keys)
-    made = SecuredCluster(tmp_path, security, java, kafka_tools, {1: voter}, {11: broker})
-    with made.running():
-        made.exchange_records(TOPIC, partitions=PARTITIONS, records=RECORDS)
+    security = by_sasl(release.protocol, keys)
+    at_level = replace(security, format_options=[*security.format_options, *release.level])
+    runtime = Java(java.executable, kafka_jars(release.name))
+    with ToolRunner(runtime) as tools:
+        made = SecuredCluster(tmp_path, at_level, runtime, tools, {1: voter}, {11: broker})
+        with made.running():
+            made.exchange_records(TOPIC, partitions=PARTITIONS, records=RECORDS)
