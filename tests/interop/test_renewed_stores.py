@@ -10,7 +10,7 @@ from tests.support.certificates import NODE_NAME, THIS_MACHINE, Authority, Certi
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import LEVELS_OF_OURS, STANDALONE, Node
 from tests.support.raw_client import RawClient
-from tests.support.tls_nodes import Keys, Listeners, TlsClient
+from tests.support.tls_nodes import Keys, Listeners, TlsClient, served_serial
 from tests.support.waiting import wait_for
 
 from kvorum.metadata.configs_image import ResourceType
@@ -46,11 +46,7 @@ class Renewing(NamedTuple):
         """Return the serial number of the certificate that a new connection gets."""
         context = ssl.create_default_context(cafile=str(self.keys.trusted))
         context.check_hostname = False
-        with TlsClient(self.port, context) as client:
-            assert isinstance(client.socket, ssl.SSLSocket)
-            shown = client.socket.getpeercert()
-            assert shown is not None
-            return int(str(shown["serialNumber"]), 16)
+        return served_serial(self.port, context)
 
     def alter(self, key: str, value: str) -> int:
         """Set a dynamic value of this node alone."""

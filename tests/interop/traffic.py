@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Generic, Self, TypeVar
 
 from confluent_kafka import Consumer, Message, Producer
@@ -168,13 +169,14 @@ class Traffic(_Flow[Position]):
     """Numbers, sent by an idempotent producer with acks=all to each partition in turn.
 
     A consumer of a group reads along. Use as a context: the end of the block waits until all that
-    was sent is acknowledged and read.
+    was sent is acknowledged and read. `security` are settings of all clients.
     """
 
     servers: str
     topic: str
     partitions: int
     group: str = ""
+    security: Mapping[str, str] = field(default_factory=dict[str, str])
     sent: list[Position] = field(default_factory=list[Position])
     acknowledged: list[Position] = field(default_factory=list[Position])
     failed: list[str] = field(default_factory=list[str])
@@ -209,7 +211,8 @@ class Traffic(_Flow[Position]):
         """Check that all was acknowledged, is there once and in order, and reached the group."""
         assert self.failed == []
         assert sorted(self.acknowledged) == sorted(self.sent)
-        assert read_all(self.servers, self.topic, self.partitions) == {
+        found = read_all(self.servers, self.topic, self.partitions, security=self.security)
+        assert found == {
             partition: [number for where, number in self.sent if where == partition]
             for partition in range(self.partitions)
         }
@@ -217,7 +220,8 @@ class Traffic(_Flow[Position]):
 
     def _send(self) -> None:
         settings = {"bootstrap.servers": self.servers, "log_level": 0, "linger.ms": 5}
-        producer = Producer({**settings, "enable.idempotence": True, "acks": "all"})
+        settings |= {"enable.idempotence": True, "acks": "all"}
+        producer = Producer({**settings, **self.security})
         number = 0
         while not self._stops_sending.is_set():
             position = (number % self.partitions, number)
@@ -241,7 +245,7 @@ class Traffic(_Flow[Position]):
 
     def _read(self) -> None:
         settings = {"bootstrap.servers": self.servers, "group.id": self.group, "log_level": 0}
-        consumer = Consumer({**settings, "auto.offset.reset": "earliest"})
+        consumer = Consumer({**settings, **self.security, "auto.offset.reset": "earliest"})
         consumer.subscribe([self.topic])
         try:
             while not self._stops_reading.is_set():
@@ -260,12 +264,17 @@ def _position(message: Message) -> Position:
 
 
 def read_all(
-    servers: str, topic: str, partitions: int, *, isolation: str = "read_uncommitted"
+    servers: str,
+    topic: str,
+    partitions: int,
+    *,
+    isolation: str = "read_uncommitted",
+    security: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[int, list[int]]:
     """Return the numbers that are in each partition, from its first record to its last."""
     found: dict[int, list[int]] = {partition: [] for partition in range(partitions)}
     places = [(topic, partition) for partition in found]
-    for message in read_to_end(servers, places, isolation=isolation):
+    for message in read_to_end(servers, places, isolation=isolation, security=security):
         partition, number = _position(message)
         found[partition].append(number)
     return found

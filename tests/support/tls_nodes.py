@@ -96,6 +96,15 @@ class Listeners:
         }
 
 
+def served_serial(port: int, context: ssl.SSLContext) -> int:
+    """Return the serial number of the certificate that a new connection gets."""
+    with TlsClient(port, context) as client:
+        assert isinstance(client.socket, ssl.SSLSocket)
+        shown = client.socket.getpeercert()
+        assert shown is not None
+        return int(str(shown["serialNumber"]), 16)
+
+
 class TlsClient(RawClient):
     """A raw client that speaks TLS; raises ssl.SSLError where the handshake fails."""
 

@@ -3,6 +3,7 @@
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from types import MappingProxyType
 from typing import Any, Final, Self, cast
 
 from confluent_kafka import (
@@ -212,7 +213,11 @@ def send(servers: str, topic: str, records: Sequence[Mapping[str, Any]], **setti
 
 
 def read_to_end(
-    servers: str, places: Iterable[Place], *, isolation: str = "read_uncommitted"
+    servers: str,
+    places: Iterable[Place],
+    *,
+    isolation: str = "read_uncommitted",
+    security: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Message]:
     """Return what a consumer receives up to the end of each partition."""
     settings = {"bootstrap.servers": servers, "group.id": "none", "enable.auto.commit": False}
@@ -234,7 +239,7 @@ def read_to_end(
                 awaited.discard((message.topic() or "", message.partition() or 0))
         return not awaited
 
-    with closing(Consumer({**settings, **ending})) as consumer:
+    with closing(Consumer({**settings, **ending, **security})) as consumer:
         consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in awaited])
         wait_for(is_read, "each partition is read to its end", otherwise=lambda: awaited)
     return found
