@@ -115,14 +115,14 @@ def _states(count: int) -> Iterator[TransactionMetadata]:
         transaction, step = divmod(number, len(STEPS))
         state = STEPS[step]
         is_over = state is TransactionState.COMPLETE_COMMIT
-        partitions = frozenset() if is_over else frozenset({TransactionPartition("orders", 0)})
+        added = () if is_over else (TransactionPartition("orders", 0),)
         yield TransactionMetadata(
             transactional_id=f"producer-{transaction % IDS}",
             producer_id=transaction % IDS,
             producer_epoch=transaction // IDS,
             timeout_ms=60_000,
             state=state,
-            partitions=partitions,
+            partitions=frozenset(added),
             start_ms=now_ms,
             last_update_ms=now_ms,
             client_version=WITH_EPOCHS,
