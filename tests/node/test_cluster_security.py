@@ -3,6 +3,7 @@
 import socket
 import ssl
 import stat
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,24 @@ def test_brokers_that_are_cut_off_do_not_reach_each_other_by_the_internal_listen
         wait_for(lambda: is_in_sync(1), "one broker is out of sync")
         cluster.heal()
         wait_for(lambda: is_in_sync(2), "it is in sync again")
+
+
+def test_the_thread_that_shakes_hands_ends_with_its_node() -> None:
+    with Cluster(security="tls") as cluster:
+        context = ssl.create_default_context(cafile=cluster.client_settings()["ssl.ca.location"])
+        host, _, port = cluster.bootstrap_servers.partition(":")
+        with (
+            socket.create_connection((host, int(port))) as connection,
+            context.wrap_socket(connection, server_hostname=host),
+        ):
+            assert handshaking_threads()
+    wait_for(lambda: not handshaking_threads(), "the thread is gone")
+
+
+def handshaking_threads() -> list[threading.Thread]:
+    return [
+        thread for thread in threading.enumerate() if thread.name.startswith("kvorum-handshakes")
+    ]
 
 
 async def test_a_node_comes_back_with_its_security(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ class _ServerStart:
         )
         sockets = bind_listeners(listeners.bound, environment.sockets, closing=resources)
         await self._serve_metrics()
-        return await open_shared_server(
+        shared = await open_shared_server(
             environment,
             renewals=self._renewals(),
             directories=directories,
@@ -174,6 +174,8 @@ class _ServerStart:
             tls=tls,
             on_failure=self._fault.note,
         )
+        self._closing.roles.callback(shared.handshakes.close)
+        return shared
 
     def _renewals(self) -> Renewals:
         """Return what has tokens and key sets for this server until it is closed."""

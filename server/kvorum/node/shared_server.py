@@ -144,7 +144,7 @@ class SharedServer:
     open_files: OpenFiles
     clock: Clock
     runtime: Runtime
-    handshakes: Runtime
+    handshakes: AsyncioRuntime
     random: Random
     sockets: Sockets
     tls: Mapping[str, ListenerTls]
