@@ -9,7 +9,15 @@ from functools import partial
 import pytest
 from tests.interop.quorum_tools import comparable, run_ours, run_real, without_progress
 from tests.support.kafka.java import ToolResult, ToolRunner
-from tests.support.node import CLUSTER_ID, COMBINED, NO_VOTERS, STANDALONE, Key, Kind
+from tests.support.node import (
+    CLUSTER_ID,
+    COMBINED,
+    LEVELS_OF_OURS,
+    NO_VOTERS,
+    STANDALONE,
+    Key,
+    Kind,
+)
 from tests.support.ports import listens
 from tests.support.quorum.quorum import NO_DIRECTORY, MakeQuorum, Quorum
 
@@ -436,9 +444,10 @@ def test_a_quorum_of_ours_is_upgraded_as_a_real_one(
     for kind in KINDS:
         with make_quorum(kind, 4) as quorum:
             write_settings(quorum)
+            levels = LEVELS_OF_OURS if kind == "kafka" else ()
             for node_id in VOTERS:
-                quorum.format(node_id)
-            quorum.format(NEWCOMER, *NO_VOTERS)
+                quorum.format(node_id, *levels)
+            quorum.format(NEWCOMER, *NO_VOTERS, *levels)
             quorum.start(*VOTERS)
             told[kind] = tell_of_upgrade(quorum, kafka_tools)
     assert told["kvorum"] == told["kafka"]
