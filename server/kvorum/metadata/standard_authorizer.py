@@ -165,7 +165,7 @@ class Access(NamedTuple):
         return permissions == {PermissionType.ALLOW}
 
     def _rule(self, decision: Decision) -> str:
-        """Return the rule behind a decision, as the log names it."""
+        """Return the rule by which a decision was made, as the log names it."""
         assert self.rules is not None
         if self.acls is None or decision.principal in self.rules.super_users:
             return SUPER_USER

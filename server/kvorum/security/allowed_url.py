@@ -6,18 +6,13 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from kvorum.security.errors import InvalidOAuthSettingsError
+
 ALLOWED_URLS: Final = "kvorum.sasl.oauthbearer.allowed.urls"
 """Kafka has a property of the JVM instead: org.apache.kafka.sasl.oauthbearer.allowed.urls."""
 FILE: Final = "file"
 HTTPS: Final = "https"
 _SCHEMES: Final = frozenset({FILE, "http", HTTPS})
-
-
-class InvalidOAuthSettingsError(ValueError):
-    """Settings by which no token can be had or verified; the message is Kafka's where it has one.
-
-    Nothing that is secret is in it.
-    """
 
 
 @contextmanager

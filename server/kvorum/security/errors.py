@@ -7,3 +7,10 @@ class InvalidSslSettingsError(ValueError):
 
 class UnfitStoresError(InvalidSslSettingsError):
     """Stores that can be read, but not used: in Kafka, another exception than for the others."""
+
+
+class InvalidOAuthSettingsError(ValueError):
+    """Settings by which no token can be had or verified; the message is Kafka's where it has one.
+
+    Nothing that is secret is in it.
+    """

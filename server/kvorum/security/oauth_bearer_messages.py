@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Self
 
-from kvorum.security.allowed_url import InvalidOAuthSettingsError
+from kvorum.security.errors import InvalidOAuthSettingsError
 from kvorum.security.sasl_server import SaslBrokenError
 from kvorum.wire.primitives import decode_with_replacement
 

@@ -4,15 +4,9 @@ from collections.abc import Callable, Mapping
 from secrets import SystemRandom
 from typing import Final, Protocol
 
-from kvorum.security.allowed_url import (
-    FILE,
-    InvalidOAuthSettingsError,
-    checked_url,
-    configuring,
-    file_of,
-)
+from kvorum.security.allowed_url import FILE, checked_url, configuring, file_of
 from kvorum.security.client_token import ClientToken
-from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.errors import InvalidOAuthSettingsError, InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError, LoginModule
 from kvorum.security.oauth_bearer_client import OAuthBearerClient
 from kvorum.security.oauth_bearer_messages import check_extension

@@ -5,14 +5,8 @@ from pathlib import Path
 from typing import Annotated, Final
 from urllib.parse import SplitResult
 
-from kvorum.security.allowed_url import (
-    ALLOWED_URLS,
-    InvalidOAuthSettingsError,
-    checked_url,
-    configuring,
-    file_of,
-    urls_of,
-)
+from kvorum.security.allowed_url import ALLOWED_URLS, checked_url, configuring, file_of, urls_of
+from kvorum.security.errors import InvalidOAuthSettingsError
 
 JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
 AUDIENCE: Final = "sasl.oauthbearer.expected.audience"
@@ -21,10 +15,6 @@ ANY_AUDIENCE: Final = "sasl.oauthbearer.allow.unverified.audience"
 ANY_ISSUER: Final = "sasl.oauthbearer.allow.unverified.issuer"
 _VALIDATOR: Final = "sasl.oauthbearer.jwt.validator.class"
 _DEFAULT_VALIDATOR: Final = "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator"
-_FRAME: Final = (
-    f"The class {_DEFAULT_VALIDATOR} defined in the {_VALIDATOR} configuration encountered an "
-    "error on configure(): "
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +50,8 @@ class OAuthSettings:
                 "OAuth/OIDC provider's JWKS endpoint URL for this listener, or configure a "
                 f'signature-verifying "{_VALIDATOR}".'
             )
-        self._check_claims()
         with configuring(_DEFAULT_VALIDATOR, _VALIDATOR):
+            self._check_claims()
             return checked_url(JWKS_URL, self.jwks_url, self.allowed_urls)
 
     def file_at(self, parts: SplitResult) -> Path:
@@ -72,14 +62,14 @@ class OAuthSettings:
     def _check_claims(self) -> None:
         if not self.expected_audience and not self.takes_any_audience:
             raise InvalidOAuthSettingsError(
-                f'{_FRAME}The OAuth validator for the broker requires "{AUDIENCE}" to be '
+                f'The OAuth validator for the broker requires "{AUDIENCE}" to be '
                 'configured so that the token\'s audience ("aud") claim can be verified, but it '
                 f'was not set. Set "{AUDIENCE}" to the audience(s) that identify this cluster, or '
                 f'set "{ANY_AUDIENCE}" to true to accept tokens regardless of their audience.'
             )
         if not self.expected_issuer and not self.takes_any_issuer:
             raise InvalidOAuthSettingsError(
-                f'{_FRAME}The OAuth validator for the broker requires "{ISSUER}" to be configured '
+                f'The OAuth validator for the broker requires "{ISSUER}" to be configured '
                 'so that the token\'s issuer ("iss") claim can be verified, but it was not set. '
                 f'Set "{ISSUER}" to the issuer URL of the OAuth/OIDC provider that signs the '
                 f'tokens, or set "{ANY_ISSUER}" to true to accept tokens regardless of their '

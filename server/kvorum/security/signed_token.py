@@ -10,7 +10,7 @@ from typing import Final, NoReturn, Protocol, cast
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from kvorum.security.allowed_url import InvalidOAuthSettingsError
+from kvorum.security.errors import InvalidOAuthSettingsError
 from kvorum.security.json_web_keys import InvalidKeySetError, JsonWebKey, JsonWebKeyFile, choose_key
 from kvorum.security.oauth_bearer_server import BearerToken, InvalidTokenError
 from kvorum.security.oauth_settings import OAuthSettings

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kvorum.security.allowed_url import InvalidOAuthSettingsError
 from kvorum.security.client_token import ClientToken, client_token
+from kvorum.security.errors import InvalidOAuthSettingsError
 from kvorum.wire.java_text import java_trim, parse_java_double, parse_java_integer
 
 _OPTION: Final = "unsecuredLogin"

@@ -40,7 +40,6 @@ from kvorum.node.outbound.client_connection import (
     SaslAuthenticationError,
     SslAuthenticationError,
 )
-from kvorum.security.allowed_url import InvalidOAuthSettingsError
 from kvorum.security.client_security import NO_SECURITY, ClientSecurity
 from kvorum.security.client_settings import (
     CLIENT_CONFIGS,
@@ -48,7 +47,7 @@ from kvorum.security.client_settings import (
     ClientSecuritySettings,
     UnservedMechanismError,
 )
-from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.errors import InvalidOAuthSettingsError, InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.security.sasl_client import LoginFailedError
 from kvorum.security.sasl_login_modules import NoLoginModuleError

@@ -19,9 +19,8 @@ from kvorum.quorum_client.connection import parse_addresses
 from kvorum.quorum_client.errors import ClientOptionError, QuorumError
 from kvorum.quorum_client.fetch import LONG_POLL_MS, Fetched, fetch
 from kvorum.quorum_client.snapshot_copy import copy_snapshot
-from kvorum.security.allowed_url import InvalidOAuthSettingsError
 from kvorum.security.client_settings import ClientSecuritySettings, UnservedMechanismError
-from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.errors import InvalidOAuthSettingsError, InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.wire.errors import WireError
 from kvorum.wire.offset_and_epoch import OffsetAndEpoch

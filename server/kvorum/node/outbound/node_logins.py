@@ -5,9 +5,8 @@ from typing import Final, NamedTuple
 
 from kvorum.node.config import NodeConfig
 from kvorum.node.errors import NodeStartError
-from kvorum.security.allowed_url import InvalidOAuthSettingsError
 from kvorum.security.client_login import ClientLogin, client_login
-from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.errors import InvalidOAuthSettingsError, InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError, missing_of_server
 from kvorum.security.oauth_login import OAuthLogin
 from kvorum.security.renewable import Renewable

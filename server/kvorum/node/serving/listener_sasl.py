@@ -12,8 +12,7 @@ from kvorum.node.clock import Clock
 from kvorum.node.config import NodeConfig
 from kvorum.node.events.log_event import LogEvent, RareEvents
 from kvorum.node.serving.listener_start_errors import listener_start_errors
-from kvorum.security.allowed_url import InvalidOAuthSettingsError
-from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.errors import InvalidOAuthSettingsError, InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.security.renewable import Renewable
 from kvorum.security.sasl_login_modules import OAUTHBEARER

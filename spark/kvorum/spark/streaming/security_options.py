@@ -8,7 +8,6 @@ from typing import Final
 
 from kvorum.metadata.config_definitions import InvalidConfigError
 from kvorum.quorum_client.errors import ClientOptionError
-from kvorum.security.allowed_url import InvalidOAuthSettingsError
 from kvorum.security.client_settings import (
     CLIENT_CONFIGS,
     JAAS_CONFIG,
@@ -18,7 +17,7 @@ from kvorum.security.client_settings import (
     ClientSecuritySettings,
     UnservedMechanismError,
 )
-from kvorum.security.errors import InvalidSslSettingsError
+from kvorum.security.errors import InvalidOAuthSettingsError, InvalidSslSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.security.ssl_settings import PEM
 
