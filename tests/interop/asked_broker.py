@@ -22,6 +22,14 @@ from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitPro
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import uuid_to_text
 
+INTERNAL_TOPICS: Final = {
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+"""The settings by which a broker alone has topics for groups and transactions."""
 SILENCE_S: Final = 5.0
 """The time after which a real broker counts as silent, as it is to some requests."""
 OF_TRANSACTIONS: Final = 1

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
-from tests.interop.asked_broker import AskedBroker
+from tests.interop.asked_broker import INTERNAL_TOPICS, AskedBroker
 from tests.interop.authorizer_lines import decisions_about
 from tests.interop.broker_requests import GROUP, TRANSACTIONAL_ID, bodies, with_another_partition
+from tests.interop.differential.bad_input_scripts import GOOD
 from tests.interop.differential.comparing import differences
 from tests.interop.differential.script import Body, message_of
+from tests.interop.differential.security_scripts import ANYTHING
 from tests.interop.listener_pairs import Sides, running_sides
 from tests.support.kafka.java import Java, ToolRunner
 from tests.support.raw_client import RawClient
@@ -25,6 +27,7 @@ from tests.support.waiting import wait_for
 
 from kvorum.metadata.acl_codes import (
     CLUSTER_NAME,
+    SUPPORTED_OPERATIONS,
     WILDCARD,
     AclOperation,
     AclResourceType,
@@ -54,42 +57,11 @@ UNKNOWN_SECRET: Final = "c2FsdHNhbHRzYWx0c2FsdA=="
 TIMEOUT_MS: Final = 5_000
 OWNER: Final = "owner"
 """The owner of a delegation token that another user has asked for."""
-EVERYTHING: Final = {
-    "resourceTypeFilter": 1,
-    "resourceNameFilter": None,
-    "patternTypeFilter": 1,
-    "principalFilter": None,
-    "hostFilter": None,
-    "operation": 1,
-    "permissionType": 1,
-}
 OPERATIONS: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] = {
-    AclResourceType.TOPIC: (
-        AclOperation.READ,
-        AclOperation.WRITE,
-        AclOperation.CREATE,
-        AclOperation.DELETE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-    ),
+    **SUPPORTED_OPERATIONS,
     AclResourceType.CLUSTER: (
         AclOperation.ALL,
-        AclOperation.CREATE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        AclOperation.CLUSTER_ACTION,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-        AclOperation.IDEMPOTENT_WRITE,
-    ),
-    AclResourceType.GROUP: (
-        AclOperation.READ,
-        AclOperation.DELETE,
-        AclOperation.DESCRIBE,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
+        *SUPPORTED_OPERATIONS[AclResourceType.CLUSTER],
     ),
     AclResourceType.TRANSACTIONAL_ID: (
         AclOperation.DESCRIBE,
@@ -361,25 +333,10 @@ def requests(topic_id: str) -> dict[str, Request]:
             "DescribeDelegationToken",
             {"owners": [{"principalType": "User", "principalName": OWNER}]},
         ),
-        "CreateAcls": Request(
-            "CreateAcls",
-            {
-                "creations": [
-                    {
-                        "resourceType": 2,
-                        "resourceName": "a",
-                        "resourcePatternType": 3,
-                        "principal": "User:u",
-                        "host": "*",
-                        "operation": 3,
-                        "permissionType": 3,
-                    }
-                ]
-            },
-        ),
-        "DescribeAcls": Request("DescribeAcls", {**EVERYTHING, "principalFilter": "User:nobody"}),
+        "CreateAcls": Request("CreateAcls", GOOD["CreateAcls"]),
+        "DescribeAcls": Request("DescribeAcls", {**ANYTHING, "principalFilter": "User:nobody"}),
         "DeleteAcls": Request(
-            "DeleteAcls", {"filters": [{**EVERYTHING, "principalFilter": "User:nobody"}]}
+            "DeleteAcls", {"filters": [{**ANYTHING, "principalFilter": "User:nobody"}]}
         ),
         "DescribeQuorum": Request(
             "DescribeQuorum",
@@ -468,7 +425,7 @@ class Side(NamedTuple):
             for permission in permissions
         ]
         entries = message_of(CreateAclsRequest, {"creations": creations}, 3)
-        everything = message_of(DescribeAclsRequest, EVERYTHING, 3)
+        everything = message_of(DescribeAclsRequest, ANYTHING, 3)
         with RawClient(self.broker.address) as client:
             created = client.ask(entries, CreateAclsResponse, 3)
             assert {result.error_code for result in created.results} == {ErrorCode.NONE}
@@ -512,11 +469,7 @@ def settings(listeners: Listeners) -> dict[str, str]:
         "listener.name.open.plain.sasl.jaas.config": plain_config(**dict.fromkeys(USERS, PASSWORD)),
         "delegation.token.secret.key": "secret of the nodes",
         "auto.create.topics.enable": "true",
-        "offsets.topic.num.partitions": "1",
-        "offsets.topic.replication.factor": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        "transaction.state.log.num.partitions": "1",
+        **INTERNAL_TOPICS,
         "transaction.partition.verification.enable": "false",
         "log.retention.ms": "-1",
         "kvorum.log.level": "debug",

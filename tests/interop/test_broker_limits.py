@@ -13,7 +13,7 @@ from random import Random
 from typing import Final
 
 import pytest
-from tests.interop.asked_broker import SILENCE_S, SILENT, AskedBroker
+from tests.interop.asked_broker import INTERNAL_TOPICS, SILENCE_S, SILENT, AskedBroker
 from tests.interop.broker_requests import bodies
 from tests.interop.differential.comparing import is_failure, is_met_otherwise
 from tests.interop.differential.limits import Path, changed_bodies, description
@@ -35,13 +35,9 @@ TOPIC: Final = "limits"
 KEYS: Final = {spec.name: key for key, spec in API_SPECS.items()}
 NAMES: Final = tuple(bodies(TOPIC, ""))
 SETTINGS: Final = {
+    **INTERNAL_TOPICS,
     "auto.create.topics.enable": "false",
     "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "1",
-    "offsets.topic.replication.factor": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
-    "transaction.state.log.num.partitions": "1",
     "transaction.partition.verification.enable": "false",
     # The records are from 1970: a broker removes them at a time of its own.
     "log.retention.ms": "-1",

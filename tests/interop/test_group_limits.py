@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple, cast
 
 import pytest
-from tests.interop.asked_broker import SILENCE_S, AskedBroker
+from tests.interop.asked_broker import INTERNAL_TOPICS, SILENCE_S, AskedBroker
 from tests.interop.differential.comparing import is_met_otherwise
 from tests.interop.differential.limits import LONGEST_STRING, changed_bodies, description
 from tests.interop.differential.script import message_of
@@ -239,11 +239,8 @@ JOIN, STATIC_JOIN, SYNC, BEAT, LIST, COMMIT = 3, 5, 3, 3, 4, 8
 """The versions of the requests that bring a group into a state."""
 OWN: Final = frozenset({"port", "throttleTimeMs"})
 SETTINGS: Final = {
+    **INTERNAL_TOPICS,
     "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "1",
-    "transaction.state.log.num.partitions": "1",
-    "transaction.state.log.replication.factor": "1",
-    "transaction.state.log.min.isr": "1",
     "transaction.partition.verification.enable": "false",
 }
 

@@ -113,7 +113,8 @@ def messages_of(logger_name: str) -> Generator[list[str]]:
         def emit(self, record: logging.LogRecord) -> None:
             messages.append(record.getMessage())
 
-    logger, collector = logging.getLogger(logger_name), Collector()
+    logger = logging.getLogger(logger_name)
+    collector = Collector()
     logger.addHandler(collector)
     try:
         yield messages

@@ -10,10 +10,11 @@ from typing import Final
 import pytest
 from tests.support.oauth_tokens import OAUTH_MODULE, unsecured
 
-from kvorum.security.allowed_url import ALLOWED_URLS, InvalidOAuthSettingsError
+from kvorum.security.allowed_url import ALLOWED_URLS
 from kvorum.security.client_login import ClientLogin
 from kvorum.security.client_settings import ClientSecuritySettings
 from kvorum.security.client_token import ClientToken
+from kvorum.security.errors import InvalidOAuthSettingsError
 from kvorum.security.jaas_config import InvalidJaasConfigError
 from kvorum.security.oauth_bearer_messages import ClientResponse
 from kvorum.security.oauth_login import RETRIEVING_HANDLER, OAuthLogin, renewal_ms

@@ -14,7 +14,7 @@ from joserfc.jwk import ECKey, OctKey
 from tests.support.oauth_tokens import HOUR_S, claims, encoded, unsecured
 from tests.support.token_issuer import AUDIENCE, ISSUER, Issuer, new_rsa_key
 
-from kvorum.security.allowed_url import InvalidOAuthSettingsError
+from kvorum.security.errors import InvalidOAuthSettingsError
 from kvorum.security.oauth_bearer_server import BearerToken, InvalidTokenError
 from kvorum.security.oauth_settings import OAuthSettings
 from kvorum.security.signed_token import SignedTokenValidator, file_validator
