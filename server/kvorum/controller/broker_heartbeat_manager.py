@@ -5,7 +5,7 @@ A controller that becomes active makes a new `BrokerHeartbeatManager` and passes
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
+from typing import NamedTuple
 
 from kvorum.metadata.cluster_image import ClusterImage
 
@@ -31,12 +31,24 @@ class BrokerHeartbeatState:
         return self.controlled_shutdown_offset != NEVER_SHUTTING_DOWN
 
 
+class _Contact(NamedTuple):
+    """The time of a heartbeat, and the time that sessions had left out until then."""
+
+    now_ms: float
+    left_out_ms: float
+
+
 class BrokerHeartbeatManager:
-    """The last contact of each broker incarnation and the state of each broker's heartbeats."""
+    """The last contact of each broker incarnation and the state of each broker's heartbeats.
+
+    A session counts only the time in which the controller itself had turns: without one, it
+    receives no heartbeats, and the brokers are not to blame.
+    """
 
     def __init__(self, timeout_ms: float) -> None:
         self.timeout_ms = timeout_ms
-        self._contacts_ms: dict[tuple[int, int], float] = {}
+        self._contacts: dict[tuple[int, int], _Contact] = {}
+        self._left_out_ms = 0.0
         self._sessions: dict[int, BrokerHeartbeatState] = {}
 
     def start(self, cluster: ClusterImage, now_ms: float) -> None:
@@ -48,23 +60,27 @@ class BrokerHeartbeatManager:
     def contact(self, broker_id: int, epoch: int, now_ms: float) -> None:
         """Record that a heartbeat of this incarnation has arrived."""
         # The entry moves to the end: the dict is kept in the order of the contacts.
-        self._contacts_ms.pop((broker_id, epoch), None)
-        self._contacts_ms[broker_id, epoch] = now_ms
+        self._contacts.pop((broker_id, epoch), None)
+        self._contacts[broker_id, epoch] = _Contact(now_ms, self._left_out_ms)
+
+    def leave_out(self, delay_ms: float) -> None:
+        """Leave a time in which the controller had no turn out of every session."""
+        self._left_out_ms += delay_ms
 
     def is_valid(self, broker_id: int, epoch: int, now_ms: float) -> bool:
         """Return whether this incarnation has sent a heartbeat within the session timeout."""
-        contact_ms = self._contacts_ms.get((broker_id, epoch))
-        return contact_ms is not None and not self._is_expired(contact_ms, now_ms)
+        contact = self._contacts.get((broker_id, epoch))
+        return contact is not None and not self._is_expired(contact, now_ms)
 
     def last_contacts_ms(self) -> Mapping[tuple[int, int], float]:
         """Return the time of the last heartbeat of each incarnation (broker id and epoch)."""
-        return MappingProxyType(self._contacts_ms)
+        return {incarnation: contact.now_ms for incarnation, contact in self._contacts.items()}
 
     def pop_expired(self, now_ms: float) -> tuple[int, int] | None:
         """Remove and return the incarnation silent longest, if its session has expired."""
-        for key, contact_ms in self._contacts_ms.items():
-            if self._is_expired(contact_ms, now_ms):
-                del self._contacts_ms[key]
+        for key, contact in self._contacts.items():
+            if self._is_expired(contact, now_ms):
+                del self._contacts[key]
                 return key
             break
         return None
@@ -99,5 +115,6 @@ class BrokerHeartbeatManager:
         ]
         return min(offsets, default=OFFSET_MAX)
 
-    def _is_expired(self, contact_ms: float, now_ms: float) -> bool:
-        return contact_ms + self.timeout_ms < now_ms
+    def _is_expired(self, contact: _Contact, now_ms: float) -> bool:
+        left_out_ms = self._left_out_ms - contact.left_out_ms
+        return contact.now_ms + self.timeout_ms + left_out_ms < now_ms

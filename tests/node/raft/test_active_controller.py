@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
 from tests.node.raft.cluster import Lab, Replica
-from tests.support.controller_under_test import SETTINGS
+from tests.support.controller_under_test import SETTINGS, started_cluster
+from tests.unit.node.properties import BOTH
 
 from kvorum.controller.api import ControllerResult, Pieces
 from kvorum.controller.periodic_tasks import no_op
@@ -21,6 +23,8 @@ from kvorum.metadata.metadata_version import MetadataVersion
 from kvorum.metadata.record_frame import RecordAndVersion, decode_record
 from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.clock import SystemClock
+from kvorum.node.config import NodeConfig
+from kvorum.node.controller.periodic_task_control_manager import controller_tasks
 from kvorum.node.controller.quorum_controller import (
     APPENDED_PER_PIECE,
     RECORDS_PER_BATCH_MAX,
@@ -29,20 +33,27 @@ from kvorum.node.controller.quorum_controller import (
 from kvorum.node.errors import NotControllerError
 from kvorum.node.metadata_loader import MetadataLoader
 from kvorum.node.raft import RaftNode
+from kvorum.node.runtime import Runtime
 from kvorum.node.tasks import run
+from kvorum.simulation.events import Events, NodeClock
+from kvorum.simulation.runtime import SimulatedRuntime
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.config_record import ConfigRecord
 from kvorum.wire.messages.producer_ids_record import ProducerIdsRecord
 
 
-def controller_over(raft: RaftNode) -> QuorumController:
+def controller_over(
+    raft: RaftNode, *, runtime: Runtime | None = None, image: MetadataImage | None = None
+) -> QuorumController:
     version = MetadataVersion.V4_3_IV0
+    loader = MetadataLoader()
+    loader.image = image or loader.image
     return QuorumController(
         SETTINGS,
         bootstrap_from_features(version, kafka_feature_levels(version), source="a test"),
         raft=raft,
-        loader=MetadataLoader(),
-        runtime=AsyncioRuntime(SystemClock(), thread_name="controller"),
+        loader=loader,
+        runtime=runtime or AsyncioRuntime(SystemClock(), thread_name="controller"),
         random=Random(1),
     )
 
@@ -215,6 +226,28 @@ async def test_an_append_between_pieces_does_not_put_records_at_wrong_offsets(la
     assert controller.applied_offset == before + count
     assert controller.is_active
     await renounce(controller, task)
+
+
+async def test_no_session_ends_while_the_process_has_no_turn(lab: Lab) -> None:
+    """Its brokers' heartbeats wait as long as its own look at the sessions."""
+    replica = await lab.leading_voter()
+    events, held_up = Events(), list[Callable[[], None]]()
+    runtime = SimulatedRuntime(events, NodeClock(events), Random(1), turn=held_up.append)
+    controller = controller_over(
+        replica.node, runtime=runtime, image=started_cluster(brokers=1).image
+    )
+    config = NodeConfig.from_properties(
+        {**BOTH, "log.dirs": "/data", "broker.session.timeout.ms": "9000"}
+    )
+    controller.lead(replica.node.epoch)
+    contacts_ms = controller.last_contacts_ms()
+    controller_tasks(controller, config, runtime).start()
+    for pass_ms in (20_000, 2_000):
+        events.run_until(events.now_ms + pass_ms)
+        while held_up:
+            held_up.pop(0)()
+    assert contacts_ms
+    assert controller.last_contacts_ms() == contacts_ms
 
 
 async def test_a_write_to_a_stopped_replica_finds_no_controller(

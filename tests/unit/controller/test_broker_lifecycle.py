@@ -179,6 +179,21 @@ def test_a_silent_broker_is_fenced_and_the_second_time_nothing_is_left() -> None
     assert not controller.image.cluster.brokers[2].is_fenced
 
 
+def test_a_session_leaves_out_the_time_in_which_the_controller_had_no_turn() -> None:
+    controller = started_cluster(brokers=2)
+    controller.sessions.leave_out(5_000)
+    controller.now_ms = 6_000
+    controller.heartbeat(2)
+    controller.now_ms = 14_000
+    assert not fences_a_silent_broker(controller)
+    controller.now_ms = 14_001
+    assert fences_a_silent_broker(controller)
+    assert controller.written == [change(controller, 1, fenced=1)]
+    controller.now_ms = 15_001
+    assert fences_a_silent_broker(controller)
+    assert controller.written == [change(controller, 2, fenced=1)]
+
+
 def test_a_new_controller_gives_everybody_a_session() -> None:
     controller = started_cluster(brokers=1)
     controller.register(2)

@@ -22,7 +22,7 @@ INTERVAL_MS = 1000
 class World:
     """A task that notes when it runs, and the time in which it does; `results` are its first."""
 
-    def __init__(self, *results: bool | Exception, needs_to_be_on_time: bool = False) -> None:
+    def __init__(self, *results: bool | Exception, notes_delays: bool = False) -> None:
         self.events = Events()
         self.held_up: list[Callable[[], None]] = []
         self.is_held_up = False
@@ -30,8 +30,10 @@ class World:
             self.events, NodeClock(self.events), Random(1), turn=self._turn
         )
         self.ran_at_ms: list[int] = []
+        self.delays_ms: list[int] = []
         self._results = list(results)
-        task = PeriodicTask("a test", INTERVAL_MS, self._run, needs_to_be_on_time)
+        note_delay = self._note_delay if notes_delays else None
+        task = PeriodicTask("a test", INTERVAL_MS, self._run, note_delay)
         self.manager = PeriodicTaskControlManager((task,), self.runtime)
         self.manager.start()
 
@@ -52,6 +54,9 @@ class World:
             self.held_up.append(callback)
         else:
             callback()
+
+    def _note_delay(self, delay_ms: float) -> None:
+        self.delays_ms.append(round(delay_ms))
 
     async def _run(self) -> bool | None:
         self.ran_at_ms.append(round(self.runtime.monotonic_ms()))
@@ -80,15 +85,17 @@ def test_a_task_that_is_refused_pauses_and_one_without_an_active_controller_does
 
 
 @pytest.mark.parametrize(
-    ("needs_to_be_on_time", "ran_at_ms"), [(True, [3500]), (False, [2500, 3500])]
+    ("notes_delays", "ran_at_ms", "delays_ms"),
+    [(True, [3500], [1500, 0]), (False, [2500, 3500], [])],
 )
-def test_a_late_task_is_left_out_if_it_needs_to_be_on_time(
-    needs_to_be_on_time: bool, ran_at_ms: list[int]
+def test_a_late_task_hears_of_its_delay_and_is_left_out_if_it_wants_to(
+    notes_delays: bool, ran_at_ms: list[int], delays_ms: list[int]
 ) -> None:
-    world = World(needs_to_be_on_time=needs_to_be_on_time)
+    world = World(notes_delays=notes_delays)
     world.is_held_up = True
     world.events.after(2500, world.go_on)
     assert world.run(until_ms=4000) == ran_at_ms
+    assert world.delays_ms == delays_ms
 
 
 def test_an_unexpected_error_ends_its_task_and_is_raised_when_it_is_closed() -> None:

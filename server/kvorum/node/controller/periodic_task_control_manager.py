@@ -26,13 +26,14 @@ _log = logging.getLogger(__name__)
 class PeriodicTask(NamedTuple):
     """A task that runs every `interval_ms`; it returns whether to run again at once.
 
-    A task that `needs_to_be_on_time` is skipped if it is more than an interval late.
+    A task with `note_delay` hears by how many milliseconds each of its turns is late. It is skipped
+    if that is more than an interval.
     """
 
     name: str
     interval_ms: float
     run: Callable[[], Coroutine[Wait[Any], Any, bool | None]]
-    needs_to_be_on_time: bool = False
+    note_delay: Callable[[float], None] | None = None
 
 
 class PeriodicTaskControlManager:
@@ -66,8 +67,7 @@ def controller_tasks(
             "fence stale brokers",
             config.broker.session_timeout_ms / FENCING_CHECKS_PER_SESSION,
             lambda: controller.run_task(maybe_fence_stale_broker),
-            # A process that was busy received no heartbeats: the brokers are not to blame.
-            needs_to_be_on_time=True,
+            note_delay=controller.leave_out_of_sessions,
         ),
         PeriodicTask(
             "elect unclean leaders",
@@ -108,8 +108,11 @@ async def _repeat(task: PeriodicTask, runtime: Runtime) -> None:
         due_ms = runtime.monotonic_ms() + pause_ms
         await sleep(runtime, pause_ms)
         pause_ms = task.interval_ms
-        if task.needs_to_be_on_time and runtime.monotonic_ms() - due_ms > task.interval_ms:
-            continue
+        if task.note_delay is not None:
+            delay_ms = runtime.monotonic_ms() - due_ms
+            task.note_delay(delay_ms)
+            if delay_ms > task.interval_ms:
+                continue
         try:
             while await task.run():
                 pass

@@ -148,6 +148,11 @@ class QuorumController:
         """Return the time of each broker's (id and epoch) last heartbeat; None if not active."""
         return None if self._claim is None else self._claim.sessions.last_contacts_ms()
 
+    def leave_out_of_sessions(self, delay_ms: float) -> None:
+        """Leave a time in which this process had no turn out of the brokers' sessions."""
+        if self._claim is not None:
+            self._claim.sessions.leave_out(delay_ms)
+
     async def wait_until_active(self, timeout_ms: float | None = None) -> bool:
         """Wait until this node is the active controller; return whether it is in time."""
         return await self._is_claimed.wait(timeout_ms)
