@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from tests.node.raft.cluster import Lab, Replica
 from tests.support.controller_under_test import SETTINGS, started_cluster
-from tests.unit.node.properties import BOTH
 
 from kvorum.controller.api import ControllerResult, Pieces
 from kvorum.controller.periodic_tasks import no_op
@@ -237,7 +236,15 @@ async def test_no_session_ends_while_the_process_has_no_turn(lab: Lab) -> None:
         replica.node, runtime=runtime, image=started_cluster(brokers=1).image
     )
     config = NodeConfig.from_properties(
-        {**BOTH, "log.dirs": "/data", "broker.session.timeout.ms": "9000"}
+        {
+            "process.roles": "controller",
+            "node.id": "1",
+            "listeners": "CONTROLLER://:9093",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": "localhost:9093",
+            "log.dirs": "/data",
+            "broker.session.timeout.ms": "9000",
+        }
     )
     controller.lead(replica.node.epoch)
     contacts_ms = controller.last_contacts_ms()
