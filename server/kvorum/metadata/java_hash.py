@@ -5,6 +5,7 @@ Kafka answers with the first error that it finds, and writes records in the orde
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 Key = TypeVar("Key")
@@ -12,9 +13,12 @@ Value = TypeVar("Value")
 
 FIRST_CAPACITY: Final = 16
 LOAD_FACTOR: Final = 0.75
+HASHES_MAX: Final = 8192
+"""The number of hashes that are kept: members of large groups are put in order again and again."""
 _UNIT: Final = struct.Struct(">H")
 
 
+@lru_cache(maxsize=HASHES_MAX)
 def string_hash(text: str) -> int:
     """Return ``String.hashCode`` as an unsigned number of 32 bits, over UTF-16 units."""
     found = 0
@@ -29,9 +33,14 @@ def _utf_16_units(text: str) -> Iterator[int]:
 
 
 def spread_hash(text: str) -> int:
-    """Return the hash from whose low bits a ``HashMap`` takes a key's bucket."""
-    found = string_hash(text)
-    return found ^ (found >> 16)
+    """Return the hash from whose low bits a ``HashMap`` takes a text's bucket."""
+    return spread_integer(string_hash(text))
+
+
+def spread_integer(number: int) -> int:
+    """Return the hash from whose low bits a ``HashMap`` takes an ``Integer``'s bucket."""
+    unsigned = number & 0xFFFFFFFF
+    return unsigned ^ (unsigned >> 16)
 
 
 def hash_table_order(texts: Iterable[str]) -> list[str]:
@@ -41,7 +50,7 @@ def hash_table_order(texts: Iterable[str]) -> list[str]:
 
 def integer_table_order(numbers: Iterable[int]) -> list[int]:
     """Return the distinct `numbers` of 32 bits in the order of a ``HashMap`` filled with them."""
-    return _by_bucket(numbers, _spread_integer)
+    return _by_bucket(numbers, spread_integer)
 
 
 def _by_bucket(keys: Iterable[Key], spread: Callable[[Key], int]) -> list[Key]:
@@ -51,11 +60,6 @@ def _by_bucket(keys: Iterable[Key], spread: Callable[[Key], int]) -> list[Key]:
         size *= 2
     # Sorting is stable: keys of the same bucket keep the order of insertion.
     return sorted(distinct, key=lambda key: spread(key) & (size - 1))
-
-
-def _spread_integer(number: int) -> int:
-    unsigned = number & 0xFFFFFFFF
-    return unsigned ^ (unsigned >> 16)
 
 
 class JavaHashMap(Generic[Value]):

@@ -10,7 +10,6 @@ probe is an ApiVersions request; AddRaftVoter and UpdateRaftVoter send it before
 An update that is still probed gives way to an addition or a removal.
 """
 
-import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -34,6 +33,7 @@ from kvorum.raft.request_manager import NEVER
 from kvorum.raft.roles import Leader
 from kvorum.raft.voter_set import VoterSet
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.uuid_hash import uuid_hash
 from kvorum.wire.uuid_text import uuid_to_text
 
 _TABLE_SIZE_MIN: Final = 16
@@ -116,8 +116,7 @@ def _java_hash(key: ReplicaKey) -> int:
     """Return the hash that decides a key's place in Java's table."""
     directory_hash = 0
     if key.directory_id is not None:
-        a, b, c, d = struct.unpack(">4I", key.directory_id)
-        directory_hash = a ^ b ^ c ^ d
+        directory_hash = uuid_hash(key.directory_id)
     value = (31 * (31 + key.id) + directory_hash) & _HASH_MASK
     return value ^ (value >> 16)
 
