@@ -41,10 +41,16 @@ class Timeout(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """Hand `timeout` to the shard after `delay_ms`; a timer with the same key is replaced."""
+    """Hand `timeout` to the shard after `delay_ms`.
+
+    A timer with the same key is replaced, or with `keeps_present` stays as it is. One that
+    `is_retried` is set again, for a short time, where the records of its result are not committed.
+    """
 
     timeout: Timeout
     delay_ms: int
+    keeps_present: bool = False
+    is_retried: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +75,13 @@ class Outbox:
     _timers: list[SetTimer | CancelTimer] = field(default_factory=list[SetTimer | CancelTimer])
     _answers: list[Answer[Any]] = field(default_factory=list[Answer[Any]])
 
-    def set_timer(self, timeout: Timeout, delay_ms: int) -> None:
+    def set_timer(self, timeout: Timeout, delay_ms: int, *, is_retried: bool = False) -> None:
         """Set or replace a timer."""
-        self._timers.append(SetTimer(timeout, delay_ms))
+        self._timers.append(SetTimer(timeout, delay_ms, is_retried=is_retried))
+
+    def set_timer_if_absent(self, timeout: Timeout, delay_ms: int) -> None:
+        """Set a timer, one that is retried, unless there is one with its key."""
+        self._timers.append(SetTimer(timeout, delay_ms, keeps_present=True, is_retried=True))
 
     def cancel_timer(self, key: str) -> None:
         """Cancel a timer, which may not be there."""

@@ -1,4 +1,4 @@
-"""Maps with a history, so that what was written can be taken back, and what is committed be read.
+"""Maps and values with a history: what was written can be taken back, what is committed be read.
 
 Kafka's SnapshotRegistry and TimelineHashMap. An epoch is the offset after the last record that
 is part of a state. A change belongs to the first epoch after the offset that was last written.
@@ -100,10 +100,11 @@ class TimelineMap(Generic[Key, Value]):
         self._timeline.changed(lambda: self._undo(key), lambda: self._settle(key, epoch))
 
     def _undo(self, key: Key) -> None:
-        history = self._histories[key]
+        history = self._histories.pop(key)
         history.pop()
-        if not history:
-            del self._histories[key]
+        if history:
+            # The value before it is put again, in Kafka too: its key is the last one from here on.
+            self._histories[key] = history
 
     def _settle(self, key: Key, epoch: int) -> None:
         history = self._histories[key]
@@ -111,6 +112,37 @@ class TimelineMap(Generic[Key, Value]):
             history.popleft()
         if len(history) == 1 and history[0][1] is _ABSENT:
             del self._histories[key]
+
+
+class TimelineValue(Generic[Value]):
+    """A value with a history of values by epoch; `epoch` None reads the newest."""
+
+    __slots__ = ("_history", "_timeline")
+
+    def __init__(self, timeline: Timeline, value: Value) -> None:
+        self._timeline = timeline
+        self._history: deque[tuple[int, object]] = deque([(0, value)])
+
+    def get(self, epoch: int | None = None) -> Value:
+        """Return the value at `epoch`; the first one at an epoch before it."""
+        value = self._history[-1][1] if epoch is None else _value_at(self._history, epoch)
+        return cast("Value", self._history[0][1] if value is _ABSENT else value)
+
+    def set(self, value: Value) -> None:
+        """Change the value; at earlier epochs it stays as it is."""
+        epoch = self._timeline.next_epoch
+        if self._history[-1][0] == epoch:
+            self._history[-1] = (epoch, value)
+            return
+        self._history.append((epoch, value))
+        self._timeline.changed(self._undo, lambda: self._settle(epoch))
+
+    def _undo(self) -> None:
+        self._history.pop()
+
+    def _settle(self, epoch: int) -> None:
+        while self._history[0][0] < epoch:
+            self._history.popleft()
 
 
 def _value_at(history: deque[tuple[int, object]], epoch: int | None) -> object:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 from kvorum.coordinator.record import (
     KEY_VERSION,
@@ -12,7 +12,42 @@ from kvorum.coordinator.record import (
     record_type,
     value_version,
 )
+from kvorum.wire.messages.consumer_group_current_member_assignment_key import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+from kvorum.wire.messages.consumer_group_current_member_assignment_value import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
+from kvorum.wire.messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from kvorum.wire.messages.consumer_group_member_metadata_value import (
+    ConsumerGroupMemberMetadataValue,
+)
 from kvorum.wire.messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from kvorum.wire.messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from kvorum.wire.messages.consumer_group_partition_metadata_key import (
+    ConsumerGroupPartitionMetadataKey,
+)
+from kvorum.wire.messages.consumer_group_partition_metadata_value import (
+    ConsumerGroupPartitionMetadataValue,
+)
+from kvorum.wire.messages.consumer_group_regular_expression_key import (
+    ConsumerGroupRegularExpressionKey,
+)
+from kvorum.wire.messages.consumer_group_regular_expression_value import (
+    ConsumerGroupRegularExpressionValue,
+)
+from kvorum.wire.messages.consumer_group_target_assignment_member_key import (
+    ConsumerGroupTargetAssignmentMemberKey,
+)
+from kvorum.wire.messages.consumer_group_target_assignment_member_value import (
+    ConsumerGroupTargetAssignmentMemberValue,
+)
+from kvorum.wire.messages.consumer_group_target_assignment_metadata_key import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+from kvorum.wire.messages.consumer_group_target_assignment_metadata_value import (
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
 from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
 from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
 from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
@@ -21,49 +56,47 @@ from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
 from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 from kvorum.wire.messages.share_group_metadata_key import ShareGroupMetadataKey
 from kvorum.wire.messages.streams_group_metadata_key import StreamsGroupMetadataKey
+from kvorum.wire.primitives import Message
 
 GROUP_METADATA_VALUE_VERSION: Final = 3
 OFFSET_COMMIT_VALUE_VERSION: Final = 4
 EXPIRING_OFFSET_COMMIT_VALUE_VERSION: Final = 1
 """The only version with an expire timestamp; it has neither leader epoch nor topic id."""
 
-GroupKey: TypeAlias = GroupMetadataKey | OffsetCommitKey | LegacyOffsetCommitKey
-GroupValue: TypeAlias = GroupMetadataValue | OffsetCommitValue | LegacyOffsetCommitValue
-
-_LEGACY_OFFSET_COMMIT: Final = 0
-_OFFSET_COMMIT: Final = 1
-_GROUP_METADATA: Final = 2
-_KEYS: Final[Mapping[int, type[GroupKey]]] = MappingProxyType(
-    {
-        _LEGACY_OFFSET_COMMIT: LegacyOffsetCommitKey,
-        _OFFSET_COMMIT: OffsetCommitKey,
-        _GROUP_METADATA: GroupMetadataKey,
-    }
-)
-_VALUES: Final[Mapping[int, type[GroupValue]]] = MappingProxyType(
-    {
-        _LEGACY_OFFSET_COMMIT: LegacyOffsetCommitValue,
-        _OFFSET_COMMIT: OffsetCommitValue,
-        _GROUP_METADATA: GroupMetadataValue,
-    }
-)
-_GROUP_METADATA_OF_OTHER_PROTOCOLS: Final = frozenset(
-    {
-        ConsumerGroupMetadataKey.API_KEY,
-        ShareGroupMetadataKey.API_KEY,
-        StreamsGroupMetadataKey.API_KEY,
-    }
+_SHARE_AND_STREAMS_GROUP_METADATA: Final = frozenset(
+    {ShareGroupMetadataKey.API_KEY, StreamsGroupMetadataKey.API_KEY}
 )
 """The record that such a group always has; its tombstone is the last record of the group."""
-_OTHER_PROTOCOLS: Final = _GROUP_METADATA_OF_OTHER_PROTOCOLS | {
-    4, 5, 6, 7, 8, 10, 12, 13, 14, 15, 16, 19, 20, 21, 22, 23,
+_SHARE_AND_STREAMS: Final = _SHARE_AND_STREAMS_GROUP_METADATA | {
+    10, 12, 13, 14, 15, 19, 20, 21, 22, 23,
 }  # fmt: skip
-"""Records of consumer, share and streams groups; the keys of all begin with the group's id."""
+"""Records of share and streams groups; the keys of all begin with the group's id."""
+_MESSAGES: Final[Mapping[int | None, tuple[type[Message], type[Message]]]] = MappingProxyType(
+    {
+        key.API_KEY: (key, value)
+        for key, value in (
+            (LegacyOffsetCommitKey, LegacyOffsetCommitValue),
+            (OffsetCommitKey, OffsetCommitValue),
+            (GroupMetadataKey, GroupMetadataValue),
+            (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
+            (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
+            (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
+            (
+                ConsumerGroupTargetAssignmentMetadataKey,
+                ConsumerGroupTargetAssignmentMetadataValue,
+            ),
+            (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
+            (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
+            (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+        )
+    }
+)
+"""The messages of the records of classic and consumer groups, by the number of the type."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherGroupRecord:
-    """A record of a group of another protocol than the classic one, with the group's id."""
+    """A record of a share or streams group, with the group's id."""
 
     group_id: str
     ends_group: bool
@@ -72,31 +105,33 @@ class OtherGroupRecord:
 def decode_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
     """Return a record of the log; None for one that has to be skipped.
 
-    Skipped are types that Kafka's reference release does not know, and those of groups of other
-    protocols (`decode_other_group_record`). Raises `DamagedRecordError` for bytes that cannot
+    Skipped are types that Kafka's reference release does not know, and those of share and streams
+    groups (`decode_other_group_record`). Raises `DamagedRecordError` for bytes that cannot
     be read or a value of a later version.
     """
     type_id = record_type(key)
-    if type_id not in _KEYS:
+    messages = _MESSAGES.get(type_id)
+    if messages is None:
         return None
-    decoded_key = decoded(_KEYS[type_id], key, KEY_VERSION)
+    key_type, value_type = messages
+    decoded_key = decoded(key_type, key, KEY_VERSION)
     if value is None:
         return CoordinatorRecord(decoded_key)
     version = value_version(value)
-    return CoordinatorRecord(decoded_key, decoded(_VALUES[type_id], value, version), version)
+    return CoordinatorRecord(decoded_key, decoded(value_type, value, version), version)
 
 
 def decode_other_group_record(key: bytes, value: bytes | None) -> OtherGroupRecord | None:
-    """Return a record of a consumer, share or streams group; None for every other record.
+    """Return a record of a share or streams group; None for every other record.
 
     Tombstones that leave the group are among the others. Raises `DamagedRecordError` for a key
     that cannot be read.
     """
     type_id = record_type(key)
-    is_end = value is None and type_id in _GROUP_METADATA_OF_OTHER_PROTOCOLS
-    if type_id not in _OTHER_PROTOCOLS or (value is None and not is_end):
+    is_end = value is None and type_id in _SHARE_AND_STREAMS_GROUP_METADATA
+    if type_id not in _SHARE_AND_STREAMS or (value is None and not is_end):
         return None
-    group_id = decoded(ConsumerGroupMetadataKey, key, KEY_VERSION).group_id
+    group_id = decoded(ShareGroupMetadataKey, key, KEY_VERSION).group_id
     return OtherGroupRecord(group_id, ends_group=is_end)
 
 

@@ -1,18 +1,32 @@
 """One shard of the group coordinator (Kafka's GroupCoordinatorShard)."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, TypeVar, cast
 
 from kvorum.coordinator.effects import Effects, Timeout
 from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.coordinator.result import Append, CoordinatorResult
 from kvorum.coordinator.timeline import Timeline
 from kvorum.groups.classic.join import join_group, sync_group
-from kvorum.groups.classic.membership import describe_group, heartbeat, leave_group, list_groups
+from kvorum.groups.classic.membership import describe_group, heartbeat, leave_group
 from kvorum.groups.classic.rebalance import Rebalance
 from kvorum.groups.classic_group.group import ClassicGroupState
 from kvorum.groups.classic_group.group_records import group_of_record
+from kvorum.groups.consumer.classic_join import join_consumer_group
+from kvorum.groups.consumer.classic_requests import (
+    heartbeat_in_consumer_group,
+    sync_with_consumer_group,
+)
+from kvorum.groups.consumer.description import describe_consumer_group
+from kvorum.groups.consumer.fencing import fence_member, start_timers
+from kvorum.groups.consumer.heartbeat import consumer_group_heartbeat
+from kvorum.groups.consumer.leave import leave_consumer_group
+from kvorum.groups.consumer.metadata_updates import follow_topics
+from kvorum.groups.consumer.regular_expressions import on_refresh
+from kvorum.groups.consumer.replay import replay_consumer_group_record
+from kvorum.groups.consumer_group.group import ConsumerGroup
 from kvorum.groups.decision import Decision
+from kvorum.groups.listing import list_groups
 from kvorum.groups.offsets.requests import (
     OffsetFetch,
     cleanup_group_metadata,
@@ -28,21 +42,32 @@ from kvorum.groups.request_context import RequestContext
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.groups.shard_state import ShardState
 from kvorum.groups.timeouts import (
+    ClassicMemberJoin,
+    ClassicMemberSync,
     GroupMetadataExpiration,
     InitialJoinPhase,
     JoinPhase,
     MemberHeartbeat,
+    MemberRebalance,
+    MemberSession,
+    RegularExpressionsRefresh,
     SyncPhase,
 )
 from kvorum.metadata.api import RequestError
+from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.consumer_group_describe import ConsumerGroupDescribeResponse
+from kvorum.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
 from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
 from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
 from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kvorum.wire.messages.join_group import JoinGroupRequest
 from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
 from kvorum.wire.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
@@ -52,21 +77,31 @@ from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
 from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
-from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kvorum.wire.messages.sync_group import SyncGroupRequest
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
+NO_BROKER: Final = -1
+_OFFSET_KEYS: Final = (OffsetCommitKey, LegacyOffsetCommitKey)
 _ResponseT = TypeVar("_ResponseT")
 
 
 class GroupCoordinatorShard:
     """The groups and offsets of one partition of ``__consumer_offsets``."""
 
-    def __init__(self, settings: GroupCoordinatorSettings, new_uuid: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        settings: GroupCoordinatorSettings,
+        new_uuid: Callable[[], str],
+        *,
+        image: Callable[[], MetadataImage] = MetadataImage,
+        broker_id: int = NO_BROKER,
+    ) -> None:
         """Begin empty; `new_uuid` makes UUIDs as 36 characters, for the ids of members.
 
-        `state` and `offsets` may be read, for metrics and tests; only a shard changes them.
+        `image` returns the newest metadata of the broker `broker_id`. `state` and `offsets` may be
+        read, for metrics and tests; only a shard changes them.
         """
-        self.state = ShardState(settings, new_uuid)
+        self.state = ShardState(settings, new_uuid, image, broker_id)
         self.offsets = OffsetStore(self.state)
 
     @property
@@ -99,11 +134,12 @@ class GroupCoordinatorShard:
     def replay(self, offset: int, producer_id: int, record: CoordinatorRecord, now_ms: int) -> None:
         """Apply a record at `offset`; `producer_id` is -1 outside of a transaction."""
         key, value = record.key, record.value
-        if not isinstance(key, GroupMetadataKey):
+        if isinstance(key, _OFFSET_KEYS):
             # A check would make two types for each commit.
-            offset_key = cast("OffsetCommitKey | LegacyOffsetCommitKey", key)
             offset_value = cast("OffsetCommitValue | LegacyOffsetCommitValue | None", value)
-            self.offsets.replay(offset, producer_id, offset_key, offset_value, now_ms)
+            self.offsets.replay(offset, producer_id, key, offset_value, now_ms)
+        elif not isinstance(key, GroupMetadataKey):
+            replay_consumer_group_record(self.state, record)
         elif isinstance(value, GroupMetadataValue):
             self.state.groups.set(key.group, group_of_record(key.group, value))
         else:
@@ -136,8 +172,13 @@ class GroupCoordinatorShard:
 
     def on_loaded(self, now_ms: int) -> Effects:
         """Begin to lead: the sessions of all members begin again."""
+        # Topics may have come while the log was read.
+        self.state.new_topics_version = self.state.image.last_offset
         rebalance = Rebalance(self.state, now_ms)
         for group in self.state.groups.values():
+            if isinstance(group, ConsumerGroup):
+                start_timers(self.state, group)
+                continue
             for member in group.members.values():
                 rebalance.reschedule_heartbeat(group, member)
             if len(group.members) > self.state.settings.group_max_size:
@@ -150,16 +191,15 @@ class GroupCoordinatorShard:
         error, rebalance = ErrorCode.NOT_COORDINATOR, Rebalance(self.state, now_ms)
         self.state.outbox.cancel_timer(GroupMetadataExpiration().key)
         for group in self.state.groups.values():
+            if isinstance(group, ConsumerGroup):
+                # No member of such a group waits for another one.
+                continue
             group.transition_to(ClassicGroupState.DEAD, now_ms)
-            is_joining = group.previous_state is ClassicGroupState.PREPARING_REBALANCE
-            for member in group.members.values():
-                if is_joining:
-                    response = JoinGroupResponse(error_code=error, member_id=member.member_id)
-                    rebalance.answer_join(group, member, response)
-                elif member.awaiting_sync is not None:
-                    answer = SyncGroupResponse(error_code=error)
-                    self.state.outbox.answer(member.awaiting_sync, answer)
-                    member.awaiting_sync = None
+            if group.previous_state is ClassicGroupState.PREPARING_REBALANCE:
+                rebalance.answer_waiting_joins(group, error)
+            else:
+                # A join of a stable group waits for the log, and is answered with its append.
+                rebalance.answer_waiting_syncs(group, error)
         return self.state.outbox.take()
 
     def on_timeout(self, timeout: Timeout, now_ms: int) -> CoordinatorResult[None]:
@@ -179,6 +219,10 @@ class GroupCoordinatorShard:
                 return self._group_result(lambda: (rebalance.on_join_phase(timeout), None))
             case SyncPhase():
                 return self._group_result(lambda: (rebalance.on_sync_phase(timeout), None))
+            case MemberSession() | MemberRebalance() | ClassicMemberJoin() | ClassicMemberSync():
+                return self._group_result(lambda: (fence_member(self.state, timeout, now_ms), None))
+            case RegularExpressionsRefresh():
+                return self._result(lambda: (on_refresh(self.state, timeout, now_ms), None))
             case _:
                 raise TypeError(f"no timeout of groups: {timeout}")
 
@@ -188,32 +232,74 @@ class GroupCoordinatorShard:
         effects = self.state.outbox.take()
         return CoordinatorResult(effects=effects, records=tuple(records), is_atomic=False)
 
+    def on_topics_changed(
+        self, names: Collection[str], *, has_new_topics: bool
+    ) -> CoordinatorResult[None]:
+        """Have groups of topics that came, changed or went look at them with the next heartbeat."""
+        follow_topics(self.state, names, has_new_topics=has_new_topics)
+        return CoordinatorResult(effects=self.state.outbox.take())
+
     # Requests.
+
+    def consumer_group_heartbeat(
+        self, context: RequestContext, request: ConsumerGroupHeartbeatRequest, now_ms: int
+    ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
+        """Let a member of a consumer group join, stay or leave; its fields have been checked."""
+        return self._group_result(
+            lambda: consumer_group_heartbeat(self.state, context, request, now_ms)
+        )
+
+    def describe_consumer_group(
+        self, group_id: str
+    ) -> ConsumerGroupDescribeResponse.DescribedGroup:
+        """Describe a committed consumer group; raises RequestError where there is none."""
+        return describe_consumer_group(self.state, group_id)
 
     def join_group(
         self, context: RequestContext, request: JoinGroupRequest, promise: JoinPromise, now_ms: int
     ) -> CoordinatorResult[None]:
         """Have a member join; the session timeout and the group id have been checked."""
+        state, group = self.state, self.state.find_consumer_group(request.group_id)
+        if group is not None and not group.is_empty:
+            return self._group_result(
+                lambda: (
+                    join_consumer_group(state, group, context, request, promise, now_ms),
+                    None,
+                )
+            )
         return self._group_result(
-            lambda: (join_group(self.state, context, request, promise, now_ms), None)
+            lambda: (join_group(state, context, request, promise, now_ms), None)
         )
 
     def sync_group(
         self, request: SyncGroupRequest, promise: SyncPromise
     ) -> CoordinatorResult[None]:
         """Have a member of the current generation take its assignment, or give all of them."""
-        return self._group_result(lambda: (sync_group(self.state, request, promise), None))
+        state, group = self.state, self.state.find_consumer_group(request.group_id)
+        if group is not None and not group.is_empty:
+            return self._group_result(
+                lambda: (sync_with_consumer_group(state, group, request, promise), None)
+            )
+        return self._group_result(lambda: (sync_group(state, request, promise), None))
 
     def heartbeat(
         self, request: HeartbeatRequest, now_ms: int
     ) -> CoordinatorResult[HeartbeatResponse]:
         """Keep a member's session."""
-        return self._result(lambda: ((), heartbeat(self.state, request, now_ms)))
+        state, group = self.state, self.state.find_consumer_group(request.group_id)
+        if group is not None:
+            return self._result(lambda: ((), heartbeat_in_consumer_group(state, group, request)))
+        return self._result(lambda: ((), heartbeat(state, request, now_ms)))
 
     def leave_group(
         self, request: LeaveGroupRequest, now_ms: int
     ) -> CoordinatorResult[LeaveGroupResponse]:
         """Remove members; of the one member of old versions, the caller has made a list."""
+        group = self.state.find_consumer_group(request.group_id)
+        if group is not None:
+            return self._group_result(
+                lambda: leave_consumer_group(self.state, group, request, now_ms)
+            )
         return self._group_result(lambda: leave_group(self.state, request, now_ms))
 
     def commit_offsets(
@@ -278,8 +364,7 @@ class GroupCoordinatorShard:
             response=response,
             records=decision.records,
             append=decision.append,
-            # Groups change as they are decided on; their records come after that.
-            replay_records=False,
+            replay_records=decision.replay_records,
         )
 
     def _result(

@@ -1,5 +1,6 @@
 """The timeouts of groups, and the keys of their timers."""
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 
@@ -56,6 +57,76 @@ class SyncPhase:
 
 
 @dataclass(frozen=True, slots=True)
+class MemberSession:
+    """A member of a consumer group has not been heard of for its session."""
+
+    group_id: str
+    member_id: str
+
+    @property
+    def key(self) -> str:
+        """The key by which this timer is set, replaced and cancelled."""
+        return session_timeout_key(self.group_id, self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRebalance:
+    """A member of a consumer group has had its time to give up partitions at an epoch."""
+
+    group_id: str
+    member_id: str
+    member_epoch: int
+
+    @property
+    def key(self) -> str:
+        """The key by which this timer is set, replaced and cancelled."""
+        return rebalance_timeout_key(self.group_id, self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicMemberJoin:
+    """A classic member of a consumer group has had its time to join again."""
+
+    group_id: str
+    member_id: str
+
+    @property
+    def key(self) -> str:
+        """The key by which this timer is set, replaced and cancelled."""
+        return member_join_key(self.group_id, self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicMemberSync:
+    """A classic member of a consumer group has had its time to sync after a join."""
+
+    group_id: str
+    member_id: str
+
+    @property
+    def key(self) -> str:
+        """The key by which this timer is set, replaced and cancelled."""
+        return member_sync_key(self.group_id, self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RegularExpressionsRefresh:
+    """The regular expressions of a consumer group have to be matched with the topics.
+
+    `describable` returns those topics that the client may know of whose heartbeat is the reason.
+    """
+
+    group_id: str
+    regexes: frozenset[str]
+    describable: Callable[[Collection[str]], frozenset[str]]
+
+    @property
+    def key(self) -> str:
+        """The key by which this timer is set, replaced and cancelled."""
+        return f"consumer-group-regex-{self.group_id}"
+
+
+@dataclass(frozen=True, slots=True)
 class GroupMetadataExpiration:
     """Offsets and groups have to be looked through for expired ones."""
 
@@ -78,3 +149,23 @@ def join_key(group_id: str) -> str:
 def sync_key(group_id: str) -> str:
     """Return the key of the timer of a sync phase."""
     return f"sync-{group_id}"
+
+
+def session_timeout_key(group_id: str, member_id: str) -> str:
+    """Return the key of the timer of a session in a consumer group."""
+    return f"session-timeout-{group_id}-{member_id}"
+
+
+def rebalance_timeout_key(group_id: str, member_id: str) -> str:
+    """Return the key of the timer within which a member has to give up partitions."""
+    return f"rebalance-timeout-{group_id}-{member_id}"
+
+
+def member_join_key(group_id: str, member_id: str) -> str:
+    """Return the key of the timer within which a classic member of a consumer group has to join."""
+    return f"join-{group_id}-{member_id}"
+
+
+def member_sync_key(group_id: str, member_id: str) -> str:
+    """Return the key of the timer within which a classic member of a consumer group has to sync."""
+    return f"sync-{group_id}-{member_id}"

@@ -17,3 +17,15 @@ def test_what_is_committed_keeps_no_history() -> None:
     assert dict(entries.items()) == {"one": 8}
     # Earlier states than the committed one are forgotten.
     assert entries.get("one", 5) is None
+
+
+def test_a_key_whose_change_is_taken_back_is_the_last_one() -> None:
+    """Kafka's timeline maps put the value before it again, which counts for keys of one slot."""
+    timeline = Timeline()
+    entries = TimelineMap[str, int](timeline)
+    entries.set("a", 1)
+    entries.set("b", 2)
+    timeline.written_offset = 1
+    entries.set("a", 3)
+    timeline.revert(1)
+    assert list(entries.items()) == [("b", 2), ("a", 1)]

@@ -7,9 +7,14 @@ from kvorum.coordinator.result import CoordinatorResult
 from kvorum.groups.classic_group.group import ClassicGroup
 from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.groups.request_context import RequestContext
-from kvorum.groups.settings import GroupCoordinatorSettings
+from kvorum.groups.settings import ConsumerGroupSettings, GroupCoordinatorSettings
 from kvorum.groups.shard import GroupCoordinatorShard
+from kvorum.metadata.image import MetadataImage
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.join_group import (
     JoinGroupRequest,
@@ -49,31 +54,40 @@ JOIN_MS: Final = 2 * DELAY_MS
 RETENTION_MS: Final = 50_000
 SWEEP_MS: Final = 600_000
 PRODUCER: Final = 7
+CONSUMER_VERSION: Final = 1
 
 
 class Coordinator:
     """The caller of a shard; every append is committed at once unless it is said to fail."""
 
-    def __init__(self, **settings: int) -> None:
-        defaults = {
-            "offsets_retention_ms": RETENTION_MS,
-            "group_initial_rebalance_delay_ms": DELAY_MS,
-        }
-        self.settings = GroupCoordinatorSettings(**(defaults | settings))
+    def __init__(
+        self,
+        *,
+        offsets_retention_ms: int = RETENTION_MS,
+        offset_metadata_max_bytes: int = 4096,
+        group_max_size: int = 2**31 - 1,
+        consumer: ConsumerGroupSettings | None = None,
+    ) -> None:
+        self.settings = GroupCoordinatorSettings(
+            consumer=consumer or ConsumerGroupSettings(),
+            offsets_retention_ms=offsets_retention_ms,
+            group_initial_rebalance_delay_ms=DELAY_MS,
+            offset_metadata_max_bytes=offset_metadata_max_bytes,
+            group_max_size=group_max_size,
+        )
+        self.image = MetadataImage()
         self.now = 0
         self.protocol_type = "consumer"
         self.log: list[tuple[int, bytes, bytes | None]] = []
         self.timers: dict[str, tuple[int, Timeout]] = {}
         self._answers: dict[Promise[Any], Any] = {}
         self._ids = 0
-        self.shard = GroupCoordinatorShard(self.settings, self._new_uuid)
+        self.shard = self._new_shard()
         self._take(self.shard.on_loaded(0))
 
     @property
     def group(self) -> ClassicGroup:
-        group = self.shard.state.groups.get(GROUP)
-        assert group is not None
-        return group
+        return self.shard.state.classic_group(GROUP)
 
     def join(
         self,
@@ -96,7 +110,10 @@ class Coordinator:
             protocols=[JoinGroupRequestProtocol("range", subscription)],
         )
         context = RequestContext(version, "client", "/127.0.0.1")
-        self.append(self.shard.join_group(context, request, promise, self.now), error)
+        result = self.shard.join_group(context, request, promise, self.now)
+        if result.error is not None:
+            self._answers[promise] = JoinGroupResponse(error_code=result.error.code)
+        self.append(result, error)
         return promise
 
     def joined(self, promise: JoinPromise) -> JoinGroupResponse | None:
@@ -118,18 +135,22 @@ class Coordinator:
         member_id: str,
         assignments: dict[str, bytes] | None = None,
         *,
+        generation: int | None = None,
         error: ErrorCode | None = None,
     ) -> SyncPromise:
         promise = SyncPromise(lambda _: None)
         request = SyncGroupRequest(
             group_id=GROUP,
-            generation_id=self.group.generation_id,
+            generation_id=self.group.generation_id if generation is None else generation,
             member_id=member_id,
             assignments=[
                 SyncGroupRequestAssignment(one, data) for one, data in (assignments or {}).items()
             ],
         )
-        self.append(self.shard.sync_group(request, promise), error)
+        result = self.shard.sync_group(request, promise)
+        if result.error is not None:
+            self._answers[promise] = SyncGroupResponse(error_code=result.error.code)
+        self.append(result, error)
         return promise
 
     def sync_response(self, promise: SyncPromise) -> SyncGroupResponse:
@@ -148,14 +169,33 @@ class Coordinator:
             self.sync(one)
         return ids
 
-    def heartbeat(self, member_id: str, instance: str | None = None) -> ErrorCode:
-        request = HeartbeatRequest(GROUP, self.group.generation_id, member_id, instance)
+    def heartbeat(
+        self, member_id: str, instance: str | None = None, *, generation: int | None = None
+    ) -> ErrorCode:
+        if generation is None:
+            generation = self.group.generation_id
+        request = HeartbeatRequest(GROUP, generation, member_id, instance)
         result = self.shard.heartbeat(request, self.now)
         self.append(result)
         if result.error is not None:
             return result.error.code
         assert result.response is not None
         return ErrorCode(result.response.error_code)
+
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, error: ErrorCode | None = None
+    ) -> ConsumerGroupHeartbeatResponse:
+        """Return the response to a consumer; raises what it is refused with.
+
+        An `error` is that of the append, after which a client would not hear of the response.
+        """
+        context = RequestContext(CONSUMER_VERSION, "client", "/127.0.0.1", frozenset)
+        result = self.shard.consumer_group_heartbeat(context, request, self.now)
+        self.append(result, error)
+        if result.error is not None:
+            raise result.error
+        assert result.response is not None
+        return result.response
 
     def leave(self, *members: str) -> None:
         identities = [LeaveGroupRequest.MemberIdentity(one) for one in members]
@@ -213,7 +253,7 @@ class Coordinator:
 
     def reload(self) -> None:
         self.timers.clear()
-        self.shard = GroupCoordinatorShard(self.settings, self._new_uuid)
+        self.shard = self._new_shard()
         for offset, (producer, key, value) in enumerate(self.log):
             self.shard.load_record(offset, producer, key, value, self.now)
         self._commit()
@@ -229,6 +269,8 @@ class Coordinator:
         self._take(result.effects)
         base = len(self.log)
         if not result.records:
+            if result.append is not None:
+                self._take(self.shard.append_completed(result.append, self.now))
             return
         for record in result.records:
             if result.replay_records:
@@ -248,6 +290,9 @@ class Coordinator:
         self.shard.timeline.written_offset = len(self.log)
         self.shard.timeline.commit(len(self.log))
 
+    def _new_shard(self) -> GroupCoordinatorShard:
+        return GroupCoordinatorShard(self.settings, self._new_uuid, image=lambda: self.image)
+
     def _new_uuid(self) -> str:
         self._ids += 1
         return f"uuid-{self._ids}"
@@ -255,6 +300,8 @@ class Coordinator:
     def _take(self, effects: Effects) -> None:
         for timer in effects.timers:
             if isinstance(timer, SetTimer):
+                if timer.keeps_present and timer.timeout.key in self.timers:
+                    continue
                 self.timers[timer.timeout.key] = (self.now + timer.delay_ms, timer.timeout)
             else:
                 self.timers.pop(timer.key, None)

@@ -13,6 +13,7 @@ from tests.unit.groups.coordinator import (
     TOPIC,
     Coordinator,
 )
+from tests.unit.groups.mixed_group import MixedGroup, assignment, owned_by
 
 from kvorum.coordinator.record import CoordinatorRecord, DamagedRecordError
 from kvorum.groups.classic_group.group import ClassicGroupState
@@ -229,16 +230,16 @@ def test_records_of_an_unknown_type_are_skipped() -> None:
     assert decode_other_group_record(b"\0\x63", b"\0\0") is None
 
 
-@pytest.mark.parametrize("group_metadata", [3, 11, 17])
+@pytest.mark.parametrize("group_metadata", [11, 17])
 def test_a_group_of_another_protocol_is_known_until_its_last_tombstone(group_metadata: int) -> None:
-    key, member_key = bytes((0, group_metadata)) + b"\0\1g", b"\0\5\0\1g\0\1m"
+    key, member_key = bytes((0, group_metadata)) + b"\0\1g", b"\0\12\0\1g\0\1m"
     assert decode_other_group_record(key, b"\0\0") == OtherGroupRecord("g", ends_group=False)
     assert decode_other_group_record(member_key, b"\0\0") == OtherGroupRecord("g", ends_group=False)
     assert decode_other_group_record(member_key, None) is None
     assert decode_other_group_record(key, None) == OtherGroupRecord("g", ends_group=True)
     assert decode_record(key, b"\0\0") is None
     with pytest.raises(DamagedRecordError):
-        decode_other_group_record(b"\0\3", b"\0\0")
+        decode_other_group_record(b"\0\13", b"\0\0")
 
 
 def test_a_group_with_only_offsets_of_a_transaction_survives_the_sweep() -> None:
@@ -359,3 +360,46 @@ def test_bytes_that_cannot_be_read_mean_unknown_topics(data: bytes) -> None:
     assert coordinator.join_error(joined) is ErrorCode.NONE
     assert coordinator.group.subscribed_topics is None
     assert coordinator.group.is_subscribed_to("any")
+
+
+def test_a_classic_member_without_an_assignment_is_upgraded() -> None:
+    """KAFKA-17733: there were more members than partitions."""
+    group = MixedGroup()
+    _, idle = group.stable_classic_group(assignment({"one": [0, 1]}), b"")
+    group.consume("consumer", "one")
+    assert owned_by(group.member(idle)) == {}
+
+
+def test_a_static_member_comes_back_with_the_consumer_protocol() -> None:
+    """KAFKA-17228: its classic self did not release the instance id."""
+    group = MixedGroup()
+    old, *_ = group.stable_classic_group(assignment({"one": [0, 1]}), instances=["i"])
+    group.consume("consumer", "one", instance="i")
+    assert group.consumer_group.members.get(old) is None
+    assert owned_by(group.member("consumer")) == {"one": [0, 1]}
+
+
+def test_a_classic_member_has_no_regular_expression_of_its_former_self() -> None:
+    """KAFKA-19720."""
+    group = MixedGroup()
+    group.consume("other", "one")
+    group.consume("consumer", regex="tw.*", instance="i")
+    group.advance(0)
+    assert set(group.consumer_group.subscribed_topics_of(group.member("consumer"))) == {"two"}
+    joined = group.join_response(group.join_as_classic("", "one", instance="i"))
+    assert set(group.consumer_group.subscribed_topics_of(group.member(joined.member_id))) == {"one"}
+
+
+@pytest.mark.parametrize(
+    ("topics", "state"),
+    [(["one"], ClassicGroupState.STABLE), (["one", "two"], _PREPARING)],
+)
+def test_a_downgrade_by_a_member_with_other_topics_rebalances(
+    topics: list[str], state: ClassicGroupState
+) -> None:
+    """KAFKA-19546."""
+    group = MixedGroup()
+    group.consume("consumer", "one", instance="i")
+    group.join_as_classic("classic", "one")
+    group.join_as_classic("", *topics, instance="i")
+    assert group.group.is_in(state)

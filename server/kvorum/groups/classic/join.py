@@ -1,9 +1,10 @@
 """JoinGroup and SyncGroup on classic groups: new, returning and static members (KIP-345)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kvorum.coordinator.append_errors import append_error_to_response_error
+from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.groups.classic.rebalance import Rebalance
 from kvorum.groups.classic_group.group import (
     ClassicGroup,
@@ -12,7 +13,9 @@ from kvorum.groups.classic_group.group import (
     SupportedProtocol,
 )
 from kvorum.groups.classic_group.group_records import new_empty_group_record, new_group_record
+from kvorum.groups.consumer_group.group_records import group_tombstones
 from kvorum.groups.decision import NO_DECISION, Decision
+from kvorum.groups.join_versions import UNKNOWN_MEMBER_ID, needs_member_id, rebalance_timeout_ms
 from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS
@@ -24,9 +27,6 @@ from kvorum.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _FIRST_VERSION_WITH_SKIP_ASSIGNMENT: Final = 9
-UNKNOWN_MEMBER_ID: Final = ""
-_FIRST_VERSION_WITH_REBALANCE_TIMEOUT: Final = 1
-_FIRST_VERSION_WITH_MEMBER_ID_REQUIRED: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Join:
             if existing is None:
                 return self._add_member(member_id)
             return self._rejoin(instance_id, existing, member_id)
-        if self.context.version < _FIRST_VERSION_WITH_MEMBER_ID_REQUIRED:
+        if not needs_member_id(self.context.version, self.request):
             return self._add_member(member_id)
         self.group.pending_join_members.add(member_id)
         self.shard.outbox.set_timer(
@@ -227,7 +227,7 @@ class Join:
             group_instance_id=self.request.group_instance_id,
             client_id=self.context.client_id,
             client_host=self.context.client_host,
-            rebalance_timeout_ms=self._rebalance_timeout_ms(),
+            rebalance_timeout_ms=rebalance_timeout_ms(self.context.version, self.request),
             session_timeout_ms=self.request.session_timeout_ms,
             protocol_type=self.request.protocol_type,
             supported_protocols=self._protocols(),
@@ -245,7 +245,7 @@ class Join:
         self.group.update_member(
             member,
             protocols=self._protocols(),
-            rebalance_timeout_ms=self._rebalance_timeout_ms(),
+            rebalance_timeout_ms=rebalance_timeout_ms(self.context.version, self.request),
             session_timeout_ms=self.request.session_timeout_ms,
             promise=self.promise,
         )
@@ -254,11 +254,6 @@ class Join:
         return tuple(
             SupportedProtocol(one.name, bytes(one.metadata)) for one in self.request.protocols
         )
-
-    def _rebalance_timeout_ms(self) -> int:
-        if self.context.version < _FIRST_VERSION_WITH_REBALANCE_TIMEOUT:
-            return self.request.session_timeout_ms
-        return self.request.rebalance_timeout_ms
 
     def _refuse(self, member_id: str, error: ErrorCode) -> None:
         response = JoinGroupResponse(error_code=error, member_id=member_id)
@@ -288,20 +283,31 @@ def join_group(
     promise: JoinPromise,
     now_ms: int,
 ) -> Decision:
-    """Decide on a JoinGroup request; a group is made for a member without an id."""
-    is_new_group = shard.groups.get(request.group_id) is None
+    """Decide on a JoinGroup request; a group is made for a member without an id.
+
+    A consumer group of this name, which has no members, ends.
+    """
+    tombstones: list[CoordinatorRecord] = []
+    consumer_group = shard.find_consumer_group(request.group_id)
+    if consumer_group is not None:
+        tombstones = group_tombstones(consumer_group)
+        shard.groups.remove(request.group_id)
+    group = shard.find_classic_group(request.group_id)
+    is_new_group = group is None
     if is_new_group and request.member_id != UNKNOWN_MEMBER_ID:
         response = JoinGroupResponse(
             error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id
         )
         shard.outbox.answer_join(promise, response)
         return NO_DECISION
-    group = shard.get_or_create_group(request.group_id, now_ms)
+    if group is None:
+        group = shard.create_classic_group(request.group_id, now_ms)
     decision = Join(shard, Rebalance(shard, now_ms), context, request, promise, group).decide()
     if is_new_group and decision is NO_DECISION:
         # Also after a refusal: the group is there, and this is how it goes again.
-        return Decision((new_empty_group_record(group),), NewGroupAppend(shard, promise))
-    return decision
+        first = new_empty_group_record(group)
+        return Decision((*tombstones, first), NewGroupAppend(shard, promise))
+    return replace(decision, records=(*tombstones, *decision.records)) if tombstones else decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +343,7 @@ class AssignmentAppend:
 
 def sync_group(shard: ShardState, request: SyncGroupRequest, promise: SyncPromise) -> Decision:
     """Decide on a SyncGroup request; the one of the leader writes the group."""
-    group = shard.groups.get(request.group_id)
+    group = shard.find_classic_group(request.group_id)
     try:
         if group is None or group.is_empty:
             raise RequestError(ErrorCode.UNKNOWN_MEMBER_ID)

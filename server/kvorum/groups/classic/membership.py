@@ -1,6 +1,5 @@
-"""Heartbeat and LeaveGroup on classic groups; DescribeGroups and ListGroups: what is committed."""
+"""Heartbeat and LeaveGroup on classic groups, and DescribeGroups: what is committed."""
 
-from collections.abc import Iterable
 from typing import Final
 
 from kvorum.groups.classic.rebalance import Rebalance
@@ -13,15 +12,13 @@ from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kvorum.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from kvorum.wire.messages.list_groups import ListGroupsResponse
 
-CLASSIC: Final = "classic"
 _FIRST_VERSION_WITH_NOT_FOUND: Final = 6
 
 
 def heartbeat(shard: ShardState, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
     """Keep a member's session; refuse strangers and members of other generations."""
-    group = shard.groups.get(request.group_id)
+    group = shard.find_classic_group(request.group_id)
     if group is None:
         raise RequestError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
     if group.is_in(ClassicGroupState.DEAD):
@@ -41,7 +38,7 @@ def leave_group(
     shard: ShardState, request: LeaveGroupRequest, now_ms: int
 ) -> tuple[Decision, LeaveGroupResponse]:
     """Remove members; if one of them was there, the group rebalances."""
-    group = shard.groups.get(request.group_id)
+    group = shard.find_classic_group(request.group_id)
     if group is None:
         raise RequestError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {request.group_id} not found.")
     if group.is_in(ClassicGroupState.DEAD):
@@ -97,7 +94,7 @@ def describe_group(
     Fields of a committed group are the newest ones, as in Kafka.
     """
     try:
-        group = shard.group(group_id, shard.timeline.committed_offset)
+        group = shard.classic_group(group_id, shard.timeline.committed_offset)
     except RequestError as error:
         dead = DescribeGroupsResponse.DescribedGroup(
             group_id=group_id, group_state=ClassicGroupState.DEAD.value
@@ -114,23 +111,3 @@ def describe_group(
         protocol_data=protocol or "",
         members=[member.describe(protocol) for member in group.members.values()],
     )
-
-
-def list_groups(
-    shard: ShardState, states: Iterable[str], types: Iterable[str]
-) -> list[ListGroupsResponse.ListedGroup]:
-    """List groups in one of the states and of one of the types; without any, all of them."""
-    wanted_states = {state.lower().strip() for state in states}
-    wanted_types = {kind.lower() for kind in types}
-    if wanted_types and CLASSIC not in wanted_types:
-        return []
-    return [
-        ListGroupsResponse.ListedGroup(
-            group_id=group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state.value,
-            group_type=CLASSIC,
-        )
-        for group_id, group in shard.groups.items(shard.timeline.committed_offset)
-        if not wanted_states or group.state.value.lower() in wanted_states
-    ]

@@ -88,7 +88,7 @@ class Rebalance:
 
     def on_initial_join_phase(self, timeout: InitialJoinPhase) -> Decision:
         """Wait again if a member has come meanwhile, as long as its rebalance timeout allows."""
-        group = self.shard.groups.get(timeout.group_id)
+        group = self.shard.find_classic_group(timeout.group_id)
         if group is None:
             return NO_DECISION
         if not group.new_member_added or timeout.remaining_ms == 0:
@@ -103,12 +103,12 @@ class Rebalance:
 
     def on_join_phase(self, timeout: JoinPhase) -> Decision:
         """End the join phase with the members that are there."""
-        group = self.shard.groups.get(timeout.group_id)
+        group = self.shard.find_classic_group(timeout.group_id)
         return NO_DECISION if group is None else self.complete_join(group)
 
     def on_sync_phase(self, timeout: SyncPhase) -> Decision:
         """Remove members that did not sync in time, and begin again without them."""
-        group = self.shard.groups.get(timeout.group_id)
+        group = self.shard.find_classic_group(timeout.group_id)
         if group is None or timeout.generation_id != group.generation_id:
             return NO_DECISION
         if not group.is_in(_COMPLETING, _STABLE) or not group.pending_sync_members:
@@ -119,7 +119,7 @@ class Rebalance:
 
     def on_member_heartbeat(self, timeout: MemberHeartbeat) -> Decision:
         """Remove a member whose session is over, unless it waits for an answer of ours."""
-        group = self.shard.groups.get(timeout.group_id)
+        group = self.shard.find_classic_group(timeout.group_id)
         if group is None or group.is_in(ClassicGroupState.DEAD):
             return NO_DECISION
         member = group.members.get(timeout.member_id)
@@ -147,6 +147,20 @@ class Rebalance:
         if member.awaiting_join is not None:
             self.shard.outbox.answer_join(member.awaiting_join, response)
             group.set_awaiting_join(member, None)
+
+    def answer_waiting_joins(self, group: ClassicGroup, error: ErrorCode) -> None:
+        """Answer all members that wait in a join with an error."""
+        for member in group.members.values():
+            response = JoinGroupResponse(error_code=error, member_id=member.member_id)
+            self.answer_join(group, member, response)
+
+    def answer_waiting_syncs(self, group: ClassicGroup, error: ErrorCode) -> None:
+        """Answer all members that wait in a sync with an error."""
+        for member in group.members.values():
+            if member.awaiting_sync is not None:
+                answer = SyncGroupResponse(error_code=error)
+                self.shard.outbox.answer(member.awaiting_sync, answer)
+                member.awaiting_sync = None
 
     def reschedule_heartbeat(
         self, group: ClassicGroup, member: ClassicGroupMember, delay_ms: int | None = None

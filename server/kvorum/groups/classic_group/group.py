@@ -4,7 +4,6 @@ Kafka's ClassicGroup, ClassicGroupMember and ClassicGroupState. What is in here 
 shard's history: only that there is a group of this name is.
 """
 
-import struct
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,19 +11,13 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from kvorum.groups.classic_group.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.java_hash import JavaHashMap
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.errors import WireError
-from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
 from kvorum.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-
-CONSUMER_PROTOCOL_TYPE: Final = "consumer"
-_VERSION_BYTES: Final = struct.calcsize(">h")
-_PREFIX_VERSION: Final = 0
-"""Every version of a subscription begins with the fields of this one."""
 
 
 class ClassicGroupState(Enum):
@@ -171,8 +164,8 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest rebalance timeout of a member."""
-        return max((one.rebalance_timeout_ms for one in self.members.values()), default=0)
+        """The longest rebalance timeout of a member, at least 0."""
+        return max([0, *(one.rebalance_timeout_ms for one in self.members.values())])
 
     def is_leader(self, member_id: str) -> bool:
         """Return whether the member leads."""
@@ -362,19 +355,3 @@ class ClassicGroup:
             )
             for member in self.members.values()
         ]
-
-
-def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Return the topics of all subscriptions; None if one of them cannot be read."""
-    topics: set[str] = set()
-    for data in subscriptions:
-        if len(data) < _VERSION_BYTES:
-            return None
-        try:
-            message, _ = ConsumerProtocolSubscription.decode_from(
-                data, _VERSION_BYTES, _PREFIX_VERSION
-            )
-        except WireError:
-            return None
-        topics.update(message.topics)
-    return frozenset(topics)

@@ -7,6 +7,9 @@ from typing import Final, TypeAlias
 from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.groups.classic.rebalance import Rebalance
 from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupState
+from kvorum.groups.consumer.offset_checks import check_consumer_commit, check_consumer_fetch
+from kvorum.groups.consumer_group.group import ConsumerGroup
+from kvorum.groups.consumer_group.group_records import group_tombstones
 from kvorum.groups.offsets.store import (
     NO_EXPIRE_TIMESTAMP,
     OffsetAndMetadata,
@@ -20,7 +23,7 @@ from kvorum.groups.records import (
     offset_commit_tombstone,
 )
 from kvorum.groups.request_context import RequestContext
-from kvorum.groups.shard_state import ShardState
+from kvorum.groups.shard_state import Group, ShardState
 from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
@@ -71,8 +74,11 @@ def commit_offsets(
 ) -> tuple[list[CoordinatorRecord], OffsetCommitResponse]:
     """Return the records and the response; a refused group refuses the whole request."""
     is_named = context.version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
-    group = _committing_group(shard, request, now_ms, is_unknown_group_named=is_named)
-    if group.is_in(ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE):
+    group = _committing_group(shard, context, request, now_ms, is_unknown_group_named=is_named)
+    is_session_kept = isinstance(group, ClassicGroup) and group.is_in(
+        ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE
+    )
+    if isinstance(group, ClassicGroup) and is_session_kept:
         member = group.validated_member(request.member_id, None)
         Rebalance(shard, now_ms).reschedule_heartbeat(group, member)
     expire_timestamp = NO_EXPIRE_TIMESTAMP
@@ -103,7 +109,7 @@ def commit_transactional_offsets(
 ) -> tuple[list[CoordinatorRecord], TxnOffsetCommitResponse]:
     """Return the records, which count when the transaction is committed, and the response."""
     is_named = context.version >= _FIRST_TRANSACTIONAL_VERSION_WITH_GROUP_ID_NOT_FOUND
-    _committing_group(shard, request, now_ms, is_unknown_group_named=is_named)
+    _committing_group(shard, context, request, now_ms, is_unknown_group_named=is_named)
     records: list[CoordinatorRecord] = []
     topics: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
@@ -121,8 +127,13 @@ def commit_transactional_offsets(
 
 
 def _committing_group(
-    shard: ShardState, request: _CommitRequest, now_ms: int, *, is_unknown_group_named: bool
-) -> ClassicGroup:
+    shard: ShardState,
+    context: RequestContext,
+    request: _CommitRequest,
+    now_ms: int,
+    *,
+    is_unknown_group_named: bool,
+) -> Group:
     """Return the group for which the request may commit at this moment; raises RequestError.
 
     Without a generation, a simple group is made if it does not exist.
@@ -133,7 +144,10 @@ def _committing_group(
         group = shard.group(request.group_id)
     else:
         raise RequestError(ErrorCode.ILLEGAL_GENERATION)
-    check_commit(group, request)
+    if isinstance(group, ClassicGroup):
+        check_commit(group, request)
+    else:
+        check_consumer_commit(group, context.version, request)
     return group
 
 
@@ -189,7 +203,10 @@ class OffsetFetch:
     def fetch(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
         """Return a group's offsets; of a group that is not known, none and no error."""
         group = self.offsets.shard.groups.get(request.group_id, self.epoch)
-        is_known = group is not None and not group.is_in(ClassicGroupState.DEAD)
+        is_dead = isinstance(group, ClassicGroup) and group.is_in(ClassicGroupState.DEAD)
+        is_known = group is not None and not is_dead
+        if isinstance(group, ConsumerGroup):
+            check_consumer_fetch(group, request, self.epoch)
         if request.topics is None:
             topics = self._all_topics(request.group_id) if is_known else []
             return OffsetFetchResponseGroup(request.group_id, topics)
@@ -259,7 +276,8 @@ def delete_offsets(
     """Return tombstones for offsets of topics that no member consumes, and the response."""
     group = offsets.shard.group(request.group_id)
     _refuse_dead(group)
-    if not group.is_empty and not group.uses_consumer_group_protocol:
+    is_of_consumers = isinstance(group, ConsumerGroup) or group.uses_consumer_group_protocol
+    if not group.is_empty and not is_of_consumers:
         raise RequestError(ErrorCode.NON_EMPTY_GROUP)
     records: list[CoordinatorRecord] = []
     topics: list[OffsetDeleteResponseTopic] = []
@@ -286,13 +304,13 @@ def delete_groups(
     results: list[DeleteGroupsResponse.DeletableGroupResult] = []
     for group_id in group_ids:
         try:
-            offsets.shard.demand_classic(group_id)
+            offsets.shard.demand_served(group_id)
             group = offsets.shard.group(group_id)
             _refuse_dead(group)
             if not group.is_empty:
                 raise RequestError(ErrorCode.NON_EMPTY_GROUP)
             records += offsets.tombstones(group_id)
-            records.append(group_metadata_tombstone(group_id))
+            records += _group_tombstones(group)
             error = ErrorCode.NONE
         except RequestError as refusal:
             error = refusal.code
@@ -307,12 +325,18 @@ def cleanup_group_metadata(offsets: OffsetStore, now_ms: int) -> list[Coordinato
         expired, has_others = _expired_offsets(offsets, group, now_ms)
         records += [offset_commit_tombstone(group_id, *where) for where in expired]
         if not has_others and not offsets.pending.has_group(group_id) and group.is_empty:
-            records.append(group_metadata_tombstone(group_id))
+            records += _group_tombstones(group)
     return records
 
 
+def _group_tombstones(group: Group) -> list[CoordinatorRecord]:
+    if isinstance(group, ConsumerGroup):
+        return group_tombstones(group)
+    return [group_metadata_tombstone(group.group_id)]
+
+
 def _expired_offsets(
-    offsets: OffsetStore, group: ClassicGroup, now_ms: int
+    offsets: OffsetStore, group: Group, now_ms: int
 ) -> tuple[list[TopicPartition], bool]:
     """Return where offsets have expired, and whether the group has others."""
     entries = offsets.committed.entries(group.group_id)
@@ -330,9 +354,9 @@ def _expired_offsets(
     return expired, len(expired) < len(entries)
 
 
-def _expiration_base(group: ClassicGroup) -> BaseTimestamp | None:
+def _expiration_base(group: Group) -> BaseTimestamp | None:
     """Return from when on offsets grow old; None while they do not (KIP-211, KIP-496)."""
-    if group.protocol_type is None:
+    if isinstance(group, ConsumerGroup) or group.protocol_type is None:
         return _commit_timestamp
     if group.is_empty:
         stamp = group.current_state_timestamp
@@ -353,8 +377,8 @@ def _is_there(offsets: OffsetStore, group_id: str, where: TopicPartition) -> boo
     return is_committed or offsets.pending.has(group_id, where)
 
 
-def _refuse_dead(group: ClassicGroup) -> None:
-    if group.is_in(ClassicGroupState.DEAD):
+def _refuse_dead(group: Group) -> None:
+    if isinstance(group, ClassicGroup) and group.is_in(ClassicGroupState.DEAD):
         raise RequestError(
             ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is in dead state."
         )
