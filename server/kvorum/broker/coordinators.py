@@ -7,7 +7,7 @@ from kvorum.broker.local_replica_changes import LocalReplicaChanges, compare_top
 from kvorum.coordinator.coordinator_partition import coordinator_partition
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
-from kvorum.metadata.topics_image import TopicImage, TopicsImage
+from kvorum.metadata.topics_image import TopicsImage
 
 NO_LEADER_EPOCH: Final = -1
 """Stands for no epoch at all: a replica that is gone resigns whatever its last epoch was."""
@@ -80,10 +80,3 @@ def coordinator_elections(
     )
     gone = [CoordinatorChange(*one.key, NO_LEADER_EPOCH) for one in local.deletes]
     return CoordinatorElections(elected, sorted(gone + followed, key=attrgetter("partition")))
-
-
-def deleted_topics(before: TopicsImage, after: TopicsImage) -> list[TopicImage]:
-    """Return the topics that are gone; another one may have the same name."""
-    if before.by_id is after.by_id:
-        return []
-    return [topic for topic_id, topic in before.by_id.items() if topic_id not in after.by_id]

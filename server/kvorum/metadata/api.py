@@ -80,6 +80,11 @@ class RequestError(Exception):
         """The message, or the default message of the code without one."""
         return self.code.default_message if self.message is None else self.message
 
+    @property
+    def own_message(self) -> str | None:
+        """The message; None where it says no more than the default message of the code."""
+        return None if self.message == self.code.default_message else self.message
+
 
 def invalid_request(message: str) -> RequestError:
     """Return the refusal INVALID_REQUEST with a message."""
@@ -129,6 +134,11 @@ def refused_by_default_message(make: Callable[[], Explained]) -> Refuse[Explaine
 def refused_by_message_or_default(make: Callable[[], Explained]) -> Refuse[Explained]:
     """Return a refusal with the code and the error's own text, or without one the code's."""
     return _explaining(make, lambda error: error.message_or_default)
+
+
+def refused_by_own_message(make: Callable[[], Explained]) -> Refuse[Explained]:
+    """Return a refusal with the code, and the error's text if that says more than the code."""
+    return _explaining(make, lambda error: error.own_message)
 
 
 def _explaining(

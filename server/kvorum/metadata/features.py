@@ -120,7 +120,7 @@ FEATURES: Final[tuple[Feature, ...]] = (
         FeatureLevel(1, MetadataVersion.V4_0_IV2),
         FeatureLevel(2, MetadataVersion.V4_0_IV2),
     ),
-    _feature_not_served(GROUP_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V4_0_IV0)),
+    _feature(GROUP_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V4_0_IV0)),
     _feature(
         ELR_VERSION_FEATURE,
         FeatureLevel(

@@ -37,6 +37,10 @@ TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
 VIEW = BrokerView(node_id=1, cluster_id="c", listener="PLAIN", access=UNRESTRICTED)
 INVALID = ErrorCode.INVALID_REQUEST
+INTERVAL = "group.consumer.assignment.interval.ms"
+OUT_OF_BOUNDS = (
+    f"{INTERVAL} must be less than or equal to group.consumer.max.assignment.interval.ms"
+)
 
 
 def view(texts: Mapping[str, str] | None = None) -> BrokerView:
@@ -255,6 +259,22 @@ def test_a_node_does_not_take_every_dynamic_value_that_is_in_the_log() -> None:
     ]
 
 
+@pytest.mark.parametrize(("written", "applied"), [("20000", "15000"), ("7", "50"), ("60", "60")])
+def test_an_interval_out_of_its_bounds_is_brought_within_them(written: str, applied: str) -> None:
+    """The text is shown where it was written; the broker and its groups have what is applied."""
+    image = image_with(dynamic("group.share.assignment.interval.ms", written))
+    texts = view({"group.share.min.assignment.interval.ms": "50"})
+
+    def shown(kind: ResourceType, name: str, key: str) -> list[str | None]:
+        return [
+            entry.value for entry in described(image, Described(kind, name, [key]), texts).configs
+        ]
+
+    assert shown(ResourceType.BROKER, "", "group.share.assignment.interval.ms") == [written]
+    assert shown(ResourceType.BROKER, "1", "group.share.assignment.interval.ms") == [applied]
+    assert shown(ResourceType.GROUP, "g", "share.assignment.interval.ms") == [applied]
+
+
 def test_defaults_that_a_topic_cannot_have_are_an_error_without_a_text() -> None:
     image = image_with(
         TopicRecord(name="t", topic_id=bytes(15) + b"\1"), dynamic("log.flush.interval.ms", "-7")
@@ -331,6 +351,8 @@ REFUSALS = [
             "[cordoned.log.dirs]"
         ),
     ),
+    (INVALID, Resource(BROKER, "1", [Alter(INTERVAL, SET, "15001")]), OUT_OF_BOUNDS),
+    (INVALID, Resource(BROKER, "", [Alter(INTERVAL, SET, "15001")]), OUT_OF_BOUNDS),
     (INVALID, Resource(BROKER, "1", [Alter("a", 9, "1")]), "Unknown operations type 9"),
     (
         ErrorCode.INVALID_CONFIG,
@@ -400,6 +422,25 @@ def test_lists_are_judged_with_what_they_are_added_to() -> None:
     assert "shred" in refusal
 
 
+@pytest.mark.parametrize(("changed", "other"), [("", "1"), ("1", "")])
+def test_an_interval_out_of_its_bounds_prevents_other_changes(changed: str, other: str) -> None:
+    """As in Kafka, which checks all dynamic values of a broker together; it is to be removed."""
+    image = image_with(dynamic(INTERVAL, "15001", broker=other))
+    refusal = screened(Resource(BROKER, changed, []), image=image).answers[0]
+    assert refusal is not None
+    assert refusal.message == OUT_OF_BOUNDS
+    removal = Resource(BROKER, other, [Alter(INTERVAL, DELETE, None)])
+    assert not screened(removal, image=image).answers
+
+
+def test_the_bounds_of_an_interval_are_those_of_the_file() -> None:
+    request = IncrementalAlterConfigsRequest(
+        resources=[Resource(BROKER, "", [Alter(INTERVAL, SET, "15001")])]
+    )
+    texts = {"group.consumer.max.assignment.interval.ms": "20000"}
+    assert not screen(MetadataImage(), request, view(texts)).answers
+
+
 def test_a_value_that_no_broker_applies_prevents_no_other_change() -> None:
     """Controllers write any value of a broker to the log, as Kafka's do."""
     image = MetadataImage()
@@ -467,3 +508,9 @@ def test_the_old_request() -> None:
     answer = AlterConfigsResponse.AlterConfigsResourceResponse(0, None, BROKER, "")
     whole = reassemble(request, found.answers, AlterConfigsResponse(responses=[answer]))
     assert [r.error_code for r in whole.responses] == [42, 42, 42, 0]
+
+
+def test_the_old_request_replaces_a_value_that_prevents_others() -> None:
+    image = image_with(dynamic(INTERVAL, "15001", broker="1"))
+    replacing = AlterConfigsRequest.AlterConfigsResource(BROKER, "1", [])
+    assert not screen(image, AlterConfigsRequest(resources=[replacing]), VIEW).answers

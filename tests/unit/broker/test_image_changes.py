@@ -4,12 +4,7 @@ import pytest
 from immutables import Map
 
 from kvorum.broker.assignments import ASSIGNMENTS_MAX, BACKOFF_MS, BACKOFF_MS_MAX, Assignments
-from kvorum.broker.coordinators import (
-    NO_LEADER_EPOCH,
-    CoordinatorChange,
-    coordinator_elections,
-    deleted_topics,
-)
+from kvorum.broker.coordinators import NO_LEADER_EPOCH, CoordinatorChange, coordinator_elections
 from kvorum.broker.local_replica_changes import PartitionInfo, local_changes
 from kvorum.metadata.partition import NO_LEADER, PartitionRegistration, Partitions
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
@@ -72,8 +67,6 @@ def test_a_topic_that_is_made_again_is_another_one() -> None:
     elected, resigned = changes(before, after)
     assert elected == (CoordinatorChange(OTHER_ID, 0, 3),)
     assert resigned == (CoordinatorChange(ID, 0, NO_LEADER_EPOCH),)
-    assert [topic.id for topic in deleted_topics(before, after)] == [ID]
-    assert deleted_topics(after, after) == []
 
 
 def info(

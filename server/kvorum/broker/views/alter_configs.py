@@ -6,11 +6,11 @@ Only the broker can check its own values; the controller checks everything else.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from kvorum.broker.view_api import BrokerView
-from kvorum.broker.views.config_layers import PER_LISTENER_ONLY, applied_values
+from kvorum.broker.views.config_layers import PER_LISTENER_ONLY, ConfigLayers, config_layers
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError, invalid_request
 from kvorum.metadata.config_definitions import (
@@ -19,6 +19,8 @@ from kvorum.metadata.config_definitions import (
     InvalidConfigError,
     UpdateMode,
     broker_definition,
+    broker_value,
+    check_group_bounds,
     convert_to_text,
     default_value,
     java_split,
@@ -71,6 +73,15 @@ def check_broker_values(values: Mapping[str, str], *, is_of_one_broker: bool) ->
             "Cannot update these configs at default cluster level, broker id must be specified",
             filter(_is_per_broker, values),
         )
+
+
+def _check_bounds(layers: ConfigLayers) -> None:
+    """Raise `RequestError` where a key of groups would be out of its bounds, new value or not."""
+    texts = {**layers.static, **layers.cluster, **layers.node}
+    try:
+        check_group_bounds(lambda name: broker_value(name, texts))
+    except InvalidConfigError as error:
+        raise invalid_request(error.message) from error
 
 
 def changed_values(
@@ -164,7 +175,6 @@ def screen(image: MetadataImage, request: Request, view: BrokerView) -> Screened
     AlterConfigs replaces what the image holds, and changes no loggers.
     """
     is_incremental = isinstance(request, IncrementalAlterConfigsRequest)
-    stored = image if is_incremental else MetadataImage()
     counts = Counter((one.resource_type, one.resource_name) for one in request.resources)
     answers: dict[int, RequestError | None] = {}
     # Typed Any, as each request has a class of its own for resources.
@@ -180,7 +190,7 @@ def screen(image: MetadataImage, request: Request, view: BrokerView) -> Screened
                 check_logger_changes(resource.resource_name, operations, node_id=view.node_id)
                 answers[index] = None
             else:
-                _check_resource(stored, resource, operations, view)
+                _check_resource(image, resource, operations, view, replaces_all=not is_incremental)
                 remaining.resources.append(resource)
         except RequestError as error:
             answers[index] = error
@@ -217,7 +227,12 @@ def _check_keys(operations: Sequence[Operation]) -> None:
 
 
 def _check_resource(
-    image: MetadataImage, resource: _Resource, operations: Sequence[Operation], view: BrokerView
+    image: MetadataImage,
+    resource: _Resource,
+    operations: Sequence[Operation],
+    view: BrokerView,
+    *,
+    replaces_all: bool,
 ) -> None:
     if resource.resource_type in PASSED_ON:
         return
@@ -226,11 +241,13 @@ def _check_resource(
     _check_may_change(ResourceType.BROKER, view)
     check_broker_name(resource.resource_name, view.node_id)
     is_of_one_broker = bool(resource.resource_name)
-    stored = image.configs.of(ResourceType.BROKER, resource.resource_name)
     # A value that controllers have let through, and no broker applies, prevents no other change.
-    current = applied_values(stored, is_for_all=not is_of_one_broker)
-    changed = changed_values(current, operations)
+    layers = config_layers(image.configs, node_id=view.node_id, texts=view.texts)
+    current = layers.node if is_of_one_broker else layers.cluster
+    changed = changed_values({} if replaces_all else current, operations)
     check_broker_values(changed, is_of_one_broker=is_of_one_broker)
+    changes = {"node" if is_of_one_broker else "cluster": changed}
+    _check_bounds(replace(layers, **changes))
     if is_of_one_broker:
         view.check_stores(changed)
 

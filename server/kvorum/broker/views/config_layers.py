@@ -8,6 +8,7 @@ from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
     InvalidConfigError,
     UpdateMode,
+    bounded_intervals,
     broker_definition,
     broker_synonyms,
     convert_to_text,
@@ -87,7 +88,7 @@ class ConfigLayers(BrokerConfigLayers):
                     for relative in broker_synonyms(name):
                         merged.pop(relative, None)
             merged |= layer
-        return merged
+        return merged | bounded_intervals(merged)
 
 
 def config_layers(configs: ConfigsImage, *, node_id: int, texts: Mapping[str, str]) -> ConfigLayers:

@@ -14,6 +14,7 @@ from kvorum.metadata.config_definitions.endpoints import (
     parse_quorum_voters,
 )
 from kvorum.metadata.config_definitions.errors import InvalidConfigError
+from kvorum.metadata.config_definitions.group_bounds import bounded_intervals, check_group_bounds
 from kvorum.metadata.config_definitions.rules import (
     validate_client_metrics_configs,
     validate_group_configs,
@@ -59,9 +60,11 @@ __all__ = [
     "Settings",
     "UpdateMode",
     "ValueOf",
+    "bounded_intervals",
     "broker_definition",
     "broker_synonyms",
     "broker_value",
+    "check_group_bounds",
     "convert_to_text",
     "default_value",
     "group_defaults",

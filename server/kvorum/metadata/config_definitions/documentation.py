@@ -116,8 +116,37 @@ _BROKER = {
     "delegation.token.secret.key": "Secret of delegation tokens; without one they are disabled.",
     "delete.topic.enable": "Allow topics to be deleted.",
     "fetch.max.bytes": "Most bytes of records in the answer to one fetch.",
+    "group.consumer.assignment.interval.ms": (
+        "Shortest time between two target assignments of a consumer group."
+    ),
+    "group.consumer.assignors": (
+        "Assignors of consumer groups, uniform and range; the first is the default."
+    ),
+    "group.consumer.heartbeat.interval.ms": (
+        "Time between two heartbeats of a member of a consumer group."
+    ),
+    "group.consumer.max.assignment.interval.ms": "Longest assignment interval of a group's own.",
+    "group.consumer.max.heartbeat.interval.ms": "Longest heartbeat interval of a group's own.",
+    "group.consumer.max.session.timeout.ms": "Longest session of a group's own.",
+    "group.consumer.max.size": "Most members of a consumer group.",
+    "group.consumer.migration.policy": (
+        "Whether groups with members may change between the classic and the consumer protocol: "
+        "bidirectional, upgrade, downgrade or disabled."
+    ),
+    "group.consumer.min.assignment.interval.ms": "Shortest assignment interval of a group's own.",
+    "group.consumer.min.heartbeat.interval.ms": "Shortest heartbeat interval of a group's own.",
+    "group.consumer.min.session.timeout.ms": "Shortest session of a group's own.",
+    "group.consumer.regex.refresh.interval.ms": (
+        "Time between two resolutions of a group's subscribed regular expressions."
+    ),
+    "group.consumer.session.timeout.ms": (
+        "Time without a heartbeat after which a member of a consumer group is removed."
+    ),
     "group.coordinator.append.linger.ms": (
         "How long a coordinator gathers changes of groups for one batch; -1: while it is busy."
+    ),
+    "group.coordinator.rebalance.protocols": (
+        "Protocols of groups that the broker serves; classic is one of them, consumer may be."
     ),
     "group.initial.rebalance.delay.ms": (
         "Wait for more members before the first rebalance of an empty group."
@@ -271,6 +300,9 @@ _BROKER = {
     "unstable.feature.versions.enable": "Allow feature levels that may still change.",
 }
 _GROUP = {
+    "consumer.assignment.interval.ms": "Shortest time between two target assignments of the group.",
+    "consumer.heartbeat.interval.ms": "Time between two heartbeats of a member.",
+    "consumer.session.timeout.ms": "Time without a heartbeat after which a member is removed.",
     "share.auto.offset.reset": "Where a share group starts: earliest, latest, or a time ago.",
     "share.isolation.level": "Whether a share group sees records of open transactions.",
 }

@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterable
 from itertools import chain
 
-from kvorum.metadata.config_definitions import topic_defaults
-from kvorum.node.config.errors import ConfigError, require
+from kvorum.groups.settings import REBALANCE_PROTOCOLS
+from kvorum.metadata.config_definitions import check_group_bounds, topic_defaults
+from kvorum.node.config.assignors import check_assignors
+from kvorum.node.config.errors import ConfigError, config_errors, require
 from kvorum.node.config.listeners import Listener, Listeners, parse_map
 from kvorum.node.config.security import AUTHORIZER_CLASS, AUTHORIZER_KEY
 from kvorum.node.config.settings import CONNECTIONS_OF_ADDRESSES, QuorumSettings
@@ -24,9 +26,12 @@ def check_node(
 ) -> tuple[str, ...]:
     """Raise ConfigError for settings that Kafka refuses; return its warnings."""
     role_names = frozenset(values.words("process.roles"))
+    check_assignors(values)
+    with config_errors():
+        check_group_bounds(values.value_of)
     _check_early_start(values, listeners)
     require(
-        "classic" in values.words("group.coordinator.rebalance.protocols"),
+        "classic" in values.words(REBALANCE_PROTOCOLS),
         "Disabling the 'classic' protocol is not supported.",
     )
     require(

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Annotated
 
 from kvorum.metadata.config_definitions import Settings, ValueOf, read_settings
+from kvorum.node.config.assignors import check_assignors_can_be_served
 from kvorum.node.config.checks import check_authorizer, check_node
 from kvorum.node.config.errors import ConfigError
 from kvorum.node.config.listener_sasl import (
@@ -122,6 +123,7 @@ class NodeConfig:
             check_sasl_can_be_served(values, sasl)
             check_can_log_in(values, listeners, logins)
             check_authorizer(values)
+            check_assignors_can_be_served(values)
         return read_settings(
             cls,
             values.value_of,
