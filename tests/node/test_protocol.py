@@ -387,7 +387,6 @@ async def test_a_running_node_tells_the_same_on_both_listeners() -> None:
         (entry["name"], entry["min_level"], entry["max_level"]) for entry in stated()["features"]
     }
     kept_for_real_brokers = {
-        ("group.version", 0, 1),
         ("share.version", 0, 2),
         ("streams.version", 0, 1),
     }

@@ -33,7 +33,6 @@ COMBINED: Final = "broker,controller"
 STANDALONE: Final = ("--standalone",)
 NO_VOTERS: Final = ("--no-initial-controllers",)
 FEATURES_NOT_SERVED: Final = (
-    "group.version",
     "share.version",
     "streams.version",
 )

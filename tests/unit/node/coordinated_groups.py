@@ -12,7 +12,7 @@ from tests.unit.node.led_partitions import ME, LedPartitions
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
-from kvorum.groups.records import GroupKey, decode_record
+from kvorum.groups.records import decode_record
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.metadata.api import RequestError
@@ -45,6 +45,7 @@ from kvorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kvorum.wire.primitives import Message
 from kvorum.wire.records import Compression
 from kvorum.wire.uuid_text import ZERO_UUID
 
@@ -155,16 +156,15 @@ class Coordinated(LedPartitions):
     def states(self) -> Mapping[str, str]:
         return {one.group_id: one.group_state for one in self.service.list_groups([], [])}
 
-    def records(self) -> list[tuple[GroupKey, bool]]:
-        """Return the key of each record of classic groups, and whether it is a tombstone."""
-        found: list[tuple[GroupKey, bool]] = []
+    def records(self) -> list[tuple[Message, bool]]:
+        """Return the key of each record of groups, and whether it is a tombstone."""
+        found: list[tuple[Message, bool]] = []
         for batch in self.batches():
             for record in batch.records():
                 assert record.key is not None
                 decoded = decode_record(record.key, record.value)
                 if decoded is None:
                     continue
-                assert isinstance(decoded.key, GroupKey)
                 found.append((decoded.key, decoded.value is None))
         return found
 

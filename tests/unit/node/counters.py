@@ -42,6 +42,8 @@ COUNTERS_ID: Final = b"counters-topicid"
 NO_PRODUCER: Final = -1
 PRODUCER: Final = 7
 SILENCE_MS: Final = 1000
+RETRIED: Final = "retried"
+"""The name whose timer is set again where what it wrote is not committed."""
 """The time after which a count that nothing was added to is removed."""
 COMMIT_TIMEOUT_MS: Final = 300
 LOAD_MS: Final = 10
@@ -138,7 +140,7 @@ class CounterShard:
 
     def on_loaded(self, _now_ms: int) -> Effects:
         for name in dict(self.counts.items()):
-            self.outbox.set_timer(Silence(name), SILENCE_MS)
+            self.outbox.set_timer(Silence(name), SILENCE_MS, is_retried=name == RETRIED)
         return self.outbox.take()
 
     def on_timeout(self, timeout: Timeout, _now_ms: int) -> CoordinatorResult[None]:
@@ -174,7 +176,7 @@ class CounterShard:
             error = RequestError.with_default_message(ErrorCode.INVALID_REQUEST)
             return CoordinatorResult(effects=Effects(), error=error)
         count = (self.counts.get(name) or 0) + amount
-        self.outbox.set_timer(Silence(name), SILENCE_MS)
+        self.outbox.set_timer(Silence(name), SILENCE_MS, is_retried=name == RETRIED)
         for waited_name, at_least, promise in self.waiting:
             if waited_name == name and count >= at_least:
                 self.outbox.answer(promise, count)

@@ -10,6 +10,7 @@ from tests.unit.node.counters import (
     COUNTERS_ID,
     LOAD_MS,
     PRODUCER,
+    RETRIED,
     SILENCE_MS,
     TOO_LONG,
     UNKNOWN,
@@ -29,6 +30,7 @@ from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.coordinator.context import CoordinatorState
 from kvorum.node.broker.coordinator.latest_records import PART_RECORDS
 from kvorum.node.broker.coordinator.loader import LOAD_BYTES
+from kvorum.node.broker.coordinator.timers import RETRY_MS
 from kvorum.storage.errors import DiskError
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.storage.log.local_log import LocalLog
@@ -448,6 +450,30 @@ def test_a_timer_fires_as_an_operation_and_is_replaced_by_its_key(node: Counters
     assert node.batches()[-1].record_count == 1
     node.run(10 * SILENCE_MS)
     assert len(node.batches()) == 3, "it fires once"
+
+
+def test_a_timer_is_set_again_where_its_records_are_not_committed(node: Counters) -> None:
+    node.add("a")
+    node.add(RETRIED)
+    node.hold()
+    written = len(node.batches())
+    node.run(SILENCE_MS + COMMIT_TIMEOUT_MS + 1)
+    assert len(node.batches()) == written + 2
+    node.run(RETRY_MS)
+    assert len(node.batches()) == written + 3, "the other timer is not"
+    node.release()
+    node.run(10 * SILENCE_MS)
+    assert len(node.batches()) == written + 3
+
+
+def test_a_retried_timer_leaves_a_newer_one_of_its_key_alone(node: Counters) -> None:
+    node.add(RETRIED)
+    node.hold()
+    node.run(SILENCE_MS + 1)
+    node.asked(lambda shard, _: shard.add(RETRIED, 1))
+    written = len(node.batches())
+    node.run(COMMIT_TIMEOUT_MS + RETRY_MS)
+    assert len(node.batches()) == written
 
 
 def test_a_load_sets_the_timers_of_what_it_finds(idle: Counters) -> None:

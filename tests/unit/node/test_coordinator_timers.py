@@ -27,7 +27,7 @@ class Rung:
             self.events, NodeClock(self.events), Random(1), turn=lambda callback: callback()
         )
         self.timers = CoordinatorTimer(
-            runtime, lambda timeout: self.rung.append((int(self.events.now_ms), timeout))
+            runtime, lambda timer: self.rung.append((int(self.events.now_ms), timer.timeout))
         )
 
     def set(self, key: str, number: int, delay_ms: int) -> None:
@@ -47,6 +47,14 @@ def test_a_deadline_that_moves_back_is_waited_for() -> None:
     node.set("a", 3, 100)
     node.run_until(1_000)
     assert node.rung == [(220, Named("a", 3))]
+
+
+def test_a_timer_may_leave_the_present_one_as_it_is() -> None:
+    node = Rung()
+    for number, delay_ms in ((1, 100), (2, 50), (3, 200)):
+        node.timers.apply(SetTimer(Named("a", number), delay_ms, keeps_present=True))
+    node.run_until(1_000)
+    assert node.rung == [(100, Named("a", 1))]
 
 
 def test_a_deadline_that_moves_ahead_counts_at_once() -> None:

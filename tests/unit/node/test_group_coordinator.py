@@ -27,6 +27,7 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.storage.log.append_origin import AppendOrigin
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
 from kvorum.wire.messages.leave_group import LeaveGroupRequest
 from kvorum.wire.messages.offset_commit import (
@@ -48,7 +49,7 @@ from kvorum.wire.records import (
 )
 from kvorum.wire.records.compacted_batch import without_records
 
-CONSUMER_GROUP: Final = 3
+SHARE_GROUP: Final = 11
 """The type of the records with the metadata of groups of the consumer protocol."""
 
 
@@ -362,12 +363,12 @@ def group_record(type_id: int, group: str, value: bytes | None = b"\0\0") -> Rec
 
 @pytest.fixture
 async def shared() -> Coordinated:
-    """A broker whose partition has a consumer group with an offset, beside the classic group g."""
+    """A broker whose partition has a share group with an offset, beside the classic group g."""
     coordinator = replace(
         SETTINGS.coordinator, offsets_retention_ms=1, offsets_retention_check_interval_ms=20
     )
     node = Coordinated(replace(SETTINGS, coordinator=coordinator))
-    write(node, batch_of(offset_record(3, "other"), group_record(CONSUMER_GROUP, "other")))
+    write(node, batch_of(offset_record(3, "other"), group_record(SHARE_GROUP, "other")))
     write(node, batch_of(offset_record(4, "other"), offset_record(5, "g")))
     await node.lead()
     return node
@@ -406,16 +407,20 @@ async def test_a_group_of_another_protocol_leaves_the_classic_groups_served(
 
 async def test_offsets_of_a_group_of_another_protocol_do_not_expire(shared: Coordinated) -> None:
     await shared.until(lambda: not shared.states())
-    ended = [key.group for key, is_end in shared.records() if is_end]
+    ended = [
+        key.group
+        for key, is_end in shared.records()
+        if is_end and isinstance(key, OffsetCommitKey | GroupMetadataKey)
+    ]
     assert ended == ["g", "g"]
 
 
 async def test_a_group_of_another_protocol_that_has_ended_may_be_a_classic_one(
     idle: Coordinated,
 ) -> None:
-    write(idle, batch_of(group_record(CONSUMER_GROUP, "g"), offset_record(3)))
+    write(idle, batch_of(group_record(SHARE_GROUP, "g"), offset_record(3)))
     write(idle, batch_of(RecordData(None, offset_record(0).key, 5)))
-    write(idle, batch_of(group_record(CONSUMER_GROUP, "g", None)))
+    write(idle, batch_of(group_record(SHARE_GROUP, "g", None)))
     await idle.lead()
     assert await idle.commit(1) is ErrorCode.NONE
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.node import properties
 
+from kvorum.groups.migration_policy import MigrationPolicy
 from kvorum.metadata.config_definitions import BROKER_CONFIGS, keys_of
 from kvorum.metadata.delegation_tokens import TokenSettings
 from kvorum.metadata.standard_authorizer import AuthorizerRules
@@ -27,6 +28,7 @@ from kvorum.security.security_protocol import SecurityProtocol
 
 BOTH = properties.BOTH | {"log.dirs": "/data/a, /data/b"}
 PLAINTEXT = SecurityProtocol.PLAINTEXT
+KAFKAS_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor"
 AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
 
 
@@ -535,3 +537,35 @@ def test_another_authorizer_is_refused_where_it_has_to_serve() -> None:
 def test_the_keys_of_the_authorizer_are_known() -> None:
     names = {*AUTHORIZER, "super.users", "allow.everyone.if.no.acl.found"}
     assert (known_but_unused(names), unknown(names)) == ((), ())
+
+
+def test_assignors_are_read_by_name_and_by_kafkas_class() -> None:
+    classes = ",".join(f"{KAFKAS_ASSIGNORS}.{each}Assignor" for each in ("Range", "Uniform"))
+    texts = {"group.consumer.assignors": classes, "group.consumer.migration.policy": "UpGrade"}
+    settings = NodeConfig.from_properties(properties.BOTH | texts).groups.coordinator.consumer
+    assert settings.assignors == ("range", "uniform")
+    assert settings.migration_policy is MigrationPolicy.UPGRADE
+
+
+def test_an_assignor_in_java_is_refused_where_it_has_to_serve() -> None:
+    texts = {"group.consumer.assignors": "range,com.example.Mine"}
+    with pytest.raises(ConfigError, match=r"assignors has com\.example\.Mine, but kvorum runs no"):
+        NodeConfig.from_properties(properties.BOTH | texts)
+    config = NodeConfig.from_properties(properties.BOTH | texts, must_be_servable=False)
+    assert config.groups.coordinator.consumer.assignors == ("range", "com.example.Mine")
+
+
+@pytest.mark.parametrize(
+    ("policy", "upgrade", "downgrade"),
+    [
+        ("bidirectional", True, True),
+        ("upgrade", True, False),
+        ("downgrade", False, True),
+        ("disabled", False, False),
+    ],
+)
+def test_a_policy_allows_a_groups_change_of_protocol(
+    policy: str, upgrade: bool, downgrade: bool
+) -> None:
+    found = MigrationPolicy(policy)
+    assert (found.allows_upgrade, found.allows_downgrade) == (upgrade, downgrade)

@@ -46,6 +46,7 @@ def settings_of(
         storm=random_for(1, "storm"),
         linger=random_for(1, "linger"),
         coordinated=random_for(1, "coordinated"),
+        consumer_group=random_for(1, "consumer group"),
     )
     return replace(
         drawn,

@@ -53,6 +53,8 @@ DATA_DIRECTORY: Final = "data"
 PROPERTIES_COMMENT: Final = "An embedded node of kvorum; its controller has to keep its port."
 FIRST_BROKER_ID: Final = 101
 """The first id of brokers in clusters without combined nodes; controllers begin with 1."""
+HEARTBEAT_MS: Final = 500
+"""The time between two heartbeats of a member of a consumer group."""
 ELECTION_STEP_MS: Final = 100
 """The time that each controller waits longer than the one before: the first election is quick."""
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -333,6 +335,10 @@ def _properties(
         "offsets.topic.num.partitions": "1",
         # As Kafka's own server.properties has it: a test's group does not wait for more members.
         "group.initial.rebalance.delay.ms": "0",
+        # Members of consumer groups hear of a new target with a heartbeat: soon.
+        "group.consumer.assignment.interval.ms": "0",
+        "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_MS),
+        "group.consumer.min.heartbeat.interval.ms": str(HEARTBEAT_MS),
         "transaction.state.log.num.partitions": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",

@@ -1,9 +1,10 @@
 """DescribeGroups (15): states and members of classic groups."""
 
+from functools import partial
 from typing import Final
 
-from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
+from kvorum.node.handlers.group_requests import describe_each
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
@@ -14,28 +15,17 @@ from kvorum.wire.primitives import Message
 async def answer(
     request: IncomingRequest[DescribeGroupsRequest], broker: BrokerServices
 ) -> Message:
-    """Describe each group; those that the client may not know of come first, as in Kafka."""
+    """Describe each group that the client may know of."""
     body = request.body
-    access = request.access
-    allowed = {
-        group_id: access.allows_on_group(AclOperation.DESCRIBE, group_id)
-        for group_id in body.groups
-    }
-    response = DescribeGroupsResponse(
-        groups=[
-            _refusal(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-            for group_id in body.groups
-            if not allowed[group_id]
-        ]
+    return DescribeGroupsResponse(
+        groups=describe_each(
+            request,
+            body.groups,
+            describe=partial(broker.groups.describe_group, request.version),
+            refuse=_refusal,
+            with_operations=body.include_authorized_operations,
+        )
     )
-    for group_id in body.groups:
-        if not allowed[group_id]:
-            continue
-        group = broker.groups.describe_group(request.version, group_id)
-        if body.include_authorized_operations and group.error_code == ErrorCode.NONE:
-            group.authorized_operations = access.operations_on_group(group_id)
-        response.groups.append(group)
-    return response
 
 
 def _refusal(group_id: str, code: ErrorCode) -> DescribeGroupsResponse.DescribedGroup:

@@ -161,6 +161,13 @@ GROUP_COUNT: Final = MetricGroup(
     has_attributes=True,
     labels=("protocol",),
 )
+CONSUMER_GROUP_COUNT: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "group-coordinator-metrics",
+    {"consumer-group-count": "Groups of the consumer protocol in a state"},
+    has_attributes=True,
+    labels=("state",),
+)
 _LOAD_TIMES: Final = MappingProxyType(
     {
         "partition-load-time-max": "Longest load of a coordinator, in ms, of the last minute",
@@ -210,6 +217,7 @@ BROKER_GROUPS: Final = (
     LOG_DIRECTORIES,
     GROUP_METADATA,
     GROUP_COUNT,
+    CONSUMER_GROUP_COUNT,
     GROUP_LOADS,
     TRANSACTION_LOADS,
     TRANSACTION_MARKERS,

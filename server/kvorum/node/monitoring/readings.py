@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Final
 from kvorum.broker.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStats
 from kvorum.broker.fetch_session.session import FetchSessionCache
 from kvorum.broker.partition import Partition
+from kvorum.groups.classic_group.group import ClassicGroup
+from kvorum.groups.consumer_group.group import ConsumerGroupState
+from kvorum.groups.listing import CLASSIC, CONSUMER
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange
 from kvorum.metadata.topics_image import TopicsImage
@@ -49,7 +52,6 @@ _OF_KIP_853 = frozenset(metric.name for metric in catalogue.KIP_853.metrics)
 _ERROR_NAMES: Final = {int(code): code.name for code in ErrorCode}
 REPLICA: Final = "Replica"
 """The client id by which Kafka tells its fetchers from those that move logs."""
-CLASSIC: Final = "classic"
 LATE_TRANSACTION_BUFFER_MS: Final = 300_000
 """The time after its longest time-out from which on Kafka calls an open transaction late."""
 _STATES: Final = MappingProxyType(
@@ -304,16 +306,25 @@ def _fetch_sessions(cache: FetchSessionCache) -> Iterator[Reading]:
 
 
 def _groups(service: GroupCoordinatorService | None) -> Iterator[Reading]:
-    offset_count, states = 0, Counter[str]()
+    offset_count, states, of_consumers = 0, Counter[str](), Counter[ConsumerGroupState]()
     for shard in () if service is None else service.runtime.active_shards():
         offset_count += shard.offsets.committed.count
-        states.update(group.state.value for group in shard.state.groups.values())
+        for one in shard.state.groups.values():
+            if isinstance(one, ClassicGroup):
+                states[one.state.value] += 1
+            else:
+                of_consumers[one.state()] += 1
     group = catalogue.GROUP_METADATA
     yield group.reading("NumOffsets", offset_count)
     yield group.reading("NumGroups", states.total())
     for name, state in _STATES.items():
         yield group.reading(name, states[state])
     yield catalogue.GROUP_COUNT.reading("group-count", states.total(), CLASSIC)
+    yield catalogue.GROUP_COUNT.reading("group-count", of_consumers.total(), CONSUMER)
+    for consumer_state in ConsumerGroupState:
+        yield catalogue.CONSUMER_GROUP_COUNT.reading(
+            "consumer-group-count", of_consumers[consumer_state], consumer_state.value
+        )
 
 
 def _loads(

@@ -13,7 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
-from kvorum.coordinator.effects import Effects, Timeout
+from kvorum.coordinator.effects import Effects, SetTimer
 from kvorum.coordinator.record import DamagedRecordError
 from kvorum.coordinator.result import Append, CoordinatorResult
 from kvorum.coordinator.shard import ShardT
@@ -166,12 +166,14 @@ class CoordinatorContext(Generic[ShardT]):
         if self.state is CoordinatorState.LOADING:
             self._when_loaded.append(decide)
             return
-        if self.state is not CoordinatorState.ACTIVE:
-            return
+        if self.state is CoordinatorState.ACTIVE:
+            self._write_unasked(decide, partial(_log_failure, self.partition))
+
+    def _write_unasked(self, decide: WriteOperation[ShardT, None], then: Then[None]) -> None:
         try:
-            self.write(decide, partial(_log_failure, self.partition))
+            self.write(decide, then)
         except RequestError as error:
-            _log_failure(self.partition, error)
+            then(error)
         except Exception:  # noqa: BLE001 - logged
             # Other timers, and the image, go on.
             _log.exception("An unexpected error in an operation that no client waits for")
@@ -379,8 +381,15 @@ class CoordinatorContext(Generic[ShardT]):
             self._apply(shard.append_completed(append, now_ms))
         then(result)
 
-    def _on_timer(self, timeout: Timeout) -> None:
-        self.write_unasked(lambda shard, now_ms: shard.on_timeout(timeout, now_ms))
+    def _on_timer(self, timer: SetTimer) -> None:
+        then = partial(self._end_timer, timer)
+        self._write_unasked(lambda shard, now_ms: shard.on_timeout(timer.timeout, now_ms), then)
+
+    def _end_timer(self, timer: SetTimer, result: RequestError | None) -> None:
+        _log_failure(self.partition, result)
+        has_failed = result is not None and result.code is not ErrorCode.NOT_COORDINATOR
+        if has_failed and timer.is_retried:
+            self._timer.retry(timer)
 
 
 def _log_failure(partition: Partition, result: RequestError | None) -> None:

@@ -1,31 +1,35 @@
 """The timers of a coordinator (Kafka's CoordinatorTimerImpl)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
-from kvorum.coordinator.effects import CancelTimer, SetTimer, Timeout
+from kvorum.coordinator.effects import CancelTimer, SetTimer
 from kvorum.node.runtime import Runtime, Timer
+
+RETRY_MS: Final = 500
+"""The time after which a timer fires again whose records were not committed; Kafka's too."""
 
 
 @dataclass(slots=True)
 class _Timing:
-    """A timeout, its deadline, and the timer that rings at the deadline or before."""
+    """A timer as it was set, its deadline, and the one that rings at the deadline or before."""
 
-    timeout: Timeout
+    change: SetTimer
     deadline_ms: float
     rings_ms: float
     timer: Timer
 
 
 class CoordinatorTimer:
-    """Calls `fire` with a timeout when its time has come; a key has one timer at most.
+    """Calls `fire` with a timer, as it was set, when its time has come; a key has one at most.
 
     The session of a member begins again with each of its requests. So a deadline that moves back
     leaves its timer as it is, and that is set again when it rings too early.
     """
 
-    def __init__(self, runtime: Runtime, fire: Callable[[Timeout], None]) -> None:
+    def __init__(self, runtime: Runtime, fire: Callable[[SetTimer], None]) -> None:
         self._runtime = runtime
         self._fire = fire
         self._timings: dict[str, _Timing] = {}
@@ -38,13 +42,20 @@ class CoordinatorTimer:
         key = change.timeout.key
         deadline_ms = self._runtime.monotonic_ms() + change.delay_ms
         known = self._timings.get(key)
+        if known is not None and change.keeps_present:
+            return
         if known is not None and known.rings_ms <= deadline_ms:
-            known.timeout = change.timeout
+            known.change = change
             known.deadline_ms = deadline_ms
             return
         self._cancel(key)
         timer = self._runtime.call_at(deadline_ms, partial(self._ring, key))
-        self._timings[key] = _Timing(change.timeout, deadline_ms, deadline_ms, timer)
+        self._timings[key] = _Timing(change, deadline_ms, deadline_ms, timer)
+
+    def retry(self, change: SetTimer) -> None:
+        """Set a timer that has fired again, unless its key has got another one meanwhile."""
+        if change.timeout.key not in self._timings:
+            self.apply(replace(change, delay_ms=RETRY_MS))
 
     def cancel_all(self) -> None:
         """Cancel every timer."""
@@ -64,4 +75,4 @@ class CoordinatorTimer:
             timing.timer = self._runtime.call_at(timing.deadline_ms, partial(self._ring, key))
             return
         del self._timings[key]
-        self._fire(timing.timeout)
+        self._fire(timing.change)

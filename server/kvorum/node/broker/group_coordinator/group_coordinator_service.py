@@ -11,7 +11,6 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from kvorum.broker.coordinators import deleted_topics
 from kvorum.broker.partition import Partition
 from kvorum.broker.transaction_marker import TransactionMarker
 from kvorum.coordinator.effects import Effects
@@ -20,12 +19,13 @@ from kvorum.groups.append_errors import (
     append_error_to_fetch_error,
     append_error_to_transactional_error,
 )
+from kvorum.groups.consumer_group.heartbeat_checks import check_heartbeat
 from kvorum.groups.outbox import FIRST_VERSION_WITH_NULL_PROTOCOL_NAME
 from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.shard import GroupCoordinatorShard
 from kvorum.metadata.api import RequestError
-from kvorum.metadata.image import MetadataImage
+from kvorum.metadata.image import ImageDelta, MetadataImage
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
 from kvorum.node.broker.coordinator.settings import CoordinatorSettings
@@ -36,6 +36,11 @@ from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.config import GroupSettings
 from kvorum.node.runtime import Runtime
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.consumer_group_describe import ConsumerGroupDescribeResponse
+from kvorum.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
 from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -56,7 +61,7 @@ _RANDOM_UUID: Final = 4
 
 
 class GroupCoordinatorService:
-    """Classic groups, and the offsets of all groups, on this broker's partitions."""
+    """Classic and consumer groups, and the offsets of all groups, on this broker's partitions."""
 
     def __init__(
         self,
@@ -69,6 +74,8 @@ class GroupCoordinatorService:
     ) -> None:
         self._settings = settings
         self._random = random
+        self._image = MetadataImage()
+        self._broker_id = broker_id
         self.runtime = CoordinatorRuntime(
             CoordinatorSettings(
                 topic=GROUP_METADATA_TOPIC,
@@ -89,11 +96,20 @@ class GroupCoordinatorService:
 
     def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
         """Follow a change of the image that the partitions have followed already."""
+        self._image = after
         self.runtime.on_image(before, after)
-        gone = deleted_topics(before.topics, after.topics)
-        if gone:
-            for context in self.runtime.contexts():
+        topics = ImageDelta(before, after).topics
+        has_new_topics = bool(topics.added)
+        gone = list(topics.removed.values())
+        changed = [topic for _, topic in topics.changed.values()]
+        names = {topic.name for topic in (*topics.added.values(), *changed, *gone)}
+        for context in self.runtime.contexts():
+            if gone:
                 context.write_unasked(lambda shard, _: shard.on_topics_deleted(gone))
+            if names:
+                context.write_unasked(
+                    lambda shard, _: shard.on_topics_changed(names, has_new_topics=has_new_topics)
+                )
 
     def close(self) -> None:
         """Answer all who wait, and coordinate no more."""
@@ -140,6 +156,21 @@ class GroupCoordinatorService:
         self._demand_group_id(request.group_id)
         self._operations.write(
             request.group_id, lambda shard, now_ms: shard.leave_group(request, now_ms), then
+        )
+
+    def consumer_group_heartbeat(
+        self,
+        context: RequestContext,
+        request: ConsumerGroupHeartbeatRequest,
+        then: Then[ConsumerGroupHeartbeatResponse],
+    ) -> None:
+        """Have a member of a consumer group join, stay or leave."""
+        self.runtime.demand_active()
+        check_heartbeat(request, context.version, self._settings.coordinator.consumer.assignors)
+        self._operations.write(
+            request.group_id,
+            lambda shard, now_ms: shard.consumer_group_heartbeat(context, request, now_ms),
+            then,
         )
 
     def commit_offsets(
@@ -251,6 +282,19 @@ class GroupCoordinatorService:
         except RequestError as error:
             return DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error.code)
 
+    def describe_consumer_group(
+        self, group_id: str
+    ) -> ConsumerGroupDescribeResponse.DescribedGroup:
+        """Describe a consumer group as it is committed."""
+        try:
+            self._demand_group_id(group_id)
+            context = self._operations.context_for(group_id)
+            return context.read(lambda shard: shard.describe_consumer_group(group_id))
+        except RequestError as error:
+            return ConsumerGroupDescribeResponse.DescribedGroup(
+                group_id=group_id, error_code=error.code, error_message=error.own_message
+            )
+
     def list_groups(
         self, states: Sequence[str], types: Sequence[str]
     ) -> list[ListGroupsResponse.ListedGroup]:
@@ -266,7 +310,12 @@ class GroupCoordinatorService:
         return listed
 
     def _new_shard(self) -> GroupCoordinatorShard:
-        return GroupCoordinatorShard(self._settings.coordinator, self._new_uuid)
+        return GroupCoordinatorShard(
+            self._settings.coordinator,
+            self._new_uuid,
+            image=lambda: self._image,
+            broker_id=self._broker_id,
+        )
 
     def _new_uuid(self) -> str:
         return str(uuid.UUID(bytes=self._random.randbytes(_UUID_BYTES), version=_RANDOM_UUID))

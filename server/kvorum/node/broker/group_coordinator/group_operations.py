@@ -34,7 +34,7 @@ class GroupOperations:
         """
         context = self._runtime.context_for(group_id)
         if context.active_shard is not None:
-            context.active_shard.state.demand_classic(group_id)
+            context.active_shard.state.demand_served(group_id)
         return context
 
     def write(
