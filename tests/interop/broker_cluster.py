@@ -169,6 +169,20 @@ class BrokerCluster:
             otherwise=lambda: self.partitions(topic),
         )
 
+    def let_lead(self, topic: str, leader: int, follower: int) -> None:
+        """Have a broker lead the only partition of a topic, and another one follow it."""
+        if self.partitions(topic)[0].leader == leader:
+            return
+        self.reassign(topic, leader, follower)
+        place = ("--bootstrap-server", self.servers, "--topic", topic, "--partition", "0")
+
+        def look() -> bool:
+            self.tools.run("kafka-leader-election", "--election-type", "preferred", *place)
+            return self.partitions(topic)[0].leader == leader
+
+        wait_for(look, f"{leader} leads {topic}", otherwise=lambda: self.partitions(topic))
+        self.wait_for_partitions(topic, leaders={leader}, isr={leader, follower})
+
     def leader_of_quorum(self) -> int:
         return self.quorum.leader().node_id
 

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 from kvorum.wire.records import RecordData, build_batch
 
 GROUP: Final = "limits-group"
+CONSUMER_GROUP: Final = "limits-consumers"
 MEMBER: Final = "nobody"
 TRANSACTIONAL_ID: Final = "limits-transactions"
 _PRODUCER: Final = {"transactionalId": TRANSACTIONAL_ID, "producerId": 5, "producerEpoch": 0}
@@ -157,6 +158,19 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
         },
         "OffsetDelete": {"groupId": GROUP, "topics": topics({"partitionIndex": 0}, **by_name)},
         "DescribeGroups": {"groups": [GROUP], "includeAuthorizedOperations": False},
+        "ConsumerGroupHeartbeat": {
+            "groupId": CONSUMER_GROUP,
+            "memberId": MEMBER,
+            "memberEpoch": 0,
+            "instanceId": None,
+            "rackId": None,
+            "rebalanceTimeoutMs": 300_000,
+            "subscribedTopicNames": [topic],
+            "subscribedTopicRegex": None,
+            "serverAssignor": None,
+            "topicPartitions": [],
+        },
+        "ConsumerGroupDescribe": {"groupIds": [GROUP], "includeAuthorizedOperations": False},
         "ListGroups": {"statesFilter": [], "typesFilter": []},
         "DeleteGroups": {"groupsNames": ["limits-none"]},
         "InitProducerId": {

@@ -113,7 +113,7 @@ class Script:
 
     def _group(self) -> tuple[str, ClassicGroup | None]:
         group_id = self._random.choice(GROUPS)
-        return group_id, self._driver.shard.state.groups.get(group_id)
+        return group_id, self._driver.shard.state.find_classic_group(group_id)
 
     def _member(self, group: ClassicGroup | None) -> tuple[str, str | None, int]:
         """Return member id, instance id and generation of a member, or nearly so."""
@@ -332,7 +332,7 @@ class Script:
 
     def _load(self) -> str:
         is_stable = any(
-            group.is_in(ClassicGroupState.STABLE)
+            isinstance(group, ClassicGroup) and group.is_in(ClassicGroupState.STABLE)
             for _, group in self._driver.shard.state.groups.items()
         )
         return "load" if is_stable else "commit"

@@ -40,6 +40,10 @@ from kvorum.wire.apis import API_SPECS, request_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import encode_request_frame
 from kvorum.wire.json_form import Json
+from kvorum.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from kvorum.wire.messages.create_acls import CreateAclsRequest, CreateAclsResponse
 from kvorum.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from kvorum.wire.messages.incremental_alter_configs import (
@@ -55,6 +59,11 @@ LISTENER: Final = "OPEN"
 PASSWORD: Final = "secret"
 UNKNOWN_SECRET: Final = "c2FsdHNhbHRzYWx0c2FsdA=="
 TIMEOUT_MS: Final = 5_000
+CONSUMER_GROUP: Final = "limits-consumers"
+"""A group of the consumer protocol whose only member has the topic's partition."""
+CONSUMER: Final = {"groupId": CONSUMER_GROUP, "memberId": "m", "subscribedTopicNames": [TOPIC]}
+SESSION_MS: Final = 3_600_000
+"""Members that are silent stay as long as the users ask."""
 OWNER: Final = "owner"
 """The owner of a delegation token that another user has asked for."""
 OPERATIONS: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] = {
@@ -349,6 +358,17 @@ def requests(topic_id: str) -> dict[str, Request]:
         "ConsumerGroupHeartbeat": Request(
             "ConsumerGroupHeartbeat", {"groupId": "new", "subscribedTopicNames": [TOPIC]}
         ),
+        "ConsumerGroupHeartbeat of a member": Request(
+            "ConsumerGroupHeartbeat", {**CONSUMER, "memberEpoch": 2}
+        ),
+        "ConsumerGroupHeartbeat of a member to an unknown topic": Request(
+            "ConsumerGroupHeartbeat",
+            {**CONSUMER, "memberEpoch": 7, "subscribedTopicNames": [TOPIC, UNKNOWN_TOPIC]},
+        ),
+        "ConsumerGroupDescribe of members": Request(
+            "ConsumerGroupDescribe",
+            {"groupIds": [CONSUMER_GROUP, GROUP], "includeAuthorizedOperations": True},
+        ),
         "ListConfigResources": Request("ListConfigResources", {}),
         "DescribeTopicPartitions": Request("DescribeTopicPartitions", {"topics": named}),
         "AddRaftVoter": Request("AddRaftVoter", {"voterId": 77}),
@@ -371,7 +391,7 @@ def requests(topic_id: str) -> dict[str, Request]:
 
 NAMES: Final = tuple(requests(""))
 FOR_EVERYBODY: Final = frozenset(
-    {"ApiVersions", "SaslHandshake", "ListTransactions", "ConsumerGroupHeartbeat"}
+    {"ApiVersions", "SaslHandshake", "ListTransactions"}
     | {"AlterConfigs with a key twice", "IncrementalAlterConfigs with a key twice"}
     | {"RenewDelegationToken", "ExpireDelegationToken"}
 )
@@ -436,6 +456,17 @@ class Side(NamedTuple):
 
             wait_for(lambda: known() == len(creations) or None, "the broker knows the entries")
 
+    def join_consumer_group(self) -> None:
+        """Have a member join, which gets the topic's partition."""
+        join = message_of(
+            ConsumerGroupHeartbeatRequest,
+            {**CONSUMER, "rebalanceTimeoutMs": SESSION_MS, "topicPartitions": []},
+            1,
+        )
+        with RawClient(self.broker.address) as client:
+            joined = client.ask(join, ConsumerGroupHeartbeatResponse, 1)
+        assert (joined.error_code, joined.member_epoch) == (ErrorCode.NONE, 2), joined
+
     def make_token(self) -> None:
         """Make a token for its owner, and wait until the broker knows it."""
         owner = {"ownerPrincipalType": "User", "ownerPrincipalName": OWNER}
@@ -470,6 +501,8 @@ def settings(listeners: Listeners) -> dict[str, str]:
         "delegation.token.secret.key": "secret of the nodes",
         "auto.create.topics.enable": "true",
         **INTERNAL_TOPICS,
+        "group.consumer.session.timeout.ms": str(SESSION_MS),
+        "group.consumer.max.session.timeout.ms": str(SESSION_MS),
         "transaction.partition.verification.enable": "false",
         "log.retention.ms": "-1",
         "kvorum.log.level": "debug",
@@ -496,6 +529,7 @@ def sides(
         for side in (real, ours):
             side.allow()
             side.make_token()
+            side.join_consumer_group()
         real.log_all_decisions()
         yield real, ours
 

@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import BothNodes, Node
 
 from kvorum.codegen.config_tables import modules
+from kvorum.groups.consumer_group.group_config import group_config
 from kvorum.metadata import config_definitions
 from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
@@ -28,6 +30,9 @@ from kvorum.metadata.config_definitions import (
     validate_group_configs,
     validate_topic_configs,
 )
+from kvorum.metadata.configs_image import ConfigsImage, ResourceType, replay_config
+from kvorum.node.config import NodeConfig
+from kvorum.wire.messages.config_record import ConfigRecord
 
 pytestmark = pytest.mark.sample
 
@@ -217,6 +222,69 @@ def test_a_groups_keys_are_checked_together_as_kafka_does(
     judge: ConfigJudge, new: dict[str, str]
 ) -> None:
     assert verdict(validate_group_configs, new, broker_texts=NODE) == judge.ask("group", NODE, new)
+
+
+BOUNDS = {
+    "group.consumer.min.session.timeout.ms": "4000",
+    "group.consumer.max.assignment.interval.ms": "2000",
+    "group.consumer.heartbeat.interval.ms": "7000",
+}
+SHARE_BOUNDS = {
+    "group.share.max.session.timeout.ms": "90000",
+    "group.share.session.timeout.ms": "50000",
+    "group.share.heartbeat.interval.ms": "8000",
+    "group.share.min.assignment.interval.ms": "10",
+    "group.streams.max.heartbeat.interval.ms": "40000",
+    "group.streams.min.session.timeout.ms": "20000",
+}
+NUMBERS = ("1", "1999", "2001", "4999", "5001", "15001", "39999", "41000", "45000", "60001", None)
+KEYS = (
+    "consumer.session.timeout.ms",
+    "consumer.heartbeat.interval.ms",
+    "consumer.assignment.interval.ms",
+)
+
+
+def test_a_groups_values_are_checked_by_the_bounds_of_the_file(judge: ConfigJudge) -> None:
+    source = random.Random(49)
+    names = [name for kind in ("consumer", "share", "streams") for name in keys_of_kind(kind)]
+    verdicts: set[str] = set()
+    for _ in range(400):
+        broker = NODE | source.choice(({}, BOUNDS, SHARE_BOUNDS))
+        chosen = source.sample(names, source.choice((1, 1, 2, 4)))
+        new = {name: source.choice(NUMBERS) or "14999" for name in chosen}
+        found = verdict(validate_group_configs, new, broker_texts=broker)
+        assert found == judge.ask("group", broker, new), (broker, new)
+        verdicts.add(found)
+    assert len(verdicts) > 10
+
+
+def keys_of_kind(kind: str) -> list[str]:
+    return [key.replace("consumer", kind) for key in KEYS]
+
+
+def our_times(broker: Mapping[str, str], dynamic: str | None, own: Mapping[str, str]) -> str:
+    settings = NodeConfig.from_properties(broker).groups.coordinator.consumer
+    values = [ConfigRecord(ResourceType.GROUP, "g", *each) for each in own.items()]
+    if dynamic is not None:
+        values.append(ConfigRecord(ResourceType.BROKER, "", f"group.{KEYS[2]}", dynamic))
+    configs = reduce(replay_config, values, ConfigsImage())
+    found = group_config(configs, "g", settings, broker_id=1)
+    return (
+        f"={found.session_timeout_ms} {found.heartbeat_interval_ms} {found.assignment_interval_ms}"
+    )
+
+
+def test_the_times_of_a_consumer_group_are_those_of_kafka(judge: ConfigJudge) -> None:
+    source = random.Random(48)
+    for _ in range(300):
+        broker = NODE | source.choice(({}, BOUNDS))
+        dynamic = source.choice(NUMBERS)
+        given = {key: source.choice(NUMBERS) for key in KEYS}
+        own = {key: text for key, text in given.items() if text is not None}
+        of_broker = {} if dynamic is None else {f"group.{KEYS[2]}": dynamic}
+        told = judge.ask("group times", broker, of_broker, own)
+        assert our_times(broker, dynamic, own) == told, (broker, dynamic, own)
 
 
 METRICS_CASES: tuple[tuple[str, dict[str, str]], ...] = (

@@ -2,19 +2,20 @@
 
 import asyncio
 import importlib
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pytest
 from tests.interop.clients.confluent import make_topics, send
+from tests.interop.clients.group_members import Confluent, KafkaPython
 from tests.interop.clients.java_records import JavaClients, JavaMember
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
-from tests.support.node import Node
-from tests.support.waiting import PATIENCE_S, Threads, wait_for
+from tests.support.node import STANDALONE, Node
+from tests.support.waiting import PATIENCE_S, wait_for
 
 PARTITIONS: Final = 6
 COUNT: Final = 60
@@ -41,57 +42,6 @@ def topic(servers: str, request: pytest.FixtureRequest) -> str:
     return name
 
 
-class Member:
-    """A member of a group, which polls in a thread of its own as an application does."""
-
-    def __init__(self, consumer: Any) -> None:
-        self.values: list[bytes] = []
-        self.partitions: set[int] = set()
-        self._consumer = consumer
-        self._is_over = threading.Event()
-        self._threads = Threads()
-        self._threads.start(self._run)
-
-    def close(self) -> None:
-        self._is_over.set()
-        self._threads.join()
-
-    def _run(self) -> None:
-        while not self._is_over.is_set():
-            self.values += self._poll()
-            self.partitions = {one.partition for one in self._consumer.assignment()}
-        self._consumer.close()
-
-    def _poll(self) -> list[bytes]:
-        raise NotImplementedError
-
-
-class Confluent(Member):
-    def __init__(self, servers: str, group: str, topic: str, **settings: object) -> None:
-        own = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
-        consumer = confluent.Consumer({**own, **settings})
-        consumer.subscribe([topic])
-        super().__init__(consumer)
-
-    def _poll(self) -> list[bytes]:
-        message = self._consumer.poll(0.2)
-        return [] if message is None or message.error() is not None else [message.value()]
-
-
-class KafkaPython(Member):
-    def __init__(self, servers: str, group: str, topic: str) -> None:
-        library: Any = importlib.import_module("kafka")
-        super().__init__(
-            library.KafkaConsumer(
-                topic, bootstrap_servers=servers, group_id=group, auto_offset_reset="earliest"
-            )
-        )
-
-    def _poll(self) -> list[bytes]:
-        polled = self._consumer.poll(timeout_ms=200).values()
-        return [record.value for records in polled for record in records]
-
-
 class AnyMember(Protocol):
     @property
     def values(self) -> list[bytes]: ...
@@ -106,15 +56,30 @@ Join = Callable[[str, str, str], AnyMember]
 """Joins, by bootstrap servers, group and topic."""
 
 
-@pytest.fixture(params=["confluent-kafka", "kafka-python", "Java"])
+CONSUMER_PROTOCOL: Final = {"group.protocol": "consumer"}
+
+
+@pytest.fixture(
+    params=[
+        "confluent-kafka",
+        "kafka-python",
+        "Java",
+        "confluent-kafka by the consumer protocol",
+        "Java by the consumer protocol",
+    ]
+)
 def join(request: pytest.FixtureRequest) -> Join:
     match request.param:
         case "confluent-kafka":
             return Confluent
         case "kafka-python":
             return KafkaPython
+        case "confluent-kafka by the consumer protocol":
+            return partial(Confluent, **CONSUMER_PROTOCOL)
         case _:
-            return partial(JavaMember, JavaClients(request.getfixturevalue("java")))
+            is_classic = request.param == "Java"
+            clients = JavaClients(request.getfixturevalue("java"))
+            return partial(JavaMember, clients, protocol="classic" if is_classic else "consumer")
 
 
 def wait_until_shared(*members: AnyMember) -> None:
@@ -217,9 +182,27 @@ def test_members_by_aiokafka_share_and_commit(servers: str, topic: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_static_member_comes_back_to_its_partitions(servers: str, topic: str) -> None:
+def test_members_of_the_consumer_protocol_in_different_languages_share_a_group(
+    servers: str, topic: str, java: Java
+) -> None:
+    with (
+        closing(Confluent(servers, topic, topic, **CONSUMER_PROTOCOL)) as one,
+        closing(Confluent(servers, topic, f"^{topic}.*", **CONSUMER_PROTOCOL)) as two,
+        closing(JavaMember(JavaClients(java), servers, topic, topic, protocol="consumer")) as three,
+    ):
+        everyone = (one, two, three)
+        wait_until_shared(*everyone)
+        wait_until_read(COUNT, *everyone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_static_member_comes_back_to_its_partitions(
+    servers: str, topic: str, protocol: str
+) -> None:
     def member(name: str) -> Confluent:
-        return Confluent(servers, topic, topic, **{"group.instance.id": name})
+        own = {"group.instance.id": name, "group.protocol": protocol}
+        return Confluent(servers, topic, topic, **own)
 
     with closing(member("b")) as staying:
         first = member("a")
@@ -267,13 +250,16 @@ def test_a_member_seeks_by_time(servers: str, topic: str) -> None:
         assert len(member.values) == COUNT - 3
 
 
-def test_a_consumer_that_asks_for_the_consumer_protocol_is_refused_at_its_first_poll(
-    servers: str, topic: str
+def test_a_consumer_that_asks_for_the_consumer_protocol_without_group_version_is_refused_at_once(
+    tmp_path: Path,
 ) -> None:
-    settings = {"bootstrap.servers": servers, "group.id": topic, "group.protocol": "consumer"}
-    with closing(confluent.Consumer(settings)) as consumer:
-        consumer.subscribe([topic])
-        message = consumer.poll(PATIENCE_S)
+    with Node(tmp_path, {"process.roles": "broker,controller"}).format(
+        (*STANDALONE, "--feature", "group.version=0")
+    ) as node:
+        own = {"bootstrap.servers": node.address, "group.id": "g", "group.protocol": "consumer"}
+        with closing(confluent.Consumer(own)) as consumer:
+            consumer.subscribe(["any"])
+            message = consumer.poll(PATIENCE_S)
     error = message.error()
     assert error.code() == confluent.KafkaError._FATAL
     assert "API version not supported" in error.str()

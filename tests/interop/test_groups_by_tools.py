@@ -13,14 +13,31 @@ from tests.interop.clients.confluent import make_topics, send
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java, ToolResult, ToolRunner
 from tests.support.node import QUICK, BothNodes, Node
+from tests.support.raw_client import RawClient
 from tests.support.waiting import PATIENCE_S, Threads, wait_for
+
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from kvorum.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 
 COUNT: Final = 30
 LINES: Final = [f"value-{number}" for number in range(COUNT)]
 GROUP: Final = "by-tools"
 TOPIC: Final = "read-by-tools"
+CONSUMER_GROUP: Final = "of-the-consumer-protocol"
+EPOCH_OF_BOTH: Final = 3
+"""The epoch of a group with two members, when the expression of the second one is resolved."""
 ALL: Final = ("--group", GROUP, "--topic", TOPIC)
-SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
+SETTINGS: Final = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+}
 RESETS: Final = (
     *("--to-earliest", "--to-latest", "--to-offset 7", "--to-offset 700", "--shift-by -3"),
     *("--shift-by 500", "--to-current", "--by-duration PT1H"),
@@ -169,6 +186,57 @@ def test_a_group_with_a_member_is_neither_reset_nor_deleted(
         ):
             print_the_same(nodes, kafka_tools, *arguments)
     consumers.join()
+
+
+def heartbeat(servers: str, member_id: str, epoch: int, **fields: Any) -> None:
+    """Send a heartbeat of a member of `CONSUMER_GROUP`, which is to be accepted."""
+    request = ConsumerGroupHeartbeatRequest(CONSUMER_GROUP, member_id, epoch, **fields)
+    with RawClient(servers) as client:
+        response = client.ask(request, ConsumerGroupHeartbeatResponse, 1)
+    assert response.error_code == ErrorCode.NONE, response
+
+
+def have_members_join(servers: str) -> None:
+    """Have a static member and one with a regular expression join, and wait for their targets."""
+    joining: dict[str, Any] = {"rebalance_timeout_ms": 60_000, "topic_partitions": []}
+    heartbeat(servers, "static", 0, instance_id="i", subscribed_topic_names=[TOPIC], **joining)
+    heartbeat(servers, "by-regex", 0, subscribed_topic_regex="read-.*", **joining)
+
+    def are_stable() -> bool | None:
+        with RawClient(servers) as client:
+            request = ConsumerGroupDescribeRequest([CONSUMER_GROUP])
+            (group,) = client.ask(request, ConsumerGroupDescribeResponse, 1).groups
+        for member in group.members:
+            heartbeat(
+                servers, member.member_id, member.member_epoch, instance_id=member.instance_id
+            )
+        return (group.group_state, group.group_epoch) == ("Stable", EPOCH_OF_BOTH) or None
+
+    wait_for(are_stable, "the members have their targets")
+
+
+def test_a_group_of_the_consumer_protocol_is_described_and_kept(
+    nodes: tuple[str, str], kafka_tools: ToolRunner
+) -> None:
+    for servers in nodes:
+        have_members_join(servers)
+    of_group = ("--group", CONSUMER_GROUP)
+    for line in (
+        *("--list --type", "--list --type consumer", "--list --state stable"),
+        *("--describe", "--describe --verbose", "--describe --members"),
+        *("--describe --members --verbose", "--describe --state", "--describe --state --verbose"),
+        *(f"--delete-offsets --topic {TOPIC}", "--delete"),
+    ):
+        whole = line.split() if line.startswith("--list") else (*line.split(), *of_group)
+        print_the_same(nodes, kafka_tools, *whole)
+    found = print_the_same(nodes, kafka_tools, "--describe", "--members", "--verbose", *of_group)
+    assert f"{CONSUMER_GROUP} static i " in found.stdout
+    for servers in nodes:
+        heartbeat(servers, "static", -1, instance_id="i")
+        heartbeat(servers, "by-regex", -1)
+    for line in ("--describe", "--describe --state --verbose", "--delete", "--list --type"):
+        whole = line.split() if line.startswith("--list") else (*line.split(), *of_group)
+        print_the_same(nodes, kafka_tools, *whole)
 
 
 def verify(tools: ToolRunner, servers: str) -> None:

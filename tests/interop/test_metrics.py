@@ -21,6 +21,7 @@ from tests.support.record_requests import batch, fetch, produce, values
 from tests.support.topics import wait_until_led
 from tests.support.waiting import PATIENCE_S
 
+from kvorum.groups.consumer_group.group import ConsumerGroupState
 from kvorum.node.metrics.absent import ABSENT
 from kvorum.node.metrics.catalogue import KIP_853, all_metrics
 from kvorum.node.metrics.names import OWN_DOMAIN, Kind, Metric
@@ -246,6 +247,15 @@ def test_the_rest_of_what_kafka_measures_is_listed_with_a_reason(beans: list[Att
             unlisted.append((domain, bean_type, name))
     assert unlisted == []
     assert unused == set()
+
+
+def test_the_states_of_consumer_groups_have_kafkas_names(
+    beans: list[Attribute], page: Page
+) -> None:
+    theirs = {each.labels["state"] for each in beans if each.name == "consumer-group-count"}
+    counted = "kafka_server_group_coordinator_metrics_consumer_group_count"
+    assert theirs == {state.value for state in ConsumerGroupState}
+    assert {page.value(counted, state=state) for state in theirs} == {0}
 
 
 # Metrics that two nodes of the same history have in common, by what their names begin with.

@@ -52,18 +52,7 @@ def cluster(run_brokers: RunBrokers) -> Iterator[BrokerCluster]:
 
 def coordinate_at(cluster: BrokerCluster, leader: int) -> None:
     """Let one of the two brokers coordinate all transactions."""
-    follower = OURS if leader == REAL else REAL
-    if cluster.partitions(STATE)[0].leader == leader:
-        return
-    cluster.reassign(STATE, leader, follower)
-    place = ("--bootstrap-server", cluster.servers, "--topic", STATE, "--partition", "0")
-
-    def look() -> bool:
-        cluster.tools.run("kafka-leader-election", "--election-type", "preferred", *place)
-        return cluster.partitions(STATE)[0].leader == leader
-
-    wait_for(look, f"{leader} coordinates", otherwise=lambda: cluster.partitions(STATE))
-    cluster.wait_for_partitions(STATE, leaders={leader}, isr={REAL, OURS})
+    cluster.let_lead(STATE, leader, OURS if leader == REAL else REAL)
 
 
 def transacting(servers: str, name: str) -> Producer:

@@ -31,6 +31,7 @@ INSIDE = {
 """Brokers that log in at each other."""
 OF_INSIDE = "listener.name.inside.sasl.enabled.mechanisms"
 PLAIN_MAP = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+UNIFORM_CLASS = "org.apache.kafka.coordinator.group.assignor.UniformAssignor"
 VOTERS = "1@a:9093,2@b:9093"
 
 # Values of a key of a combined node; None takes the key away.
@@ -82,6 +83,34 @@ VALUES: dict[str, tuple[str | None, ...]] = {
     "max.connections.per.ip.overrides": ("a b:1", "127.0.0.1:x"),
     "connections.max.idle.ms": ("50", "-1"),
     "group.coordinator.rebalance.protocols": ("consumer",),
+    "group.consumer.assignors": (
+        *("range", "uniform, uniform", "sticky", "Range", "", "range,", "range,sticky"),
+        *(UNIFORM_CLASS, f"range,{UNIFORM_CLASS}", f"uniform,{UNIFORM_CLASS}"),
+    ),
+    "group.consumer.migration.policy": ("Upgrade", "none"),
+    "group.consumer.max.size": ("0",),
+    "group.consumer.session.timeout.ms": ("44999", "60001"),
+    "group.consumer.min.session.timeout.ms": ("45001", "60001"),
+    "group.consumer.max.session.timeout.ms": ("44999",),
+    "group.consumer.heartbeat.interval.ms": ("4999", "15001"),
+    "group.consumer.min.heartbeat.interval.ms": ("5001", "15001"),
+    "group.consumer.max.heartbeat.interval.ms": ("4999",),
+    "group.consumer.assignment.interval.ms": ("15001",),
+    "group.consumer.min.assignment.interval.ms": ("1001", "15001"),
+    "group.consumer.max.assignment.interval.ms": ("999",),
+    "group.consumer.regex.refresh.interval.ms": ("9999",),
+    "group.share.session.timeout.ms": ("1",),
+    "group.share.max.delivery.count.limit": ("6",),
+    "group.share.delivery.count.limit": ("11",),
+    "group.share.min.delivery.count.limit": ("6",),
+    "group.share.partition.max.record.locks": ("4001",),
+    "group.share.record.lock.duration.ms": ("14999", "60001"),
+    "group.share.max.size": ("1000",),
+    "group.share.max.share.sessions": ("199",),
+    "group.streams.heartbeat.interval.ms": ("1",),
+    "group.streams.num.standby.replicas": ("3",),
+    "group.streams.task.offset.interval.ms": ("14999",),
+    "group.streams.num.warmup.replicas": ("21",),
     "controller.quorum.election.timeout.ms": ("-1",),
     "metadata.log.segment.bytes": ("4",),
     "socket.request.max.bytes": ("many",),
@@ -93,6 +122,14 @@ VALUES: dict[str, tuple[str | None, ...]] = {
 CASES: tuple[tuple[Mapping[str, str], Mapping[str, str | None]], ...] = (
     *((base, {}) for base in (BOTH, BROKER, CONTROLLER)),
     *((BOTH, {key: value}) for key, values in VALUES.items() for value in values),
+    (
+        BOTH,
+        {
+            "group.consumer.session.timeout.ms": "15000",
+            "group.consumer.min.session.timeout.ms": "1",
+            "group.consumer.heartbeat.interval.ms": "15000",
+        },
+    ),
     (BOTH, {"node.id": None, "broker.id": "4"}),
     (BOTH, {"controller.quorum.voters": "1@h:9", "listeners": "CONTROLLER://:9,PLAINTEXT://:8"}),
     (BOTH, {"controller.quorum.voters": "1@0.0.0.0:9", "listeners": "PLAINTEXT://:8,CONTROLLER://:9"}),

@@ -29,11 +29,19 @@ class JavaClients:
 
 
 class JavaMember:
-    def __init__(self, clients: JavaClients, servers: str, group: str, topic: str) -> None:
+    def __init__(
+        self,
+        clients: JavaClients,
+        servers: str,
+        group: str,
+        topic: str,
+        *,
+        protocol: str = "classic",
+    ) -> None:
         self.values: list[bytes] = []
         self.partitions: set[int] = set()
         self._process = subprocess.Popen(
-            clients.command("member", servers, topic, group),
+            clients.command("member", servers, topic, group, protocol),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

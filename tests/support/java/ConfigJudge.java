@@ -14,6 +14,7 @@ import kafka.server.KafkaConfig;
 import org.apache.kafka.common.Endpoint;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.coordinator.group.GroupConfig;
+import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
 import org.apache.kafka.server.config.AbstractKafkaConfig;
 import org.apache.kafka.server.metrics.ClientMetricsConfigs;
 import org.apache.kafka.storage.internals.log.LogConfig;
@@ -70,6 +71,8 @@ public final class ConfigJudge {
                 GroupConfig.validate(
                     map(parts.get(2)), owner.groupCoordinatorConfig(), owner.shareGroupConfig());
                 return "";
+            case "group times":
+                return groupTimes(parts.get(1), parts.get(2), parts.get(3));
             case "client_metrics":
                 ClientMetricsConfigs.validate(parts.get(1), map(parts.get(2)));
                 return "";
@@ -78,6 +81,23 @@ public final class ConfigJudge {
             default:
                 throw new IllegalArgumentException("unknown question " + parts.get(0));
         }
+    }
+
+    private static String groupTimes(String file, String dynamic, String own) throws Exception {
+        Map<String, String> texts = map(file);
+        texts.putAll(map(dynamic));
+        KafkaConfig.clampDynamicConfigs(texts);
+        KafkaConfig owner = new KafkaConfig(texts, false);
+        GroupCoordinatorConfig broker = owner.groupCoordinatorConfig();
+        GroupConfig group = new GroupConfig(
+            GroupConfig.evaluate(properties(own), "group", broker, owner.shareGroupConfig()));
+        return String.join(" ",
+            String.valueOf(group.consumerSessionTimeoutMs()
+                .orElse(broker.consumerGroupSessionTimeoutMs())),
+            String.valueOf(group.consumerHeartbeatIntervalMs()
+                .orElse(broker.consumerGroupHeartbeatIntervalMs())),
+            String.valueOf(group.consumerAssignmentIntervalMs()
+                .orElse(broker.consumerGroupAssignmentIntervalMs())));
     }
 
     private static String value(ConfigDef table, String name, String text) {

@@ -4,7 +4,6 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
-import java.lang.reflect.Field;
 import java.lang.reflect.Proxy;
 import java.net.InetAddress;
 import java.nio.ByteBuffer;
@@ -17,20 +16,27 @@ import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Supplier;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.common.message.ConsumerGroupDescribeResponseData;
+import org.apache.kafka.common.message.ConsumerGroupHeartbeatRequestData;
+import org.apache.kafka.common.message.ConsumerGroupHeartbeatResponseData;
 import org.apache.kafka.common.message.DeleteGroupsResponseData;
 import org.apache.kafka.common.message.DescribeGroupsResponseData;
 import org.apache.kafka.common.message.HeartbeatRequestData;
 import org.apache.kafka.common.message.JoinGroupRequestData;
 import org.apache.kafka.common.message.JoinGroupResponseData;
 import org.apache.kafka.common.message.LeaveGroupRequestData;
+import org.apache.kafka.common.message.LeaveGroupResponseData;
 import org.apache.kafka.common.message.ListGroupsResponseData;
 import org.apache.kafka.common.message.OffsetCommitRequestData;
 import org.apache.kafka.common.message.OffsetDeleteRequestData;
@@ -43,6 +49,7 @@ import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
+import org.apache.kafka.common.requests.ApiError;
 import org.apache.kafka.common.requests.JoinGroupResponse;
 import org.apache.kafka.common.requests.TransactionResult;
 import org.apache.kafka.common.utils.internals.LogContext;
@@ -53,12 +60,22 @@ import org.apache.kafka.coordinator.common.runtime.CoordinatorMetadataImage;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorTimer;
+import org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadataDelta;
+import org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadataImage;
 import org.apache.kafka.coordinator.group.classic.ClassicGroup;
-import org.apache.kafka.coordinator.group.classic.ClassicGroupMember;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetricsShard;
+import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup;
 import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.image.TopicImage;
+import org.apache.kafka.metadata.MetadataRecordSerde;
+import org.apache.kafka.server.authorizer.Action;
 import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
+import org.apache.kafka.server.authorizer.AuthorizationResult;
+import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
 /**
@@ -68,7 +85,20 @@ import org.apache.kafka.timeline.SnapshotRegistry;
 public final class GroupCoordinatorOracle {
     private static final TopicPartition PARTITION = new TopicPartition("__consumer_offsets", 0);
 
-    private record Timeout(long deadlineMs, CoordinatorTimer.TimeoutOperation<CoordinatorRecord> operation) { }
+    private record Timeout(long deadlineMs, boolean isRetried, CoordinatorTimer.TimeoutOperation<CoordinatorRecord> operation) { }
+
+    private record Task<R>(CoordinatorExecutor.TaskRunnable<R> runnable,
+            CoordinatorExecutor.TaskOperation<CoordinatorRecord, R> operation) {
+        private CoordinatorResult<Void, CoordinatorRecord> completed() {
+            R result;
+            try {
+                result = runnable.run();
+            } catch (Throwable failure) {
+                return operation.onComplete(null, failure);
+            }
+            return operation.onComplete(result, null);
+        }
+    }
 
     private record Pending(CoordinatorResult<?, CoordinatorRecord> result) { }
 
@@ -79,8 +109,12 @@ public final class GroupCoordinatorOracle {
     private final List<String> answers = new ArrayList<>();
     private final GroupCoordinatorConfig config;
     private final GroupCoordinatorMetrics metrics = new GroupCoordinatorMetrics();
+    private final GroupConfigManager groupConfigs;
+    private final Set<String> hiddenTopics;
     private final Map<String, Timeout> timers = new TreeMap<>();
+    private final Map<String, Task<?>> tasks = new TreeMap<>();
     private final ArrayDeque<Pending> pending = new ArrayDeque<>();
+    private MetadataImage image = MetadataImage.EMPTY;
     private long now;
     private long committed;
     private SnapshotRegistry registry;
@@ -89,12 +123,10 @@ public final class GroupCoordinatorOracle {
     private GroupCoordinatorShard shard;
 
     private GroupCoordinatorOracle(String[] parts) {
-        Map<String, String> settings = new HashMap<>();
-        settings.put("group.max.size", parts[1]);
-        settings.put("group.initial.rebalance.delay.ms", parts[2]);
-        settings.put("offset.metadata.max.bytes", parts[3]);
-        settings.put("offsets.retention.minutes", parts[4]);
+        Map<String, String> settings = pairs(parts, 1);
+        hiddenTopics = Set.of(settings.remove("hidden.topics").split(","));
         config = GroupCoordinatorConfig.fromProps(settings);
+        groupConfigs = new GroupConfigManager(config, ShareGroupConfig.fromProps(Map.of()));
         build();
         registry.idempotentCreateSnapshot(0);
     }
@@ -107,7 +139,7 @@ public final class GroupCoordinatorOracle {
             String[] parts = line.split(" ");
             if (parts[0].equals("new")) {
                 oracle = new GroupCoordinatorOracle(parts);
-                oracle.shard.onLoaded(CoordinatorMetadataImage.EMPTY);
+                oracle.shard.onLoaded(oracle.coordinatorImage());
                 out.println("ok | | " + oracle.described());
                 continue;
             }
@@ -126,18 +158,15 @@ public final class GroupCoordinatorOracle {
         LogContext context = new LogContext();
         registry = new SnapshotRegistry(context);
         timers.clear();
+        tasks.clear();
         Time time = (Time) Proxy.newProxyInstance(Time.class.getClassLoader(), new Class<?>[] {Time.class},
             (proxy, method, given) -> method.getReturnType() == long.class ? (Object) now : null);
         CoordinatorTimer<CoordinatorRecord> timer = new Timers();
-        @SuppressWarnings("unchecked")
-        CoordinatorExecutor<CoordinatorRecord> executor = (CoordinatorExecutor<CoordinatorRecord>) Proxy
-            .newProxyInstance(Time.class.getClassLoader(), new Class<?>[] {CoordinatorExecutor.class},
-                (proxy, method, given) -> method.getReturnType() == boolean.class ? (Object) false : null);
         GroupCoordinatorMetricsShard metricsShard = metrics.newMetricsShard(registry, PARTITION);
         groups = new GroupMetadataManager.Builder().withLogContext(context).withSnapshotRegistry(registry)
-            .withTime(time).withTimer(timer).withExecutor(executor).withConfig(config)
-            .withGroupConfigManager(new GroupConfigManager(config, ShareGroupConfig.fromProps(Map.of())))
-            .withGroupCoordinatorMetricsShard(metricsShard).withAuthorizerPlugin(Optional.empty()).build();
+            .withTime(time).withTimer(timer).withExecutor(new Tasks()).withConfig(config)
+            .withGroupConfigManager(groupConfigs)
+            .withGroupCoordinatorMetricsShard(metricsShard).withAuthorizerPlugin(Optional.of(hidingAuthorizer())).build();
         offsets = new OffsetMetadataManager.Builder().withLogContext(context).withSnapshotRegistry(registry)
             .withTime(time).withGroupMetadataManager(groups).withGroupCoordinatorConfig(config)
             .withGroupCoordinatorMetricsShard(metricsShard).build();
@@ -148,7 +177,7 @@ public final class GroupCoordinatorOracle {
         @Override
         public void schedule(String key, long delay, TimeUnit unit, boolean retry,
                 TimeoutOperation<CoordinatorRecord> operation) {
-            timers.put(key, new Timeout(now + unit.toMillis(delay), operation));
+            timers.put(key, new Timeout(now + unit.toMillis(delay), retry, operation));
         }
 
         @Override
@@ -176,6 +205,67 @@ public final class GroupCoordinatorOracle {
         }
     }
 
+    /** Keeps the tasks, of which each is the resolution of a group's regular expressions. */
+    private final class Tasks implements CoordinatorExecutor<CoordinatorRecord> {
+        @Override
+        public <R> boolean schedule(String key, TaskRunnable<R> task, TaskOperation<CoordinatorRecord, R> operation) {
+            return tasks.putIfAbsent(key, new Task<>(task, operation)) == null;
+        }
+
+        @Override
+        public boolean isScheduled(String key) {
+            return tasks.containsKey(key);
+        }
+
+        @Override
+        public void cancel(String key) {
+            tasks.remove(key);
+        }
+    }
+
+    /** Denies the description of hidden topics, so that no regular expression finds them. */
+    private Plugin<Authorizer> hidingAuthorizer() {
+        Authorizer authorizer = (Authorizer) Proxy.newProxyInstance(Authorizer.class.getClassLoader(),
+            new Class<?>[] {Authorizer.class}, (proxy, method, given) -> {
+                List<AuthorizationResult> results = new ArrayList<>();
+                for (Object action : (List<?>) given[1]) {
+                    boolean isHidden = hiddenTopics.contains(((Action) action).resourcePattern().name());
+                    results.add(isHidden ? AuthorizationResult.DENIED : AuthorizationResult.ALLOWED);
+                }
+                return results;
+            });
+        return Plugin.wrapInstance(authorizer, null, "authorizer.class.name");
+    }
+
+    private static Map<String, String> pairs(String[] parts, int start) {
+        Map<String, String> pairs = new HashMap<>();
+        for (int index = start; index < parts.length; index++) {
+            int equals = parts[index].indexOf('=');
+            pairs.put(parts[index].substring(0, equals), parts[index].substring(equals + 1));
+        }
+        return pairs;
+    }
+
+    private CoordinatorMetadataImage coordinatorImage() {
+        return new KRaftCoordinatorMetadataImage(image);
+    }
+
+    /** Makes a metadata image of records, each in its frame, that ends at an offset. */
+    private void publish(String[] parts) {
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
+        for (String record : List.of(parts).subList(2, parts.length)) {
+            ByteBuffer framed = ByteBuffer.wrap(HexFormat.of().parseHex(record));
+            delta.replay(MetadataRecordSerde.INSTANCE.read(new ByteBufferAccessor(framed), framed.remaining()).message());
+        }
+        image = delta.apply(new MetadataProvenance(Long.parseLong(parts[1]), 1, now, true));
+        if (delta.configsDelta() != null) {
+            for (ConfigResource resource : delta.configsDelta().changes().keySet()) {
+                groupConfigs.updateGroupConfig(resource.name(), image.configs().configProperties(resource));
+            }
+        }
+        shard.onMetadataUpdate(new KRaftCoordinatorMetadataDelta(delta), coordinatorImage());
+    }
+
     private String step(String[] parts) throws IOException {
         switch (parts[0]) {
             case "time":
@@ -184,6 +274,11 @@ public final class GroupCoordinatorOracle {
             case "fire":
                 Timeout timeout = timers.remove(parts[1]);
                 return written(timeout.operation().generateRecords(), Short.parseShort(parts[2]), null, -1);
+            case "task":
+                return written(tasks.remove(parts[1] + "-regex").completed(), Short.parseShort(parts[2]), null, -1);
+            case "image":
+                publish(parts);
+                return "ok | ";
             case "commit":
                 committed = log.size();
                 registry.deleteSnapshotsUpTo(committed);
@@ -230,7 +325,7 @@ public final class GroupCoordinatorOracle {
                 }
                 committed = log.size();
                 registry.idempotentCreateSnapshot(committed);
-                shard.onLoaded(CoordinatorMetadataImage.EMPTY);
+                shard.onLoaded(coordinatorImage());
                 return "ok | ";
             default:
                 return request(parts[0], Short.parseShort(parts[1]), parts[2], Short.parseShort(parts[3]),
@@ -253,6 +348,8 @@ public final class GroupCoordinatorOracle {
     private String request(String name, short version, String id, short failure, ByteBufferAccessor data) {
         AuthorizableRequestContext context = context(version);
         switch (name) {
+            case "consumer_heartbeat":
+                return consumerHeartbeat(context, new ConsumerGroupHeartbeatRequestData(data, version), failure);
             case "join":
                 JoinGroupRequestData join = new JoinGroupRequestData(data, version);
                 if (version == 0) {
@@ -264,7 +361,8 @@ public final class GroupCoordinatorOracle {
                 return written(shard.classicGroupJoin(context, join, joined, false), failure, null, -1);
             case "sync":
                 CompletableFuture<SyncGroupResponseData> synced = new CompletableFuture<>();
-                synced.whenComplete((response, error) -> answers.add("sync:" + id + ":" + hex(response, (short) 5)));
+                synced.whenComplete((response, error) -> answers.add("sync:" + id + ":"
+                    + hex(response.duplicate().setAssignment(HashOrder.sorted(response.assignment())), (short) 5)));
                 return written(shard.classicGroupSync(context, new SyncGroupRequestData(data, version), synced),
                     failure, null, -1);
             case "heartbeat":
@@ -274,10 +372,14 @@ public final class GroupCoordinatorOracle {
                 return written(shard.classicGroupLeave(context, new LeaveGroupRequestData(data, version)),
                     failure, (short) 5, -1);
             case "commit_offsets":
-                return written(shard.commitOffset(context, new OffsetCommitRequestData(data, version)), failure,
-                    version, -1);
+                OffsetCommitRequestData commit = new OffsetCommitRequestData(data, version);
+                commit.topics().forEach(topic -> topic.setTopicId(idOf(topic.name(), topic.topicId()))
+                    .setName(nameOf(topic.name(), topic.topicId())));
+                return written(shard.commitOffset(context, commit), failure, version, -1);
             case "txn":
                 TxnOffsetCommitRequestData transactional = new TxnOffsetCommitRequestData(data, version);
+                transactional.topics().forEach(topic -> topic.setTopicId(idOf(topic.name(), topic.topicId()))
+                    .setName(nameOf(topic.name(), topic.topicId())));
                 return written(shard.commitTransactionalOffset(context, transactional), failure, (short) 5,
                     transactional.producerId());
             case "delete_offsets":
@@ -288,6 +390,30 @@ public final class GroupCoordinatorOracle {
             default:
                 return named(name, context, failure, data);
         }
+    }
+
+    /** A version of a request has names of topics or their ids; a broker fills in the others that it knows. */
+    private Uuid idOf(String name, Uuid id) {
+        TopicImage topic = image.topics().getTopic(name);
+        return topic == null ? id : topic.id();
+    }
+
+    private String nameOf(String name, Uuid id) {
+        TopicImage topic = image.topics().getTopic(id);
+        return topic == null ? name : topic.name();
+    }
+
+    private String consumerHeartbeat(AuthorizableRequestContext context, ConsumerGroupHeartbeatRequestData request,
+            short failure) {
+        CoordinatorResult<ConsumerGroupHeartbeatResponseData, CoordinatorRecord> result;
+        try {
+            result = shard.consumerGroupHeartbeat(context, request);
+        } catch (RuntimeException refused) {
+            ApiError error = ApiError.fromThrowable(refused);
+            return "error " + error.error().code() + " " + Objects.requireNonNullElse(error.message(), "~") + " | ";
+        }
+        HashOrder.sort(result.response());
+        return written(result, failure, (short) 1, -1);
     }
 
     private String named(String name, AuthorizableRequestContext context, short failure, ByteBufferAccessor data) {
@@ -303,8 +429,17 @@ public final class GroupCoordinatorOracle {
             return text + written(result, failure, null, -1);
         }
         if (name.equals("describe")) {
-            return hex(new DescribeGroupsResponseData().setGroups(groups.describeGroups(context, names, committed)),
-                (short) 6) + " | ";
+            List<DescribeGroupsResponseData.DescribedGroup> described =
+                groups.describeGroups(context, names, committed);
+            described.forEach(group -> group.members().forEach(member ->
+                member.setMemberAssignment(HashOrder.sorted(member.memberAssignment()))));
+            return hex(new DescribeGroupsResponseData().setGroups(described), (short) 6) + " | ";
+        }
+        if (name.equals("describe_consumer")) {
+            List<ConsumerGroupDescribeResponseData.DescribedGroup> described =
+                shard.consumerGroupDescribe(names, committed);
+            described.forEach(HashOrder::sort);
+            return hex(new ConsumerGroupDescribeResponseData().setGroups(described), (short) 1) + " | ";
         }
         int bar = names.indexOf("/");
         Collection<ListGroupsResponseData.ListedGroup> listed = groups.listGroups(
@@ -317,6 +452,10 @@ public final class GroupCoordinatorOracle {
 
     private String fetched(OffsetFetchRequestData request) {
         OffsetFetchRequestData.OffsetFetchRequestGroup group = request.groups().get(0);
+        if (group.topics() != null) {
+            group.topics().forEach(topic -> topic.setTopicId(idOf(topic.name(), topic.topicId()))
+                .setName(nameOf(topic.name(), topic.topicId())));
+        }
         long epoch = request.requireStable() ? Long.MAX_VALUE : committed;
         return fetchText(group.topics() == null ? offsets.fetchAllOffsets(group, epoch)
             : offsets.fetchOffsets(group, epoch)) + " | ";
@@ -337,15 +476,15 @@ public final class GroupCoordinatorOracle {
         for (CoordinatorRecord record : result.records()) {
             byte[] key = serde.serializeKey(record);
             byte[] value = serde.serializeValue(record);
-            texts.add(HexFormat.of().formatHex(key) + ":" + (value == null ? "~" : HexFormat.of().formatHex(value)));
+            texts.add(text(key, value));
             if (result.replayRecords()) {
                 shard.replay(log.size(), producerId, (short) 0, record);
             }
             log.add(new Logged(producerId, key, value, null));
         }
-        if (result.response() == null || result.records().size() > 1) {
-            texts.sort(null);
-        }
+        boolean isUnordered = result.response() == null || texts.size() > 1;
+        // The order of the members that an operator removes is that of a set.
+        sort(texts, isUnordered, !(result.response() instanceof LeaveGroupResponseData));
         if (!texts.isEmpty() && failure != 0) {
             registry.revertToSnapshot(base);
             log.subList((int) base, log.size()).clear();
@@ -355,9 +494,46 @@ public final class GroupCoordinatorOracle {
         } else if (!texts.isEmpty()) {
             registry.idempotentCreateSnapshot(log.size());
             pending.add(new Pending(result));
+        } else if (texts.isEmpty() && result.appendFuture() != null) {
+            // As the runtime does: it waits for what was written before.
+            if (committed < log.size()) {
+                pending.add(new Pending(result));
+            } else {
+                result.appendFuture().complete(null);
+            }
         }
         String response = version == null ? "" : hex((Message) result.response(), version);
         return response + " | " + String.join(" ", texts);
+    }
+
+    private String text(byte[] key, byte[] value) {
+        if (value == null) {
+            return HexFormat.of().formatHex(key) + ":~";
+        }
+        CoordinatorRecord copy = serde.deserialize(ByteBuffer.wrap(key), ByteBuffer.wrap(value));
+        HashOrder.sort(copy);
+        return HexFormat.of().formatHex(key) + ":" + HexFormat.of().formatHex(serde.serializeValue(copy));
+    }
+
+    /** Sorts those of one group within the runs of one type: between these the order is Kafka's. */
+    private static void sort(List<String> records, boolean isUnordered, boolean hasRuns) {
+        boolean isOfOneGroup = hasRuns && records.stream().noneMatch(one -> one.compareTo("0002") < 0)
+            && records.stream().map(GroupCoordinatorOracle::groupOf).distinct().count() == 1;
+        if (!isOfOneGroup && isUnordered) {
+            records.sort(null);
+        }
+        for (int start = 0, end = 0; isOfOneGroup && start < records.size(); start = end) {
+            String type = records.get(start).substring(0, 4);
+            while (end < records.size() && records.get(end).startsWith(type)) {
+                end++;
+            }
+            records.subList(start, end).sort(null);
+        }
+    }
+
+    /** The group id of a key, which follows the type: its length, and its bytes, in hexadecimal digits. */
+    private static String groupOf(String record) {
+        return record.substring(4, 8 + 2 * Integer.parseInt(record.substring(4, 8), 16));
     }
 
     private static AuthorizableRequestContext context(short version) {
@@ -383,7 +559,12 @@ public final class GroupCoordinatorOracle {
     private String described() {
         StringBuilder text = new StringBuilder();
         for (String groupId : new TreeSet<>(groups.groupIds())) {
-            described((ClassicGroup) groups.group(groupId), text);
+            Group group = groups.group(groupId);
+            if (group instanceof ConsumerGroup consumerGroup) {
+                ConsumerGroupText.append(consumerGroup, text);
+            } else {
+                ClassicGroupText.append((ClassicGroup) group, text);
+            }
             for (long epoch : new long[] {Long.MAX_VALUE, committed}) {
                 text.append(" offsets ").append(fetchText(offsets.fetchAllOffsets(
                     new OffsetFetchRequestData.OffsetFetchRequestGroup().setGroupId(groupId), epoch)));
@@ -391,39 +572,13 @@ public final class GroupCoordinatorOracle {
         }
         timers.forEach((key, timeout) -> {
             if (!key.equals("group-size-counter")) {
-                text.append(" timer ").append(key).append('@').append(timeout.deadlineMs());
+                // The shard sets the timer of expiration again by itself, when it has fired.
+                boolean isRetried = timeout.isRetried() && !key.equals("expire-group-metadata");
+                text.append(" timer ").append(key).append('@').append(timeout.deadlineMs())
+                    .append(isRetried ? "+" : "");
             }
         });
+        tasks.keySet().forEach(key -> text.append(" task ").append(key.substring(0, key.length() - "-regex".length())));
         return text.toString();
-    }
-
-    @SuppressWarnings("unchecked")
-    private static void described(ClassicGroup group, StringBuilder text) {
-        Collection<String> expected;
-        try {
-            Field field = ClassicGroup.class.getDeclaredField("pendingJoinMembers");
-            field.setAccessible(true);
-            expected = new TreeSet<>((Collection<String>) field.get(group));
-        } catch (ReflectiveOperationException impossible) {
-            throw new IllegalStateException(impossible);
-        }
-        text.append(" group ").append(group.groupId()).append(' ').append(group.currentState()).append(' ')
-            .append(group.previousState()).append(' ').append(group.generationId()).append(' ')
-            .append(group.protocolType().orElse("~")).append(' ').append(group.protocolName().orElse("~"))
-            .append(' ').append(Optional.ofNullable(group.leaderOrNull()).orElse("~")).append(' ')
-            .append(group.currentStateTimestampOrDefault()).append(' ').append(group.newMemberAdded() ? 1 : 0)
-            .append(' ').append(group.numAwaitingJoinResponse()).append(' ')
-            .append(group.subscribedTopics().map(topics -> String.join(",", new TreeSet<>(topics))).orElse("~"))
-            .append(" expected ").append(String.join(",", expected)).append(" unsynced ")
-            .append(String.join(",", new TreeSet<>(group.allPendingSyncMembers())));
-        for (ClassicGroupMember member : group.allMembers()) {
-            text.append(" member ").append(member.memberId()).append(' ')
-                .append(member.groupInstanceId().orElse("~")).append(' ').append(member.isAwaitingJoin() ? 1 : 0)
-                .append(member.isAwaitingSync() ? 1 : 0).append(member.isNew() ? 1 : 0).append(' ')
-                .append(member.sessionTimeoutMs()).append(' ').append(member.rebalanceTimeoutMs()).append(' ')
-                .append(HexFormat.of().formatHex(member.assignment()));
-            member.supportedProtocols().forEach(one -> text.append(' ').append(one.name()).append('=')
-                .append(HexFormat.of().formatHex(one.metadata())));
-        }
     }
 }

@@ -43,7 +43,7 @@ public final class RecordClients {
     public static void main(String[] args) throws Exception {
         switch (args[0]) {
             case "produce" -> produce(args[1], args[2], args[3]);
-            case "member" -> consume(args[1], args[2], args[3]);
+            case "member" -> consume(args[1], args[2], args[3], args[4]);
             case "seek" -> seek(args[1], args[2], args[3], Long.parseLong(args[4]));
             default -> throw new IllegalArgumentException(args[0]);
         }
@@ -64,7 +64,7 @@ public final class RecordClients {
         }
     }
 
-    private static void consume(String servers, String topic, String group) {
+    private static void consume(String servers, String topic, String group, String protocol) {
         var isOver = new AtomicBoolean();
         var watch = new Thread(() -> {
             waitForEnd();
@@ -72,7 +72,7 @@ public final class RecordClients {
         });
         watch.setDaemon(true);
         watch.start();
-        try (var consumer = consumer(servers, group)) {
+        try (var consumer = consumer(servers, group, protocol)) {
             consumer.subscribe(List.of(topic));
             Set<Integer> before = Set.of();
             while (!isOver.get()) {
@@ -92,7 +92,7 @@ public final class RecordClients {
 
     private static void seek(String servers, String topic, String group, long time) {
         var partition = new TopicPartition(topic, 0);
-        try (var consumer = consumer(servers, group)) {
+        try (var consumer = consumer(servers, group, "classic")) {
             consumer.assign(List.of(partition));
             OffsetAndTimestamp place = consumer.offsetsForTimes(Map.of(partition, time)).get(partition);
             consumer.commitSync(Map.of(partition, new OffsetAndMetadata(place.offset())));
@@ -100,9 +100,10 @@ public final class RecordClients {
         }
     }
 
-    private static KafkaConsumer<String, String> consumer(String servers, String group) {
+    private static KafkaConsumer<String, String> consumer(String servers, String group, String protocol) {
         Map<String, Object> settings = Map.of(
-            "bootstrap.servers", servers, "group.id", group, "auto.offset.reset", "earliest");
+            "bootstrap.servers", servers, "group.id", group, "auto.offset.reset", "earliest",
+            "group.protocol", protocol);
         return new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer());
     }
 

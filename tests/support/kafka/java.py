@@ -101,9 +101,11 @@ class Java:
     def compile(self, source: Path) -> Path:
         """Return the folder of a source's classes, compiled unless this very text already was.
 
-        The compiler is among the jars, so that a runtime without one will do.
+        A folder with the name of the source holds the sources of other classes that it uses. The
+        compiler is among the jars, so that a runtime without one will do.
         """
-        digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
+        sources = [source, *sorted(source.with_suffix("").glob("*.java"))]
+        digest = hashlib.sha256(b"".join(one.read_bytes() for one in sources)).hexdigest()[:16]
         target = self.jars.parent / f"{source.stem}-{self.jars.name}-{digest}"
         if target.is_dir():
             return target
@@ -113,7 +115,7 @@ class Java:
             options = ["-source", "17", "-target", "17", "-nowarn", "-d", str(classes)]
             jars = ":".join(str(jar) for jar in sorted(self.jars.glob("*.jar")))
             done = subprocess.run(
-                self.command(compiler, *options, "-classpath", jars, str(source)),
+                self.command(compiler, *options, "-classpath", jars, *map(str, sources)),
                 capture_output=True,
                 text=True,
                 check=False,

@@ -1,0 +1,72 @@
+"""Groups of the consumer protocol (KIP-848): Kafka's GroupCoordinatorShard and ours, by steps."""
+
+from collections import Counter
+from random import Random
+from typing import Final
+
+import pytest
+from tests.interop.consumer_group_script import ConsumerGroupScript
+from tests.interop.group_coordinator_comparison import Comparison, Oracle, group_coordinator_oracle
+from tests.support.kafka.java import Java
+
+from kvorum.groups.migration_policy import MigrationPolicy
+from kvorum.groups.settings import ConsumerGroupSettings, GroupCoordinatorSettings
+
+SCRIPTS: Final = 60
+STEPS: Final = 250
+SAMPLE: Final = 5
+"""The number of scripts of the sample that is not slow."""
+
+
+def _settings(random: Random) -> GroupCoordinatorSettings:
+    return GroupCoordinatorSettings(
+        consumer=ConsumerGroupSettings(
+            max_size=random.choice((5, 100, 100)),
+            assignors=random.choice((("uniform", "range"), ("range", "uniform"))),
+            assignment_interval_ms=random.choice((0, 1_000, 1_000)),
+            regex_refresh_interval_ms=random.choice((600_000, 60_000)),
+            migration_policy=MigrationPolicy.DISABLED,
+        ),
+        group_max_size=100,
+        group_initial_rebalance_delay_ms=0,
+        offset_metadata_max_bytes=10,
+        offsets_retention_ms=2 * 60_000,
+    )
+
+
+def _play(oracle: Oracle, random: Random, scripts: int) -> Counter[str]:
+    kinds: Counter[str] = Counter()
+    for _ in range(scripts):
+        both = Comparison(oracle, _settings(random))
+        script = ConsumerGroupScript(random)
+        for _ in range(STEPS):
+            line = script.step()
+            script.learn(line, both.step(line))
+        both.step("unload")
+        kinds += both.kinds
+    return kinds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_each_step_gives_what_kafka_gives(java: Java, seed: int) -> None:
+    with group_coordinator_oracle(java) as oracle:
+        kinds = _play(oracle, Random(seed), SCRIPTS)
+    _demand(kinds, at_least=SCRIPTS)
+
+
+def test_a_sample_of_steps_gives_what_kafka_gives(java: Java) -> None:
+    with group_coordinator_oracle(java) as oracle:
+        kinds = _play(oracle, Random(9), SAMPLE)
+    _demand(kinds, at_least=SAMPLE)
+
+
+def _demand(kinds: Counter[str], at_least: int) -> None:
+    """Check that the script came to all states, and to the errors that matter."""
+    for state in ("Empty", "Assigning", "Reconciling", "Stable"):
+        assert kinds[f"consumer {state}"] > at_least, kinds
+    for state in ("STABLE", "UNREVOKED_PARTITIONS", "UNRELEASED_PARTITIONS"):
+        assert kinds[f"member {state}"] > at_least, kinds
+    assert kinds["fire rebalance"] >= at_least // 10, kinds
+    for error in ("error 25", "error 110", "error 111", "error 113"):
+        assert kinds[error] >= at_least // 2, kinds
