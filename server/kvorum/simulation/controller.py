@@ -26,6 +26,7 @@ from kvorum.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsReq
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from kvorum.wire.messages.broker_registration import BrokerRegistrationRequest
 from kvorum.wire.messages.controller_registration import ControllerRegistrationRequest
+from kvorum.wire.messages.create_partitions import CreatePartitionsRequest
 from kvorum.wire.messages.create_topics import CreateTopicsRequest
 from kvorum.wire.messages.delete_topics import DeleteTopicsRequest
 from kvorum.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -42,6 +43,7 @@ HANDLED: Final = (
     BrokerHeartbeatRequest,
     BrokerRegistrationRequest,
     ControllerRegistrationRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     IncrementalAlterConfigsRequest,

@@ -85,6 +85,7 @@ def _draw_brokers(seed: int) -> Makeup:
         storm=random_for(seed, "storm"),
         linger=random_for(seed, "append linger"),
         coordinated=random_for(seed, "coordinated transactions"),
+        consumer_group=random_for(seed, "KIP-848"),
     )
     planned = _draw_hasty_options(random_for(seed, "options"), settings.brokers)
     controller_ids = range(1, planned.voter_count + planned.spare_count + 1)

@@ -24,10 +24,10 @@ MUTANTS = (
         cause="the rebalance timeout that a static member came back with was ignored",
         breaks="length of a rebalance",
         within="Join._update",
-        old="self._rebalance_timeout_ms()",
+        old="rebalance_timeout_ms(self.context.version, self.request)",
         new="""
             (
-                self._rebalance_timeout_ms()
+                rebalance_timeout_ms(self.context.version, self.request)
                 if self.request.member_id
                 else member.rebalance_timeout_ms
             )
@@ -198,8 +198,8 @@ MUTANTS = (
         cause="a value of a later version was read as one of the latest that is known",
         breaks="loading",
         within="decode_record",
-        old="decoded(_VALUES[type_id], value, version)",
-        new="decoded(_VALUES[type_id], value, min(version, _VALUES[type_id].MAX_VERSION))",
+        old="decoded(value_type, value, version)",
+        new="decoded(value_type, value, min(version, value_type.MAX_VERSION))",
         room="groups",
     ),
     liveness_bug(
@@ -265,5 +265,172 @@ MUTANTS = (
         within="CoordinatorContext._append",
         old="batch.events.append(event)",
         new="event.complete(None)",
+    ),
+    safety_bug(
+        id="KAFKA-19431",
+        cause="members were given topics that they had just ceased to subscribe to",
+        breaks="a member has what it subscribes to",
+        within="Reconciliation._maybe_shrink",
+        old="not self.has_subscription_changed",
+        new="True",
+    ),
+    liveness_bug(
+        id="KAFKA-18916",
+        cause="the deletion of a topic that an expression matches began no rebalance",
+        breaks="groups follow their topics",
+        within="ConsumerGroup.is_subscribed_to",
+        old="any(topic in resolved.topics for resolved in self.resolved_regexes.values())",
+        new="False",
+    ),
+    liveness_bug(
+        id="KAFKA-16367",
+        cause="a heartbeat that says all was answered without the assignment",
+        breaks="lost answers are repeated",
+        within="Heartbeat._response",
+        old="""
+            request.member_epoch == JOIN_EPOCH or is_full or reconciled.assigned != member.assigned
+        """,
+        new="request.member_epoch == JOIN_EPOCH or reconciled.assigned != member.assigned",
+    ),
+    conformity_bug(
+        id="KAFKA-17228",
+        cause="a static member could not take the place that it has by the classic protocol",
+        breaks="static membership",
+        within="Heartbeat._static_member",
+        old="not has_left and not existing.uses_classic_protocol",
+        new="not has_left",
+    ),
+    conformity_bug(
+        id="KAFKA-17733",
+        cause="a classic member that was assigned nothing kept its group from the new protocol",
+        breaks="groups are upgraded",
+        within="_assigned",
+        old="if not member.assignment: return {}",
+        room="groups.consumer.upgrade",
+    ),
+    conformity_bug(
+        id="KAFKA-20268",
+        cause="the first epoch of a group was that of a member which joins",
+        breaks="epochs of a group",
+        within="GroupEpochs",
+        old="""
+            group_epoch: int = FIRST_EPOCH
+            metadata_hash: int = 0
+            assignment_epoch: int = FIRST_EPOCH
+        """,
+        new="""
+            group_epoch: int = 0
+            metadata_hash: int = 0
+            assignment_epoch: int = 0
+        """,
+    ),
+    safety_bug(
+        id="owner not waited for",
+        cause="a partition was given to a member before another had dropped it",
+        breaks="a partition has one owner",
+        within="Reconciliation._approach_target",
+        old="one in pending or self.owner_epoch(topic_id, one) == NOT_OWNED",
+        new="True",
+    ),
+    safety_bug(
+        id="dropping is not owning",
+        cause="what a member has yet to give up had no owner",
+        breaks="a partition has one owner",
+        within="ConsumerGroup._own",
+        old="_places(member.assigned, member.pending_revocation)",
+        new="_places(member.assigned)",
+    ),
+    safety_bug(
+        id="silence is consent",
+        cause="a member that did not say what it owns counted as one that owns nothing",
+        breaks="a partition has one owner",
+        within="Reconciliation._may_own",
+        old="if self.owned is None: return True",
+        new="if self.owned is None: return False",
+    ),
+    liveness_bug(
+        id="lost answer fences",
+        cause="a member that had missed the answer with its new epoch was fenced",
+        breaks="lost answers are repeated",
+        within="Heartbeat._check_epoch",
+        old="received < member.member_epoch and not has_missed_answer",
+        new="received < member.member_epoch",
+    ),
+    safety_bug(
+        id="epoch before owns all",
+        cause="a member of the epoch before was served whatever it said it owned",
+        breaks="a partition has one owner",
+        within="Heartbeat._check_epoch",
+        old="received == member.previous_member_epoch and owned is not None and "
+        "member.has_all_of(owned)",
+        new="received == member.previous_member_epoch",
+    ),
+    safety_bug(
+        id="late rebalance timeout",
+        cause="the timeout of an earlier epoch fenced a member that had moved on",
+        breaks="a member is known for its session",
+        within="fence_member",
+        old="isinstance(timeout, MemberRebalance) and member.member_epoch != timeout.member_epoch",
+        new="False",
+    ),
+    liveness_bug(
+        id="partitions never dropped",
+        cause="a member that did not drop its partitions kept them for ever",
+        breaks="rebalances end",
+        within="MemberUpdate.reconcile",
+        old="self.shard.outbox.set_timer(timeout, timeout_ms, is_retried=True)",
+        new="del timeout, timeout_ms",
+    ),
+    safety_bug(
+        id="away is gone",
+        cause="a static member that left for a while lost its partitions to others",
+        breaks="static membership",
+        within="leave",
+        old="_at_epoch_zero(member.assigned)",
+        new="{}",
+        room="groups.consumer",
+    ),
+    liveness_bug(
+        id="sessions end with the coordinator",
+        cause="a new coordinator began no sessions for the members that it had loaded",
+        breaks="dead members are fenced",
+        within="GroupCoordinatorShard.on_loaded",
+        old="start_timers(self.state, group)",
+    ),
+    safety_bug(
+        id="session of the join alone",
+        cause="a session was not begun again by heartbeats after the join",
+        breaks="a member is known for its session",
+        within="Heartbeat.decide",
+        old="self._schedule_session(group, reconciled)",
+        new="""
+            if self.request.member_epoch == JOIN_EPOCH:
+                self._schedule_session(group, reconciled)
+        """,
+    ),
+    liveness_bug(
+        id="departure unnoticed",
+        cause="a member that left began no epoch, so nobody got its partitions",
+        breaks="partitions have an owner",
+        within="remove_members",
+        old="group.epochs().group_epoch + 1",
+        new="group.epochs().group_epoch",
+    ),
+    safety_bug(
+        id="commit of another's",
+        cause="a member committed in an earlier epoch for partitions that it did not have then",
+        breaks="committed offsets stay",
+        within="_has_had",
+        old="since is None or since > epoch",
+        new="False",
+        room="groups.consumer",
+    ),
+    liveness_bug(
+        id="expression outlives its members",
+        cause="an expression stayed matched when its last subscriber had left",
+        breaks="groups follow their topics",
+        within="remove_members",
+        old="regex and group.regex_subscriber_count(regex) == count",
+        new="False",
     ),
 )

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 from tests.model.mutation.mutant import Edit
+from tests.model.simulation.consumer_group_mistakes import CONSUMER_GROUP_MISTAKES
 from tests.model.simulation.group_mistakes import GROUP_MISTAKES
 from tests.model.simulation.handler_mistakes import HANDLER_MISTAKES
 from tests.model.simulation.log_mistakes import LOG_MISTAKES
@@ -240,6 +241,7 @@ MISTAKES: Final = (
     *LOG_MISTAKES,
     *LOGIN_MISTAKES,
     *GROUP_MISTAKES,
+    *CONSUMER_GROUP_MISTAKES,
     *HANDLER_MISTAKES,
     *STORED_TRANSACTION_MISTAKES,
     *TRANSACTION_MISTAKES,

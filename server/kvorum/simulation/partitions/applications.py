@@ -9,6 +9,7 @@ from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.clients import LEADER_ONLY, Consumer, Deleter, Producer
+from kvorum.simulation.partitions.consumer_group_members import ConsumerGroupMembers
 from kvorum.simulation.partitions.group_members import GroupMembers
 from kvorum.simulation.partitions.groups import Committer
 from kvorum.simulation.partitions.logged_in_applications import LoggedInApplications
@@ -67,6 +68,10 @@ class Applications:
         topics = around.random_for("topics that come and go")
         has_short_lived_topic = topics.random() < HAS_SHORT_LIVED_TOPIC
         self._short_lived_topic = ShortLivedTopic(around, topics) if has_short_lived_topic else None
+        consumer_group = around.settings.groups.consumer
+        self._consumers_group = (
+            None if consumer_group is None else ConsumerGroupMembers(around, consumer_group)
+        )
         logins = around.logins
         self._users = None if logins is None else LoggedInApplications(around, logins)
 
@@ -133,6 +138,8 @@ class Applications:
             every(30, self._short_lived_topic.step)
         if self._coordinated is not None:
             self._coordinated.begin()
+        if self._consumers_group is not None:
+            self._consumers_group.begin()
         if self._users is not None:
             self._users.begin()
         every(1_000, self._group_members.step)
@@ -164,5 +171,7 @@ class Applications:
         listed = Counter(
             group_id for broker in brokers.values() for group_id in broker.listed_groups()
         )
+        if self._consumers_group is not None:
+            self._consumers_group.check_end(list(brokers.values()))
         is_alone = listed[MEMBERS_GROUP] == 1
         checks.demand(promises.ONE_COORDINATOR, f"{listed}", holds=is_alone)

@@ -75,6 +75,7 @@ from kvorum.storage.topic_partition import TopicPartition
 from kvorum.transactions.transaction_metadata import TransactionMetadata
 from kvorum.wire.messages.broker_heartbeat import BrokerHeartbeatResponse
 from kvorum.wire.messages.broker_registration import BrokerRegistrationResponse
+from kvorum.wire.messages.consumer_group_describe import ConsumerGroupDescribeResponse
 from kvorum.wire.primitives import Message
 
 METADATA_ROOT: Final = Path("/metadata")
@@ -297,6 +298,10 @@ class BrokerSession:
         """Return the groups that this broker coordinates."""
         return [one.group_id for one in self._groups.list_groups([], [])]
 
+    def described_group(self, group_id: str) -> ConsumerGroupDescribeResponse.DescribedGroup:
+        """Return a consumer group as this broker describes it."""
+        return self._groups.describe_consumer_group(group_id)
+
     def coordinated_transactions(self) -> list[TransactionMetadata]:
         """Return the transactional ids that this broker coordinates, as they are committed."""
         if self._coordination is None:
@@ -504,6 +509,10 @@ class Broker:
     def listed_groups(self) -> list[str]:
         """Return the groups that the broker lists (ListGroups)."""
         return [] if self._session is None else self._session.listed_groups()
+
+    def described_group(self, group_id: str) -> ConsumerGroupDescribeResponse.DescribedGroup | None:
+        """Return a consumer group as the broker describes it (ConsumerGroupDescribe)."""
+        return None if self._session is None else self._session.described_group(group_id)
 
     def coordinated_transactions(self) -> list[TransactionMetadata]:
         """Return the transactional ids that the broker coordinates, as they are committed."""

@@ -10,6 +10,7 @@ from kvorum.simulation.events import WALL_START_MS, Events
 from kvorum.simulation.network import OnReply, Serve
 from kvorum.simulation.operator import OPERATOR_ID
 from kvorum.simulation.partitions.client_history import ClientHistory
+from kvorum.simulation.partitions.consumer_group_ledger import ConsumerGroupLedger
 from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.ledger import PartitionLedger
 from kvorum.simulation.partitions.login_book import LoginBook
@@ -75,6 +76,7 @@ class BrokerSurroundings:
     places: Places
     servers: Mapping[int, Server]
     groups: dict[str, GroupLedger]
+    consumer_groups: dict[str, ConsumerGroupLedger]
     releases: Random | None
     logins: LoginBook | None
     on_expansion: Callable[[int, int], float]

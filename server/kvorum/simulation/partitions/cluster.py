@@ -81,6 +81,7 @@ class Cluster:
             Places(settings.partitions),
             self.brokers,
             {},
+            {},
             releases if has_older_clients else None,
             None if logins is None else LoginBook(logins, world.committed),
             self._on_expansion,

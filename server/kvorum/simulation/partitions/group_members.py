@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE
+from kvorum.groups.classic_group.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
-from kvorum.simulation.partitions.groups import FIRST_COMMIT_OF_INSTANCE, GroupClient, code_of
+from kvorum.simulation.partitions.groups import FIRST_COMMIT_OF_INSTANCE, GroupClient
 from kvorum.simulation.partitions.settings import (
     RESTLESS_UNTIL_MS,
     SESSION_TIMEOUT_MS,
@@ -22,7 +22,7 @@ from kvorum.wire.messages.join_group import (
     JoinGroupResponse,
 )
 from kvorum.wire.messages.leave_group import LeaveGroupRequest
-from kvorum.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kvorum.wire.messages.offset_commit import OffsetCommitRequest
 from kvorum.wire.messages.sync_group import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
@@ -199,28 +199,24 @@ class Member(GroupClient):
 
     def _use_offsets(self, coordinator: int) -> None:
         """Commit an offset of one of its partitions, or read it."""
-        random, sent_ms = self.around.random, self.around.now_ms
+        random = self.around.random
         partition = random.choice(self._partitions)
         self._uses += 1
         is_read = self._uses == 1 or (
             self._uses > FIRST_USES and random.random() < READS / (COMMITS + READS)
         )
-        if is_read or sent_ms > RESTLESS_UNTIL_MS:
+        if is_read or self.around.now_ms > RESTLESS_UNTIL_MS:
             self.read(coordinator, partition)
             return
-        offsets = self.ledger.offsets(partition)
-        offset = offsets.send()
-        request = self.commit(partition, offset)
-        request.generation_id_or_member_epoch = self._generation
-        request.member_id, request.group_instance_id = self._member_id, self._instance_id
-
-        def on_answer(answer: Message | None) -> None:
-            if isinstance(answer, OffsetCommitResponse) and self._is_fine(code_of(answer)):
-                offsets.acknowledge(offset, sent_ms)
-                self.around.ledger.counts["offsets committed by members"] += 1
-
-        version = self._version_with_instance(OffsetCommitRequest)
-        self.send(coordinator, request, on_answer, version=version)
+        self.commit_as_member(
+            coordinator,
+            partition,
+            epoch=self._generation,
+            member_id=self._member_id,
+            instance_id=self._instance_id,
+            is_fine=self._is_fine,
+            version=self._version_with_instance(OffsetCommitRequest),
+        )
 
     def _leave(self, version: int) -> Message:
         """Return its farewell; a static member is removed by an operator, who knows no id of it."""

@@ -1,5 +1,6 @@
 """Clients of groups that commit and read offsets; `group_members` has those that are members."""
 
+from collections.abc import Callable
 from typing import Final
 
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
@@ -10,6 +11,7 @@ from kvorum.simulation.partitions.group_ledger import GroupLedger
 from kvorum.simulation.partitions.settings import OFFSETS_ID, QUIET_FROM_MS, TOPIC, TOPIC_ID
 from kvorum.simulation.requests import OnAnswer
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from kvorum.wire.messages.heartbeat import HeartbeatResponse
 from kvorum.wire.messages.join_group import JoinGroupResponse
 from kvorum.wire.messages.leave_group import LeaveGroupResponse
@@ -119,6 +121,34 @@ class GroupClient(PartitionClient):
             request = OffsetFetchRequest(groups=[group], require_stable=is_stable)
         self.send(coordinator, request, lambda _: None)
 
+    def commit_as_member(
+        self,
+        coordinator: int,
+        partition: int,
+        *,
+        epoch: int,
+        member_id: str,
+        instance_id: str | None,
+        is_fine: Callable[[int], bool],
+        version: int,
+    ) -> None:
+        """Commit the next offset of a partition; `is_fine` gets the code of the answer.
+
+        `epoch` is the generation in a classic group.
+        """
+        offsets, sent_ms = self.ledger.offsets(partition), self.around.now_ms
+        offset = offsets.send()
+        request = self.commit(partition, offset)
+        request.generation_id_or_member_epoch = epoch
+        request.member_id, request.group_instance_id = member_id, instance_id
+
+        def on_answer(answer: Message | None) -> None:
+            if isinstance(answer, OffsetCommitResponse) and is_fine(code_of(answer)):
+                offsets.acknowledge(offset, sent_ms)
+                self.around.ledger.counts["offsets committed by members"] += 1
+
+        self.send(coordinator, request, on_answer, version=version)
+
     def commit(self, partition: int, offset: int) -> OffsetCommitRequest:
         """Return the commit of an offset by a client that is not a member."""
         wanted = OffsetCommitRequestPartition(partition, committed_offset=offset)
@@ -181,6 +211,8 @@ def code_of(answer: Message) -> int:
     """Return the error code of an answer about one group, and one partition at most."""
     match answer:
         case JoinGroupResponse() | SyncGroupResponse() | HeartbeatResponse() | LeaveGroupResponse():
+            return answer.error_code
+        case ConsumerGroupHeartbeatResponse():
             return answer.error_code
         case OffsetCommitResponse() | TxnOffsetCommitResponse():
             return answer.topics[0].partitions[0].error_code

@@ -56,6 +56,13 @@ LOGINS_BY_PASSWORD: Final = Property(
     "P72", "a login needs the password that the broker knows, and the user of the one before"
 )
 PERMITTED: Final = Property("P73", "a client writes and reads with the permission alone")
+ONE_OWNER_AT_A_TIME: Final = Property(
+    "P74", "a partition of a consumer group has one owner at a time"
+)
+MEMBER_EPOCH_RISES: Final = Property("P75", "the epoch of a member falls by a new join alone")
+FENCED_ARE_REFUSED: Final = Property(
+    "P76", "a member that has lost a partition unasked is refused until it joins again"
+)
 
 WRITES_END: Final = Property("L10", "in peace every write is acknowledged")
 ALL_IN_SYNC_AGAIN: Final = Property("L11", "in peace everybody is in sync again")
@@ -71,6 +78,7 @@ IDLE_STAY_IN_SYNC: Final = Property("L20", "in peace a pause takes nobody out of
 DELETED_ARE_GONE: Final = Property("L21", "in peace no broker has a replica of a deleted topic")
 TRANSACTIONS_REST: Final = Property("L22", "in peace every transactional id comes to rest")
 ONE_TRANSACTION_STATE: Final = Property("L23", "in peace all have one state of a transactional id")
+TARGETS_REACHED: Final = Property("L24", "in peace a consumer group is stable, each at its target")
 
 SAFETY: Final = (
     *(EPOCH_RISES, LEADER_IN_ISR, ISR_OF_REPLICAS, NEW_LEADER_EPOCH, LEADER_COMPLETE),
@@ -81,11 +89,13 @@ SAFETY: Final = (
     *(STARTS_FOLLOW, LATEST_STAYS, ANSWERS_KNOWN, LEADER_KNOWS, ANSWERED_IN_TIME),
     *(FENCED_BY_ANOTHER, SESSION_KEPT, SIZE_KEPT, STABLE_OFFSETS),
     *(SESSION_ANSWERED, HISTORY_IS_SOUND, SESSIONS_END, LOGINS_BY_PASSWORD, PERMITTED),
+    *(ONE_OWNER_AT_A_TIME, MEMBER_EPOCH_RISES, FENCED_ARE_REFUSED),
 )
 LIVENESS: Final = (
     *(WRITES_END, ALL_IN_SYNC_AGAIN, ALL_READABLE, ALL_COMMITTED, ALL_THE_SAME, COMMITS_END),
     *(MEMBERS_SETTLE, TRANSACTIONS_END, COMPACTED, ONE_COORDINATOR, IDLE_STAY_IN_SYNC),
     *(DELETED_ARE_GONE, TRANSACTIONS_REST, ONE_TRANSACTION_STATE),
+    TARGETS_REACHED,
 )
 ALL: Final = (*SAFETY, *LIVENESS)
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from kvorum.broker.epoch_end_offset import NO_EPOCH
+from kvorum.metadata.features import GROUP_VERSION_FEATURE
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.handlers.fetch import FIRST_VERSION_FROM_FOLLOWERS
@@ -23,6 +24,7 @@ from kvorum.simulation.properties.catalogue import PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kvorum.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kvorum.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kvorum.wire.messages.end_txn import EndTxnRequest
 from kvorum.wire.messages.fetch import FetchRequest, FetchResponse
 from kvorum.wire.messages.heartbeat import HeartbeatRequest
@@ -61,6 +63,12 @@ _KNOWN_CODES: Final = frozenset(
     }
 )
 """The codes that clients of groups know, and that they get here."""
+_KNOWN_OF_CONSUMER_GROUPS: Final = _KNOWN_CODES | {
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.STALE_MEMBER_EPOCH,
+    ErrorCode.UNRELEASED_INSTANCE_ID,
+}
+"""The same where the group may be one of the consumer protocol (KIP-848)."""
 _KNOWN_OF_TRANSACTIONS: Final = frozenset(
     {
         ErrorCode.NONE,
@@ -127,7 +135,12 @@ class RequestWatch:
                 group = self._group(request.group_id)
                 group.on_leave(member.member_id, member.group_instance_id, self._around.now_ms)
                 return self._of_group(request, _do_nothing)
-            case OffsetCommitRequest() | TxnOffsetCommitRequest() | HeartbeatRequest():
+            case (
+                OffsetCommitRequest()
+                | TxnOffsetCommitRequest()
+                | HeartbeatRequest()
+                | ConsumerGroupHeartbeatRequest()
+            ):
                 return self._of_group(request, _do_nothing)
             case InitProducerIdRequest() | AddOffsetsToTxnRequest() | EndTxnRequest():
                 return partial(self._demand_known, request, _KNOWN_OF_TRANSACTIONS)
@@ -265,6 +278,9 @@ class RequestWatch:
         code, now_ms = code_of(answer), self._around.now_ms
         is_transactional = isinstance(request, TxnOffsetCommitRequest)
         known = _KNOWN_OF_TRANSACTIONAL_OFFSETS if is_transactional else _KNOWN_CODES
+        if isinstance(request, ConsumerGroupHeartbeatRequest | OffsetCommitRequest):
+            known = _KNOWN_OF_CONSUMER_GROUPS
+            self._check_member(request, code, asked_ms)
         if code not in known and not self._is_behind(code):
             message = f"{type(request).__name__}: {ErrorCode(code).name}"
             raise PropertyViolatedError(promises.ANSWERS_KNOWN, message)
@@ -291,9 +307,30 @@ class RequestWatch:
             case _:
                 pass
 
+    def _check_member(
+        self,
+        request: ConsumerGroupHeartbeatRequest | OffsetCommitRequest,
+        code: int,
+        asked_ms: float,
+    ) -> None:
+        """Check what a member of a consumer group is answered, by whichever coordinator."""
+        group = self._around.consumer_groups.get(request.group_id)
+        if group is None:
+            return
+        now_ms, is_present = self._around.now_ms, self._is_present_coordinator()
+        group.on_answer(
+            code, request.member_id, asked_ms=asked_ms, now_ms=now_ms, is_present=is_present
+        )
+        is_heartbeat = isinstance(request, ConsumerGroupHeartbeatRequest)
+        if is_heartbeat and is_present and code == ErrorCode.NONE:
+            # Sessions begin with the request, whose answer may wait for what is not committed.
+            group.on_heartbeat(request.member_id, asked_ms=asked_ms, now_ms=now_ms)
+
     def _is_behind(self, code: int) -> bool:
-        """Return whether a topic is refused by a broker that does not know of it yet."""
+        """Return whether a broker refuses a topic or a protocol that it does not know of yet."""
         image = self._around.servers[self._replicas.broker_id].image
+        if code == ErrorCode.UNSUPPORTED_VERSION:
+            return image.features.level(GROUP_VERSION_FEATURE) == 0
         return code in _TOPIC_UNKNOWN and TOPIC_ID not in image.topics.by_id
 
     def _group(self, group_id: str) -> GroupLedger:

@@ -7,12 +7,13 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from kvorum.groups.classic_group.group import CONSUMER_PROTOCOL_TYPE
-from kvorum.groups.settings import GroupCoordinatorSettings
+from kvorum.groups.classic_group.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+from kvorum.groups.settings import ConsumerGroupSettings, GroupCoordinatorSettings
 from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kvorum.node.broker.coordinator.linger import ADAPTIVE
 from kvorum.node.config import GroupSettings, OffsetsTopicSettings
 from kvorum.simulation.network import HEALTHY, Conditions
+from kvorum.simulation.partitions.consumer_group_settings import ClusterConsumerGroupSettings
 from kvorum.wire.records import Compression
 
 TOPIC: Final = "t"
@@ -63,6 +64,8 @@ HAS_COORDINATED_TRANSACTIONS: Final = 0.35
 """The share of worlds, without unclean elections, whose brokers coordinate transactions."""
 KEEPS_RECORDS: Final = 0.6
 """The share of those in which no record is deleted or compacted, so that one is lost or read."""
+HAS_CONSUMER_GROUP: Final = 0.2
+"""The share of worlds with a group of the consumer protocol (KIP-848)."""
 HAS_SHORT_LIVED_TOPIC: Final = 0.2
 """The share of worlds in which a topic is created and deleted again and again."""
 IS_STORMY: Final = 0.2
@@ -184,14 +187,27 @@ class ClusterSettings:
 
     @classmethod
     def draw(
-        cls, random: Random, *, storm: Random, linger: Random, coordinated: Random
+        cls,
+        random: Random,
+        *,
+        storm: Random,
+        linger: Random,
+        coordinated: Random,
+        consumer_group: Random,
     ) -> ClusterSettings:
         """Draw the settings of a cluster.
 
-        `storm` and `linger` draw what their names say alone, and `coordinated` whether the brokers
-        coordinate transactions.
+        `storm` and `linger` draw what their names say alone, `coordinated` whether the brokers
+        coordinate transactions, and `consumer_group` whether there is such a group.
         """
-        drawn = cls._draw(random, storm, linger)
+        drawn = cls._draw_transactions(cls._draw(random, storm, linger), coordinated)
+        if consumer_group.random() >= HAS_CONSUMER_GROUP:
+            return drawn
+        group = ClusterConsumerGroupSettings.draw(consumer_group)
+        return replace(drawn, groups=replace(drawn.groups, consumer=group))
+
+    @staticmethod
+    def _draw_transactions(drawn: ClusterSettings, coordinated: Random) -> ClusterSettings:
         if coordinated.random() >= HAS_COORDINATED_TRANSACTIONS or drawn.is_unclean_enabled:
             return drawn
         drawn = replace(drawn, transactions=ClusterTransactionSettings.draw(coordinated))
@@ -254,7 +270,11 @@ class ClusterSettings:
     @property
     def strike_ms(self) -> int:
         """The mean time from one fault to the next."""
-        return STRIKE_MS if self.transactions is None else self.transactions.strike_ms
+        transactions, group = self.transactions, self.groups.consumer
+        return max(
+            STRIKE_MS if transactions is None else transactions.strike_ms,
+            STRIKE_MS if group is None else group.strike_ms,
+        )
 
     @property
     def compaction_lag_ms(self) -> int:
@@ -331,6 +351,8 @@ class ClusterGroupSettings:
     retention_ms: int
     retention_check_ms: int
     append_linger_ms: int
+    consumer: ClusterConsumerGroupSettings | None = None
+    """The group of the consumer protocol; None without one."""
 
     @classmethod
     def draw(cls, random: Random, linger: Random) -> ClusterGroupSettings:
@@ -362,8 +384,10 @@ class ClusterGroupSettings:
     @property
     def of_broker(self) -> GroupSettings:
         """The settings of the brokers."""
+        consumer = self.consumer
         return GroupSettings(
             coordinator=GroupCoordinatorSettings(
+                consumer=ConsumerGroupSettings() if consumer is None else consumer.of_broker,
                 group_max_size=self.size_max,
                 group_initial_rebalance_delay_ms=50,
                 offset_metadata_max_bytes=METADATA_BYTES_MAX,

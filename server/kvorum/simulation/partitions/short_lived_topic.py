@@ -14,17 +14,13 @@ from kvorum.simulation.partitions.broker import Broker
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.clients import Consumer, Producer, Topic
 from kvorum.simulation.partitions.settings import FAULTS_FROM_MS, QUIET_FROM_MS
-from kvorum.wire.messages.create_topics import CreateTopicsRequest
-from kvorum.wire.messages.delete_topics import DeleteTopicsRequest
-from kvorum.wire.primitives import Message
+from kvorum.simulation.partitions.topic_operator import TopicOperator
 
 NAME: Final = "short-lived"
 PARTITIONS_MAX: Final = 2
 PRODUCER_ID: Final = 200
 """The id of a producer that begins again with each topic, of which no broker knows then."""
 LIVES_MS: Final = 150, 1_500
-IS_DELETED_BY_NAME: Final = 0.3
-CREATION_TIMEOUT_MS: Final = 1_000
 
 
 class ShortLivedTopic:
@@ -33,21 +29,21 @@ class ShortLivedTopic:
     def __init__(self, around: BrokerSurroundings, random: Random) -> None:
         self._around = around
         self._random = random
+        self._operator = TopicOperator(around, NAME, random)
         self._topic: Topic | None = None
         self._producers: list[Producer] = []
         self._consumers: list[Consumer] = []
         self._deleted_from_ms = 0.0
-        self._is_asking = False
 
     def step(self) -> None:
         """Create the topic, use it, or delete it once it has lived for a while."""
-        image = self._around.committed_image.topics.by_name(NAME)
+        image = self._operator.topic
         if self._topic is not None and (image is None or image.id != self._topic.id):
             self._around.ledger.counts["deleted topics"] += 1
             self._topic = None
         if image is None:
             if FAULTS_FROM_MS < self._around.now_ms < QUIET_FROM_MS:
-                self._create()
+                self._operator.create(self._random.randint(1, PARTITIONS_MAX))
             return
         if self._topic is None:
             self._begin(image)
@@ -56,7 +52,7 @@ class ShortLivedTopic:
         for consumer in self._consumers:
             consumer.step()
         if self._deleted_from_ms < self._around.now_ms < QUIET_FROM_MS:
-            self._delete(image)
+            self._operator.delete(image)
 
     def check_end(self, brokers: list[Broker]) -> None:
         """Check that the last topic has what was written, and no broker one that is deleted."""
@@ -82,37 +78,3 @@ class ShortLivedTopic:
             for producer_id in (PRODUCER_ID + index, -1)
         ]
         self._consumers = [Consumer(around, index, topic=topic) for index in indexes]
-
-    def _create(self) -> None:
-        settings = self._around.settings
-        configs = [
-            CreateTopicsRequest.CreatableTopicConfig(name, value)
-            for name, value in settings.topic_configs(NAME).items()
-        ]
-        topic = CreateTopicsRequest.CreatableTopic(
-            NAME,
-            num_partitions=self._random.randint(1, PARTITIONS_MAX),
-            replication_factor=settings.replicas,
-            configs=configs,
-        )
-        self._ask(CreateTopicsRequest([topic], CREATION_TIMEOUT_MS))
-
-    def _delete(self, image: TopicImage) -> None:
-        is_by_name = self._random.random() < IS_DELETED_BY_NAME
-        topic = (
-            DeleteTopicsRequest.DeleteTopicState(NAME)
-            if is_by_name
-            else DeleteTopicsRequest.DeleteTopicState(None, image.id)
-        )
-        self._ask(DeleteTopicsRequest([topic], timeout_ms=CREATION_TIMEOUT_MS))
-
-    def _ask(self, request: Message) -> None:
-        """Ask the controller, unless an earlier request waits for its answer."""
-        if self._is_asking:
-            return
-        self._is_asking = True
-        self._around.ask_leader(request, self._on_answer)
-
-    def _on_answer(self, _: Message | None) -> None:
-        """Let the metadata say what has happened: an answer may be lost."""
-        self._is_asking = False

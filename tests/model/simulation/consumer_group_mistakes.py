@@ -1,0 +1,108 @@
+"""Mistakes in the coordinators of consumer groups (KIP-848), as edits."""
+
+from typing import Final
+
+from tests.model.mutation.mutant import Edit
+from tests.model.simulation.mistake import Mistake, edited
+
+from kvorum.simulation.partitions import promises
+
+CONSUMER_GROUP_MISTAKES: Final = (
+    Mistake(
+        "a partition is given to a member before another has dropped it",
+        promises.ONE_OWNER_AT_A_TIME,
+        26,
+        edited(
+            Edit(
+                within="Reconciliation._approach_target",
+                old="one in pending or self.owner_epoch(topic_id, one) == NOT_OWNED",
+                new="True",
+            )
+        ),
+    ),
+    Mistake(
+        "what a member has yet to give up has no owner",
+        promises.ONE_OWNER_AT_A_TIME,
+        14,
+        edited(
+            Edit(
+                within="ConsumerGroup._own",
+                old="_places(member.assigned, member.pending_revocation)",
+                new="_places(member.assigned)",
+            )
+        ),
+    ),
+    Mistake(
+        "a target that is not new has the epoch of the one before",
+        promises.MEMBER_EPOCH_RISES,
+        14,
+        edited(
+            Edit(
+                within="MemberUpdate.present_target",
+                old="self.group.epochs().assignment_epoch",
+                new="self.group.epochs().assignment_epoch - 1",
+            )
+        ),
+    ),
+    Mistake(
+        "a member may join in any epoch",
+        promises.FENCED_ARE_REFUSED,
+        38,
+        edited(
+            Edit(
+                within="Heartbeat._dynamic_member",
+                old="self.request.member_epoch == JOIN_EPOCH",
+                new="True",
+            )
+        ),
+    ),
+    Mistake(
+        "one that is not a member commits in any epoch",
+        promises.FENCED_ARE_REFUSED,
+        56,
+        edited(
+            Edit(
+                within="check_consumer_commit",
+                old="epoch < 0 and group.is_empty",
+                new="group.members.get(member_id) is None",
+            )
+        ),
+    ),
+    Mistake(
+        "a session goes on with the first heartbeat alone",
+        promises.SESSION_KEPT,
+        14,
+        edited(
+            Edit(
+                within="Heartbeat.decide",
+                old="self._schedule_session(group, reconciled)",
+                new="""
+                    if self.request.member_epoch == JOIN_EPOCH:
+                        self._schedule_session(group, reconciled)
+                """,
+            )
+        ),
+    ),
+    Mistake(
+        "a group does not look at its topics again",
+        promises.TARGETS_REACHED,
+        36,
+        edited(
+            Edit(
+                within="ConsumerGroup.request_metadata_refresh",
+                old="self.set_metadata_deadline(0, 0)",
+            )
+        ),
+    ),
+    Mistake(
+        "a new coordinator begins no sessions",
+        promises.TARGETS_REACHED,
+        14,
+        edited(
+            Edit(
+                within="GroupCoordinatorShard.on_loaded",
+                old="start_timers(self.state, group)",
+            )
+        ),
+    ),
+)
