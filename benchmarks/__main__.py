@@ -30,6 +30,12 @@ def transaction_rows(arguments: argparse.Namespace) -> list[Row]:
     return [*transactions.rows(divisor), *transaction_load.rows(divisor)]
 
 
+def group_rows(arguments: argparse.Namespace) -> list[Row]:
+    from benchmarks import group_members  # noqa: PLC0415 - as above
+
+    return group_members.rows(arguments.divisor)
+
+
 def security_rows(arguments: argparse.Namespace) -> list[Row]:
     from benchmarks import security  # noqa: PLC0415 - as above
 
@@ -74,6 +80,7 @@ MEASURED: Mapping[str, Callable[[argparse.Namespace], list[Row]]] = {
     "data": data_rows,
     "transactions": transaction_rows,
     "security": security_rows,
+    "groups": group_rows,
     "dump-log": lambda arguments: dump_log.rows(records=arguments.dumped_records),
     "spark": spark_rows,
     "spark-cluster": spark_cluster_rows,
@@ -113,7 +120,7 @@ def arguments_of_run() -> argparse.Namespace:
         "--divisor",
         type=int,
         default=1,
-        help="data, transactions, security: divide the numbers of what is many (default: 1)",
+        help="data, transactions, security, groups: divide what is many (default: 1)",
     )
     add("--dumped-records", type=int, default=10_000_000, help="dump-log: default 10,000,000")
     add("--metadata-records", type=int, default=500_000, help="spark: default 500,000")

@@ -41,10 +41,10 @@ class RunningBroker(NamedTuple):
     def memory_mib(self) -> float:
         return resident_mib(self.process_id)
 
-    def create_topic(self, name: str) -> None:
+    def create_topic(self, name: str, *, partitions: int = 1) -> None:
         # The stub of create_topics leaves out type parameters.
         admin: Any = AdminClient({"bootstrap.servers": self.servers})
-        for future in admin.create_topics([NewTopic(name, 1, 1)]).values():
+        for future in admin.create_topics([NewTopic(name, partitions, 1)]).values():
             future.result(WAIT_S)
 
 
