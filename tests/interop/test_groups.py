@@ -24,6 +24,7 @@ RECORDS: Final = [
     {"value": value, "partition": number % PARTITIONS, "timestamp": 1000 + number}
     for number, value in enumerate(VALUES)
 ]
+CONSUMER_PROTOCOL: Final = {"group.protocol": "consumer"}
 confluent: Any = importlib.import_module("confluent_kafka")
 
 
@@ -54,9 +55,6 @@ class AnyMember(Protocol):
 
 Join = Callable[[str, str, str], AnyMember]
 """Joins, by bootstrap servers, group and topic."""
-
-
-CONSUMER_PROTOCOL: Final = {"group.protocol": "consumer"}
 
 
 @pytest.fixture(
