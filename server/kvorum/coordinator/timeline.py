@@ -93,6 +93,9 @@ class TimelineMap(Generic[Key, Value]):
     def _change(self, key: Key, value: object) -> None:
         epoch = self._timeline.next_epoch
         history = self._histories.setdefault(key, deque())
+        if history and history[-1][1] is _ABSENT:
+            # A key that is put again after its removal is the last one, committed or not.
+            self._histories[key] = self._histories.pop(key)
         if history and history[-1][0] == epoch:
             history[-1] = (epoch, value)
             return

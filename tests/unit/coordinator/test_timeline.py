@@ -29,3 +29,17 @@ def test_a_key_whose_change_is_taken_back_is_the_last_one() -> None:
     entries.set("a", 3)
     timeline.revert(1)
     assert list(entries.items()) == [("b", 2), ("a", 1)]
+
+
+def test_a_key_that_is_put_again_after_its_removal_is_the_last_one() -> None:
+    timeline = Timeline()
+    entries = TimelineMap[str, int](timeline)
+    entries.set("a", 1)
+    entries.set("b", 2)
+    timeline.written_offset = 1
+    entries.remove("a")
+    timeline.written_offset = 2
+    entries.set("a", 3)
+    assert list(entries.items()) == [("b", 2), ("a", 3)]
+    timeline.commit(2)
+    assert list(entries.items()) == [("b", 2), ("a", 3)]
