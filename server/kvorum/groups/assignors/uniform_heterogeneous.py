@@ -12,8 +12,9 @@ from typing import Final
 from kvorum.groups.assignors.hash_table import capacity_for
 from kvorum.groups.assignors.load_ranges import LoadRanges
 from kvorum.groups.assignors.member_target import MemberTarget, as_iterated
-from kvorum.groups.assignors.partition_assignor import Assignment, GroupSpec
+from kvorum.groups.assignors.partition_assignor import Assignment, GroupSpec, PartitionAssignorError
 from kvorum.groups.assignors.partition_counts import count_partitions
+from kvorum.wire.uuid_text import uuid_to_text
 
 _ROUND_COUNT_MAX: Final = 16
 """Members whose topics overlap may take long to balance; each round about halves what is left."""
@@ -69,6 +70,12 @@ class HeterogeneousGroup:
             self._loads[index] += len(partitions)
             owners = self._owners[topic_id]
             for number in partitions:
+                if number >= len(owners):
+                    # The metadata is older than that of the target. Kafka's assignor fails as well.
+                    raise PartitionAssignorError(
+                        f"Topic {uuid_to_text(topic_id)} has no partition {number}, which a member "
+                        "has had."
+                    )
                 owners[number] = index
 
     def _hand_out(self, topic_id: bytes) -> None:

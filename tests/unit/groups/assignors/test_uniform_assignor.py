@@ -191,3 +191,10 @@ def test_a_topic_without_a_number_of_partitions_is_an_error(others: list[int]) -
 def test_a_group_without_members_or_topics_has_no_targets() -> None:
     assert assign("uniform", {}, {}) == {}
     assert assign("uniform", {"a": Member(topics=[])}, {1: 1}) == {}
+
+
+def test_a_target_of_newer_metadata_is_an_error_where_members_differ() -> None:
+    """A coordinator may be on a broker that has not heard of new partitions yet."""
+    members = {"a": Member(topics=[1], had={1: [0, 2]}), "b": Member(topics=[1, 2])}
+    with pytest.raises(PartitionAssignorError, match="has no partition 2, which a member has had"):
+        assign("uniform", members, {1: 2, 2: 1})
