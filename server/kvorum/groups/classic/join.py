@@ -6,13 +6,9 @@ from typing import Final
 from kvorum.coordinator.append_errors import append_error_to_response_error
 from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.groups.classic.rebalance import Rebalance
-from kvorum.groups.classic_group.group import (
-    ClassicGroup,
-    ClassicGroupMember,
-    ClassicGroupState,
-    SupportedProtocol,
-)
+from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupMember, ClassicGroupState
 from kvorum.groups.classic_group.group_records import new_empty_group_record, new_group_record
+from kvorum.groups.classic_group.supported_protocol import supported_protocols
 from kvorum.groups.consumer_group.group_records import group_tombstones
 from kvorum.groups.decision import NO_DECISION, Decision
 from kvorum.groups.join_versions import UNKNOWN_MEMBER_ID, needs_member_id, rebalance_timeout_ms
@@ -204,7 +200,7 @@ class Join:
         except RequestError as error:
             self._refuse(member_id, error.code)
             return NO_DECISION
-        is_unchanged = member.supported_protocols == self._protocols()
+        is_unchanged = member.supported_protocols == supported_protocols(self.request)
         if group.is_empty:
             self._refuse(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
         elif self._is_for_current_generation(member_id, is_unchanged=is_unchanged):
@@ -230,7 +226,7 @@ class Join:
             rebalance_timeout_ms=rebalance_timeout_ms(self.context.version, self.request),
             session_timeout_ms=self.request.session_timeout_ms,
             protocol_type=self.request.protocol_type,
-            supported_protocols=self._protocols(),
+            supported_protocols=supported_protocols(self.request),
             is_new=True,
         )
         group = self.group
@@ -244,15 +240,10 @@ class Join:
     def _update(self, member: ClassicGroupMember) -> None:
         self.group.update_member(
             member,
-            protocols=self._protocols(),
+            protocols=supported_protocols(self.request),
             rebalance_timeout_ms=rebalance_timeout_ms(self.context.version, self.request),
             session_timeout_ms=self.request.session_timeout_ms,
             promise=self.promise,
-        )
-
-    def _protocols(self) -> tuple[SupportedProtocol, ...]:
-        return tuple(
-            SupportedProtocol(one.name, bytes(one.metadata)) for one in self.request.protocols
         )
 
     def _refuse(self, member_id: str, error: ErrorCode) -> None:

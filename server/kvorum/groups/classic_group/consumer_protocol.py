@@ -6,19 +6,19 @@ ConsumerProtocolAssignment. A reader takes a later version than its own for the 
 
 import struct
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from kvorum.metadata.topics_image import TopicsImage
 from kvorum.wire.errors import WireError
 from kvorum.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kvorum.wire.primitives import Message
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 _VERSION: Final = struct.Struct(">h")
 _PREFIX_VERSION: Final = 0
 """Every version of a subscription begins with the fields of this one."""
-_NEWEST_SUBSCRIPTION: Final = ConsumerProtocolSubscription.MAX_VERSION
-_NEWEST_ASSIGNMENT: Final = ConsumerProtocolAssignment.MAX_VERSION
+_MessageT = TypeVar("_MessageT", bound=Message)
 
 
 class MalformedProtocolError(Exception):
@@ -35,29 +35,22 @@ def embedded_version(data: bytes) -> int:
 
 def subscription_of(data: bytes) -> ConsumerProtocolSubscription:
     """Return the subscription of a member; raises MalformedProtocolError."""
-    version = embedded_version(data)
-    if version < 0:
-        raise MalformedProtocolError(f"Unsupported subscription version: {version}")
-    try:
-        message, _ = ConsumerProtocolSubscription.decode_from(
-            data, _VERSION.size, min(version, _NEWEST_SUBSCRIPTION)
-        )
-    except WireError as error:
-        raise MalformedProtocolError("Malformed consumer protocol subscription") from error
-    return message
+    return _message(ConsumerProtocolSubscription, data, "subscription")
 
 
 def assignment_of(data: bytes) -> ConsumerProtocolAssignment:
     """Return the assignment of a member; raises MalformedProtocolError."""
+    return _message(ConsumerProtocolAssignment, data, "assignment")
+
+
+def _message(kind: type[_MessageT], data: bytes, noun: str) -> _MessageT:
     version = embedded_version(data)
     if version < 0:
-        raise MalformedProtocolError(f"Unsupported assignment version: {version}")
+        raise MalformedProtocolError(f"Unsupported {noun} version: {version}")
     try:
-        message, _ = ConsumerProtocolAssignment.decode_from(
-            data, _VERSION.size, min(version, _NEWEST_ASSIGNMENT)
-        )
+        message, _ = kind.decode_from(data, _VERSION.size, min(version, kind.MAX_VERSION))
     except WireError as error:
-        raise MalformedProtocolError("Malformed consumer protocol assignment") from error
+        raise MalformedProtocolError(f"Malformed consumer protocol {noun}") from error
     return message
 
 
@@ -70,7 +63,7 @@ def assignment_bytes(
     """
     if version < 0:
         raise MalformedProtocolError(f"Unsupported assignment version: {version}")
-    written = min(version, _NEWEST_ASSIGNMENT)
+    written = min(version, ConsumerProtocolAssignment.MAX_VERSION)
     assigned = [
         ConsumerProtocolAssignment.TopicPartition(topics.by_id[topic_id].name, sorted(of_topic))
         for topic_id, of_topic in partitions.items()

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from kvorum.groups.classic_group.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from kvorum.groups.classic_group.supported_protocol import SupportedProtocol
 from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.java_hash import JavaHashMap
@@ -46,14 +47,6 @@ VALID_PREVIOUS_STATES: Final[Mapping[ClassicGroupState, frozenset[ClassicGroupSt
         }
     )
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SupportedProtocol:
-    """A protocol that a member can take part in, with bytes that only members understand."""
-
-    name: str
-    metadata: bytes
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -3,12 +3,8 @@
 from collections.abc import Mapping
 
 from kvorum.coordinator.record import CoordinatorRecord
-from kvorum.groups.classic_group.group import (
-    ClassicGroup,
-    ClassicGroupMember,
-    ClassicGroupState,
-    SupportedProtocol,
-)
+from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupMember, ClassicGroupState
+from kvorum.groups.classic_group.supported_protocol import SupportedProtocol
 from kvorum.groups.records import group_metadata_record
 from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
 

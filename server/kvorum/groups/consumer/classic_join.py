@@ -14,6 +14,7 @@ from kvorum.groups.classic_group.consumer_protocol import (
     MalformedProtocolError,
     subscription_of,
 )
+from kvorum.groups.classic_group.supported_protocol import supported_protocols
 from kvorum.groups.consumer.downgrade import downgrade_by_replacement, is_downgraded_by_replacement
 from kvorum.groups.consumer.member_update import MemberUpdate, replacement_records
 from kvorum.groups.consumer.membership import demand_room, new_member_id, static_member, successor
@@ -23,7 +24,6 @@ from kvorum.groups.consumer_group.member import (
     NO_REBALANCE_TIMEOUT,
     NO_REGEX,
     ClassicMemberMetadata,
-    ClassicProtocol,
     ConsumerGroupMember,
 )
 from kvorum.groups.decision import NO_DECISION, Decision
@@ -168,9 +168,6 @@ class ClassicJoin:
         """
         request = self.request
         timeout_ms = rebalance_timeout_ms(self.context.version, request)
-        protocols = tuple(
-            ClassicProtocol(one.name, bytes(one.metadata)) for one in request.protocols
-        )
         return replace(
             member,
             instance_id=request.group_instance_id or member.instance_id,
@@ -182,7 +179,9 @@ class ClassicJoin:
             subscribed_topic_regex=NO_REGEX,
             client_id=self.context.client_id,
             client_host=self.context.client_host,
-            classic_metadata=ClassicMemberMetadata(request.session_timeout_ms, protocols),
+            classic_metadata=ClassicMemberMetadata(
+                request.session_timeout_ms, supported_protocols(request)
+            ),
         )
 
     def _update(

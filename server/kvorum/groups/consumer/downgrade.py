@@ -14,12 +14,7 @@ from kvorum.groups.classic_group.consumer_protocol import (
     assignment_bytes,
     embedded_version,
 )
-from kvorum.groups.classic_group.group import (
-    ClassicGroup,
-    ClassicGroupMember,
-    ClassicGroupState,
-    SupportedProtocol,
-)
+from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupMember, ClassicGroupState
 from kvorum.groups.classic_group.group_records import new_group_record
 from kvorum.groups.consumer_group.group import ConsumerGroup
 from kvorum.groups.consumer_group.group_records import group_tombstones
@@ -147,9 +142,7 @@ def _classic_member(member: ConsumerGroupMember) -> ClassicGroupMember:
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         session_timeout_ms=classic.session_timeout_ms,
         protocol_type=CONSUMER_PROTOCOL_TYPE,
-        supported_protocols=tuple(
-            SupportedProtocol(one.name, one.metadata) for one in classic.supported_protocols
-        ),
+        supported_protocols=classic.supported_protocols,
     )
 
 

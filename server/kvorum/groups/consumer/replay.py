@@ -1,16 +1,24 @@
 """The records of consumer groups, applied to the groups of a shard."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from kvorum.coordinator.record import CoordinatorRecord
-from kvorum.groups.consumer_group.group import NO_ASSIGNMENT_EPOCH, ConsumerGroup
-from kvorum.groups.consumer_group.group_records import (
-    replay_current_assignment,
-    replay_member,
-    replay_regex,
-    replay_target_assignment,
+from kvorum.groups.assignors.name_order import names_in_order
+from kvorum.groups.assignors.ordered_set import OrderedSet
+from kvorum.groups.classic_group.supported_protocol import SupportedProtocol
+from kvorum.groups.consumer_group.group import (
+    NO_ASSIGNMENT_EPOCH,
+    ConsumerGroup,
+    ResolvedRegularExpression,
+)
+from kvorum.groups.consumer_group.member import (
+    NO_REGEX,
+    ClassicMemberMetadata,
+    MemberState,
+    PartitionEpochs,
 )
 from kvorum.groups.shard_state import ShardState
 from kvorum.wire.messages.consumer_group_current_member_assignment_key import (
@@ -96,7 +104,23 @@ def _member(
     key: ConsumerGroupMemberMetadataKey,
     value: ConsumerGroupMemberMetadataValue | None,
 ) -> None:
-    replay_member(group, key.member_id, value)
+    if value is None:
+        group.remove_member(key.member_id)
+        return
+    group.set_member(
+        replace(
+            group.member_or_new(key.member_id),
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            subscribed_topic_names=OrderedSet(names_in_order(value.subscribed_topic_names)),
+            subscribed_topic_regex=value.subscribed_topic_regex or NO_REGEX,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            server_assignor=value.server_assignor,
+            classic_metadata=_classic_metadata(value.classic_member_metadata),
+        )
+    )
 
 
 def _target(
@@ -104,7 +128,11 @@ def _target(
     key: ConsumerGroupTargetAssignmentMemberKey,
     value: ConsumerGroupTargetAssignmentMemberValue | None,
 ) -> None:
-    replay_target_assignment(group, key.member_id, value)
+    if value is None:
+        group.target_assignment.remove(key.member_id)
+        return
+    target = {one.topic_id: OrderedSet(one.partitions) for one in value.topic_partitions}
+    group.target_assignment.set(key.member_id, target)
 
 
 def _current(
@@ -112,7 +140,19 @@ def _current(
     key: ConsumerGroupCurrentMemberAssignmentKey,
     value: ConsumerGroupCurrentMemberAssignmentValue | None,
 ) -> None:
-    replay_current_assignment(group, key.member_id, value)
+    if value is None:
+        group.end_current_assignment(key.member_id)
+        return
+    group.set_member(
+        replace(
+            group.member_or_new(key.member_id),
+            member_epoch=value.member_epoch,
+            previous_member_epoch=value.previous_member_epoch,
+            state=MemberState.of(value.state),
+            assigned=_partitions(value.assigned_partitions, value.member_epoch),
+            pending_revocation=_partitions(value.partitions_pending_revocation, value.member_epoch),
+        )
+    )
 
 
 def _regex(
@@ -120,7 +160,13 @@ def _regex(
     key: ConsumerGroupRegularExpressionKey,
     value: ConsumerGroupRegularExpressionValue | None,
 ) -> None:
-    replay_regex(group, key.regular_expression, value)
+    if value is None:
+        group.remove_resolved_regex(key.regular_expression)
+        return
+    resolved = ResolvedRegularExpression(
+        OrderedSet(names_in_order(value.topics)), value.version, value.timestamp
+    )
+    group.set_resolved_regex(key.regular_expression, resolved)
 
 
 _REPLAYS: Final[Mapping[type[Message], Callable[[ConsumerGroup, Any, Any], None]]] = (
@@ -136,3 +182,29 @@ _REPLAYS: Final[Mapping[type[Message], Callable[[ConsumerGroup, Any, Any], None]
         }
     )
 )
+
+
+def _classic_metadata(
+    value: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None,
+) -> ClassicMemberMetadata | None:
+    if value is None:
+        return None
+    return ClassicMemberMetadata(
+        value.session_timeout_ms,
+        tuple(
+            SupportedProtocol(one.name, bytes(one.metadata)) for one in value.supported_protocols
+        ),
+    )
+
+
+def _partitions(
+    topics: Iterable[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions], member_epoch: int
+) -> PartitionEpochs:
+    """Return partitions with their epochs; earlier releases wrote none, and the member's counts."""
+    partitions: dict[bytes, dict[int, int]] = {}
+    for topic in topics:
+        epochs = topic.assignment_epochs
+        if epochs is None or len(epochs) != len(topic.partitions):
+            epochs = [max(member_epoch, 0)] * len(topic.partitions)
+        partitions[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
+    return partitions

@@ -20,11 +20,7 @@ from kvorum.groups.classic_group.consumer_protocol import (
 from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupMember
 from kvorum.groups.consumer_group.group import NOT_OWNED, ConsumerGroup
 from kvorum.groups.consumer_group.group_records import group_records
-from kvorum.groups.consumer_group.member import (
-    ClassicMemberMetadata,
-    ClassicProtocol,
-    ConsumerGroupMember,
-)
+from kvorum.groups.consumer_group.member import ClassicMemberMetadata, ConsumerGroupMember
 from kvorum.groups.records import group_metadata_tombstone
 from kvorum.groups.shard_state import ShardState
 from kvorum.groups.timeouts import MemberSession
@@ -112,7 +108,6 @@ def _member(
 ) -> ConsumerGroupMember:
     generation = classic.generation_id
     subscription = subscription_of(member.metadata(classic.protocol_name))
-    protocols = tuple(ClassicProtocol(one.name, one.metadata) for one in member.supported_protocols)
     return ConsumerGroupMember(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
@@ -121,7 +116,9 @@ def _member(
         client_host=member.client_host,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         subscribed_topic_names=OrderedSet(names_in_order(subscription.topics)),
-        classic_metadata=ClassicMemberMetadata(member.session_timeout_ms, protocols),
+        classic_metadata=ClassicMemberMetadata(
+            member.session_timeout_ms, member.supported_protocols
+        ),
         member_epoch=generation,
         previous_member_epoch=generation,
         assigned={

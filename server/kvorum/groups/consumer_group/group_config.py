@@ -73,7 +73,7 @@ def _brokers_assignment_interval_ms(
 
 
 def _number(definition: ConfigDefinition, texts: Mapping[str, str]) -> int | None:
-    """Return the value of a key; None if it is not set, or to a text that is no value of it."""
+    """Return the value of a key; None if it is not set, or set to a text that cannot be read."""
     text = texts.get(definition.name)
     if text is None:
         return None

@@ -1,21 +1,15 @@
-"""The records of a consumer group, and what they say of it (GroupCoordinatorRecordHelpers)."""
+"""The records of a consumer group (GroupCoordinatorRecordHelpers)."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from kvorum.coordinator.record import CoordinatorRecord
-from kvorum.groups.assignors.name_order import names_in_order
-from kvorum.groups.assignors.ordered_set import OrderedSet
 from kvorum.groups.assignors.partition_assignor import Assignment
 from kvorum.groups.consumer_group.group import ConsumerGroup, ResolvedRegularExpression
 from kvorum.groups.consumer_group.member import (
-    NO_REGEX,
     ClassicMemberMetadata,
-    ClassicProtocol,
     ConsumerGroupMember,
-    MemberState,
     PartitionEpochs,
 )
 from kvorum.wire.messages.consumer_group_current_member_assignment_key import (
@@ -57,9 +51,6 @@ NO_NEW_MEMBER_IDS: Final[Mapping[str, str]] = MappingProxyType({})
 _EpochsOfTopic = ConsumerGroupCurrentMemberAssignmentValueTopicPartitions
 _CLASSIC_METADATA = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
 _CLASSIC_PROTOCOL = ConsumerGroupMemberMetadataValue.ClassicProtocol
-
-
-# The records.
 
 
 def member_record(group_id: str, member: ConsumerGroupMember) -> CoordinatorRecord:
@@ -200,77 +191,6 @@ def group_tombstones(
     return records
 
 
-# Their consequences.
-
-
-def replay_member(
-    group: ConsumerGroup, member_id: str, value: ConsumerGroupMemberMetadataValue | None
-) -> None:
-    """Apply the record of a member, or its end."""
-    if value is None:
-        group.remove_member(member_id)
-        return
-    group.set_member(
-        replace(
-            group.member_or_new(member_id),
-            instance_id=value.instance_id,
-            rack_id=value.rack_id,
-            client_id=value.client_id,
-            client_host=value.client_host,
-            subscribed_topic_names=OrderedSet(names_in_order(value.subscribed_topic_names)),
-            subscribed_topic_regex=value.subscribed_topic_regex or NO_REGEX,
-            rebalance_timeout_ms=value.rebalance_timeout_ms,
-            server_assignor=value.server_assignor,
-            classic_metadata=_classic_metadata_of(value.classic_member_metadata),
-        )
-    )
-
-
-def replay_target_assignment(
-    group: ConsumerGroup, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None
-) -> None:
-    """Apply the record of a member's target, or its end."""
-    if value is None:
-        group.target_assignment.remove(member_id)
-        return
-    target = {one.topic_id: OrderedSet(one.partitions) for one in value.topic_partitions}
-    group.target_assignment.set(member_id, target)
-
-
-def replay_current_assignment(
-    group: ConsumerGroup, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
-) -> None:
-    """Apply the record of what a member may own, or its end."""
-    if value is None:
-        group.end_current_assignment(member_id)
-        return
-    group.set_member(
-        replace(
-            group.member_or_new(member_id),
-            member_epoch=value.member_epoch,
-            previous_member_epoch=value.previous_member_epoch,
-            state=MemberState.of(value.state),
-            assigned=_partitions_of(value.assigned_partitions, value.member_epoch),
-            pending_revocation=_partitions_of(
-                value.partitions_pending_revocation, value.member_epoch
-            ),
-        )
-    )
-
-
-def replay_regex(
-    group: ConsumerGroup, regex: str, value: ConsumerGroupRegularExpressionValue | None
-) -> None:
-    """Apply the record of a regular expression, or its end."""
-    if value is None:
-        group.remove_resolved_regex(regex)
-        return
-    resolved = ResolvedRegularExpression(
-        OrderedSet(names_in_order(value.topics)), value.version, value.timestamp
-    )
-    group.set_resolved_regex(regex, resolved)
-
-
 def _classic_metadata_value(
     classic: ClassicMemberMetadata,
 ) -> ConsumerGroupMemberMetadataValue.ClassicMemberMetadata:
@@ -278,30 +198,8 @@ def _classic_metadata_value(
     return _CLASSIC_METADATA(classic.session_timeout_ms, protocols)
 
 
-def _classic_metadata_of(
-    value: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None,
-) -> ClassicMemberMetadata | None:
-    if value is None:
-        return None
-    return ClassicMemberMetadata(
-        value.session_timeout_ms,
-        tuple(ClassicProtocol(one.name, bytes(one.metadata)) for one in value.supported_protocols),
-    )
-
-
 def _partitions_value(partitions: PartitionEpochs) -> list[_EpochsOfTopic]:
     return [
         _EpochsOfTopic(topic_id, list(by_partition), list(by_partition.values()))
         for topic_id, by_partition in partitions.items()
     ]
-
-
-def _partitions_of(topics: Iterable[_EpochsOfTopic], member_epoch: int) -> PartitionEpochs:
-    """Return partitions with their epochs; earlier releases wrote none, and the member's counts."""
-    partitions: dict[bytes, dict[int, int]] = {}
-    for topic in topics:
-        epochs = topic.assignment_epochs
-        if epochs is None or len(epochs) != len(topic.partitions):
-            epochs = [max(member_epoch, 0)] * len(topic.partitions)
-        partitions[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
-    return partitions

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final, Self, TypeAlias
 
 from kvorum.groups.assignors.ordered_set import OrderedSet
+from kvorum.groups.classic_group.supported_protocol import SupportedProtocol
 
 PartitionEpochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
 """The epoch at which each partition was assigned, by topic id and partition."""
@@ -34,19 +35,11 @@ class MemberState(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicProtocol:
-    """A protocol of a member that uses the classic protocol, with the bytes of its subscription."""
-
-    name: str
-    metadata: bytes
-
-
-@dataclass(frozen=True, slots=True)
 class ClassicMemberMetadata:
     """The facts about a member of a consumer group that uses the classic protocol."""
 
     session_timeout_ms: int
-    supported_protocols: tuple[ClassicProtocol, ...]
+    supported_protocols: tuple[SupportedProtocol, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
