@@ -252,7 +252,7 @@ class GroupCoordinatorShard:
     def describe_consumer_group(
         self, group_id: str
     ) -> ConsumerGroupDescribeResponse.DescribedGroup:
-        """Describe a committed consumer group; raises RequestError where there is none."""
+        """Describe a committed consumer group; raises RequestError if it does not exist."""
         return describe_consumer_group(self.state, group_id)
 
     def join_group(

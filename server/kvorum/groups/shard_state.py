@@ -64,12 +64,12 @@ class ShardState:
             raise RequestError.with_default_message(ErrorCode.NOT_COORDINATOR)
 
     def find_classic_group(self, group_id: str) -> ClassicGroup | None:
-        """Return a classic group, None where there is none or one of another protocol."""
+        """Return a classic group; None for an unknown id, and for that of another protocol."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
     def find_consumer_group(self, group_id: str) -> ConsumerGroup | None:
-        """Return a consumer group, None where there is none or one of another protocol."""
+        """Return a consumer group; None for an unknown id, and for that of another protocol."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ConsumerGroup) else None
 

@@ -353,17 +353,16 @@ MUTANTS = (
         cause="a member that had missed the answer with its new epoch was fenced",
         breaks="lost answers are repeated",
         within="Heartbeat._check_epoch",
-        old="received < member.member_epoch and not has_missed_answer",
-        new="received < member.member_epoch",
+        old="received == member.member_epoch or self._has_missed_answer(member)",
+        new="received == member.member_epoch",
     ),
     safety_bug(
         id="epoch before owns all",
         cause="a member of the epoch before was served whatever it said it owned",
         breaks="a partition has one owner",
-        within="Heartbeat._check_epoch",
-        old="received == member.previous_member_epoch and owned is not None and "
-        "member.has_all_of(owned)",
-        new="received == member.previous_member_epoch",
+        within="Heartbeat._has_missed_answer",
+        old="return owned is not None and member.has_all_of(owned)",
+        new="return True",
     ),
     safety_bug(
         id="late rebalance timeout",

@@ -119,21 +119,21 @@ class Heartbeat:
     # The group and the member.
 
     def _group(self) -> ConsumerGroup:
-        """Return the group, a new one if a member joins and there is none."""
-        group_id, is_join = self.request.group_id, self.request.member_epoch == JOIN_EPOCH
+        """Return the group, a new one if a member joins where there is no group."""
+        group_id = self.request.group_id
         found = self.shard.groups.get(group_id)
         if isinstance(found, ConsumerGroup):
             return found
-        if found is not None and is_join and found.is_empty:
-            self.records.append(group_metadata_tombstone(group_id))
-        elif found is not None and is_join:
-            return upgrade(self.shard, found, self.now_ms, self.records)
-        elif found is not None:
-            return self.shard.consumer_group(group_id)
-        elif not is_join:
+        if self.request.member_epoch != JOIN_EPOCH:
+            if found is not None:
+                return self.shard.consumer_group(group_id)
             raise RequestError(
                 ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found."
             )
+        if found is not None and not found.is_empty:
+            return upgrade(self.shard, found, self.now_ms, self.records)
+        if found is not None:
+            self.records.append(group_metadata_tombstone(group_id))
         return ConsumerGroup(group_id, self.shard.timeline)
 
     def _dynamic_member(self, group: ConsumerGroup) -> ConsumerGroupMember:
@@ -166,26 +166,23 @@ class Heartbeat:
     def _check_epoch(self, member: ConsumerGroupMember) -> None:
         """Refuse a member that is at another epoch, unless it has only missed an answer."""
         received = self.request.member_epoch
-        if received > member.member_epoch:
-            raise RequestError(
-                ErrorCode.FENCED_MEMBER_EPOCH,
-                f"The consumer group member has a greater member epoch ({received}) than the one "
-                f"known by the group coordinator ({member.member_epoch}). The member must abandon "
-                "all its partitions and rejoin.",
-            )
-        owned = self._owned()
-        has_missed_answer = (
-            received == member.previous_member_epoch
-            and owned is not None
-            and member.has_all_of(owned)
+        if received == member.member_epoch or self._has_missed_answer(member):
+            return
+        comparison = "greater" if received > member.member_epoch else "smaller"
+        raise RequestError(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The consumer group member has a {comparison} member epoch ({received}) than the one "
+            f"known by the group coordinator ({member.member_epoch}). The member must abandon "
+            "all its partitions and rejoin.",
         )
-        if received < member.member_epoch and not has_missed_answer:
-            raise RequestError(
-                ErrorCode.FENCED_MEMBER_EPOCH,
-                f"The consumer group member has a smaller member epoch ({received}) than the one "
-                f"known by the group coordinator ({member.member_epoch}). The member must abandon "
-                "all its partitions and rejoin.",
-            )
+
+    def _has_missed_answer(self, member: ConsumerGroupMember) -> bool:
+        """Return whether the request is that of before the member's last step, sent again."""
+        received = self.request.member_epoch
+        if received > member.member_epoch or received != member.previous_member_epoch:
+            return False
+        owned = self._owned()
+        return owned is not None and member.has_all_of(owned)
 
     def _with_request(self, member: ConsumerGroupMember) -> ConsumerGroupMember:
         """Return the member with what the request says of it."""

@@ -48,7 +48,7 @@ def check_consumer_commit(
 def check_consumer_fetch(
     group: ConsumerGroup, request: OffsetFetchRequestGroup, epoch: int | None
 ) -> None:
-    """Refuse a member that is none, or that is at another epoch; others may ask without both."""
+    """Refuse an unknown member, and one at another epoch; a client may ask without either."""
     if request.member_id is None and request.member_epoch < 0:
         return
     member = group.members.get(request.member_id or "", epoch)

@@ -43,7 +43,7 @@ class Reconciliation:
     has_subscription_changed: bool
 
     def step(self, member: ConsumerGroupMember) -> ConsumerGroupMember:
-        """Return the member after its next step; itself if there is none.
+        """Return the member after its next step; itself if it has no step to take.
 
         Raises FENCED_MEMBER_EPOCH for one whose state only a later release knows, unless it owns
         nothing.

@@ -69,7 +69,7 @@ class RegularExpressions:
     def change(self, before: ConsumerGroupMember, member: ConsumerGroupMember) -> RegexChange:
         """Return what a member's expression changes, and have all of them matched if it is time.
 
-        Raises INVALID_REGULAR_EXPRESSION for one that the group has not had and that is none.
+        Raises INVALID_REGULAR_EXPRESSION for one that is new to the group and that RE2 cannot read.
         """
         old, new = before.subscribed_topic_regex, member.subscribed_topic_regex
         change, is_new = RegexChange(), False
@@ -109,7 +109,7 @@ class RegularExpressions:
 
 
 def demand_valid(regex: str) -> None:
-    """Refuse what is no regular expression of RE2 with INVALID_REGULAR_EXPRESSION."""
+    """Refuse an expression that RE2 cannot read with INVALID_REGULAR_EXPRESSION."""
     try:
         _RE2.compile(regex, _options())
     except _RE2.error as error:
@@ -138,10 +138,12 @@ def on_refresh(
     """
     group_id = timeout.group_id
     shard.resolving.discard(group_id)
-    group = shard.groups.get(group_id)
-    if not isinstance(group, ConsumerGroup):
+    group = shard.find_consumer_group(group_id)
+    if group is None:
         return []
-    version, records, has_changed = shard.image.last_offset, list[CoordinatorRecord](), False
+    version = shard.image.last_offset
+    records: list[CoordinatorRecord] = []
+    has_changed = False
     found = {
         regex: ResolvedRegularExpression(topics, version, now_ms)
         for regex, topics in _matches(shard, timeout).items()

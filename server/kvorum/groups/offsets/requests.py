@@ -75,10 +75,9 @@ def commit_offsets(
     """Return the records and the response; a refused group refuses the whole request."""
     is_named = context.version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
     group = _committing_group(shard, context, request, now_ms, is_unknown_group_named=is_named)
-    is_session_kept = isinstance(group, ClassicGroup) and group.is_in(
+    if isinstance(group, ClassicGroup) and group.is_in(
         ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE
-    )
-    if isinstance(group, ClassicGroup) and is_session_kept:
+    ):
         member = group.validated_member(request.member_id, None)
         Rebalance(shard, now_ms).reschedule_heartbeat(group, member)
     expire_timestamp = NO_EXPIRE_TIMESTAMP

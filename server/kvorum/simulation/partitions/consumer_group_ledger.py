@@ -11,13 +11,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from kvorum.groups.consumer_group.member import JOIN_EPOCH
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.consumer_group_settings import ClusterConsumerGroupSettings
 from kvorum.simulation.properties.catalogue import Checks, PropertyViolatedError
 from kvorum.wire.error_codes import ErrorCode
 
 TopicIdPartition: TypeAlias = tuple[bytes, int]
-JOIN_EPOCH: Final = 0
 NEVER: Final = float("-inf")
 NOT_YET: Final = float("inf")
 _REFUSES: Final = frozenset(
