@@ -118,7 +118,7 @@ class Client:
         if chance < 0.6:
             had_names, had_regex = self.names is not None, self.regex is not None
             self.subscribe(random)
-            # An absent part means no change, an empty one that there is none any more.
+            # An absent part means no change, an empty one that nothing is left.
             if had_names and self.names is None:
                 self.names = []
             if had_regex and self.regex is None:

@@ -5,6 +5,7 @@ from random import Random
 from typing import Final
 
 from tests.interop.consumer_group_client import ASSIGNORS, REBALANCE_TIMEOUTS_MS, Client
+from tests.interop.coordinator_steps import GROUPS, INSTANCES, CoordinatorSteps
 from tests.interop.metadata_steps import MetadataSteps, Topic, deletion
 
 from kvorum.wire.messages.consumer_group_heartbeat import (
@@ -45,17 +46,14 @@ from kvorum.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import uuid_to_text
 
-GROUPS: Final = ("ga", "gb")
-INSTANCES: Final = ("i1", "i2", "i3")
 CROWD: Final = 50
 """A number of consumers of a group by which many share a bucket of Java's tables."""
 CLIENT_COUNTS: Final = (3, 7, 7, CROWD)
 """The numbers of consumers of a group that a script lets live."""
-FAILING_SHARE: Final = 0.4
-APPEND_ERRORS: Final = (3, 19, 7, 6, 56, 10, 18, 4)
+FAILING_SCRIPTS: Final = 0.4
+FAILING_APPENDS: Final = 0.06
 HOPELESS: Final = frozenset({81, 111, 128})
 """Codes after which a consumer often gives up: full group, taken instance id, bad regex."""
 PERIODS_MS: Final = (1, 100, 999, 1_000, 1_001, 5_000, 10_000, 10_001, 60_001)
@@ -68,15 +66,13 @@ _TASK: Final = re.compile(r" task (\S+)")
 _MEMBER_EPOCH: Final = re.compile(r" member (\S+) .{10,}? (-?\d+)<")
 
 
-class ConsumerGroupScript:
+class ConsumerGroupScript(CoordinatorSteps):
     """Makes steps from what the last answer showed; mostly right, and often nearly right."""
 
     def __init__(self, random: Random) -> None:
-        self._random = random
+        super().__init__(random, failing_scripts=FAILING_SCRIPTS, failing_appends=FAILING_APPENDS)
         self._metadata = MetadataSteps(random)
-        self._fails = random.random() < FAILING_SHARE
         self._now = 0
-        self._count = 0
         self._clients_max = random.choice(CLIENT_COUNTS)
         self._is_begun = False
         self._has_reverted = False
@@ -181,17 +177,6 @@ class ConsumerGroupScript:
         if random.random() < 0.15 and future:
             return max(0, min(future) - self._now + random.choice((-1, 0, 0, 1)))
         return random.choice(PERIODS_MS)
-
-    def _failure(self) -> int:
-        fails = self._fails and self._random.random() < 0.06
-        return self._random.choice(APPEND_ERRORS) if fails else 0
-
-    def _line(self, name: str, version: int, request: Message) -> str:
-        self._count += 1
-        return f"{name} {version} {self._count} {self._failure()} {request.encode(version).hex()}"
-
-    def _text(self, name: str, version: int, text: str) -> str:
-        return f"{name} {version} 0 {self._failure()} {text.encode().hex()}"
 
     def _group_id(self) -> str:
         return self._random.choice(GROUPS)

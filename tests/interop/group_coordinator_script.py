@@ -4,6 +4,7 @@ import struct
 from random import Random
 from typing import Final
 
+from tests.interop.coordinator_steps import GROUPS, INSTANCES, CoordinatorSteps
 from tests.interop.group_coordinator_driver import Driver
 
 from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupState
@@ -41,23 +42,19 @@ from kvorum.wire.messages.txn_offset_commit import (
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import uuid_to_text
 
-GROUPS: Final = ("ga", "gb")
 TOPICS: Final = ("one", "two", "three")
-INSTANCES: Final = ("i1", "i2", "i3")
 PROTOCOLS: Final = ("range", "sticky", "roundrobin", "cooperative-sticky")
-FAILING_SHARE: Final = 0.5
-APPEND_ERRORS: Final = (3, 19, 7, 6, 56, 10, 18, 4)
+FAILING_SCRIPTS: Final = 0.5
+FAILING_APPENDS: Final = 0.08
 TOPIC_IDS: Final = (bytes(16), b"\x01" * 16, b"\x02" * 16)
 
 
-class Script:
+class Script(CoordinatorSteps):
     """Makes steps from the state of the driver's shard; mostly right, and often nearly right."""
 
     def __init__(self, random: Random, driver: Driver) -> None:
-        self._random = random
+        super().__init__(random, failing_scripts=FAILING_SCRIPTS, failing_appends=FAILING_APPENDS)
         self._driver = driver
-        self._count = 0
-        self._fails = random.random() < FAILING_SHARE
         self._kinds = {
             self._join: 30,
             self._sync: 22,
@@ -99,17 +96,6 @@ class Script:
         if self._random.random() < 0.8 and future:
             return max(0, min(future) - driver.now + self._random.choice((-1, 0, 0, 1)))
         return self._random.choice((1, 100, 3000, 60_000, 700_000))
-
-    def _failure(self) -> int:
-        fails = self._fails and self._random.random() < 0.08
-        return self._random.choice(APPEND_ERRORS) if fails else 0
-
-    def _line(self, name: str, version: int, request: Message) -> str:
-        self._count += 1
-        return f"{name} {version} {self._count} {self._failure()} {request.encode(version).hex()}"
-
-    def _text(self, name: str, version: int, text: str) -> str:
-        return f"{name} {version} 0 {self._failure()} {text.encode().hex()}"
 
     def _group(self) -> tuple[str, ClassicGroup | None]:
         group_id = self._random.choice(GROUPS)

@@ -6,7 +6,8 @@ from random import Random
 from typing import Final
 
 from tests.interop.classic_client import ClassicClient, Phase
-from tests.interop.consumer_group_script import INSTANCES, ConsumerGroupScript
+from tests.interop.consumer_group_script import ConsumerGroupScript
+from tests.interop.coordinator_steps import INSTANCES
 
 from kvorum.wire.messages.heartbeat import HeartbeatResponse
 from kvorum.wire.messages.join_group import JoinGroupResponse

@@ -6,14 +6,14 @@ from typing import Final
 
 import pytest
 from tests.interop.consumer_group_script import ConsumerGroupScript
-from tests.interop.group_coordinator_comparison import Comparison, Oracle, group_coordinator_oracle
+from tests.interop.group_coordinator_comparison import Oracle, group_coordinator_oracle
+from tests.interop.played_scripts import play_scripts
 from tests.support.kafka.java import Java
 
 from kvorum.groups.migration_policy import MigrationPolicy
 from kvorum.groups.settings import ConsumerGroupSettings, GroupCoordinatorSettings
 
 SCRIPTS: Final = 240
-STEPS: Final = 250
 SAMPLE: Final = 5
 """The number of scripts of the sample that is not slow."""
 
@@ -35,16 +35,8 @@ def _settings(random: Random) -> GroupCoordinatorSettings:
 
 
 def _play(oracle: Oracle, random: Random, scripts: int) -> Counter[str]:
-    kinds: Counter[str] = Counter()
-    for _ in range(scripts):
-        both = Comparison(oracle, _settings(random))
-        script = ConsumerGroupScript(random)
-        for _ in range(STEPS):
-            line = script.step()
-            script.learn(line, both.step(line))
-        both.step("unload")
-        kinds += both.kinds
-    return kinds
+    drawn = ((_settings(random), ConsumerGroupScript(random)) for _ in range(scripts))
+    return play_scripts(oracle, drawn)
 
 
 @pytest.mark.slow

@@ -5,15 +5,15 @@ from random import Random
 from typing import Final
 
 import pytest
-from tests.interop.group_coordinator_comparison import Comparison, Oracle, group_coordinator_oracle
+from tests.interop.group_coordinator_comparison import Oracle, group_coordinator_oracle
 from tests.interop.migration_script import MigrationScript
+from tests.interop.played_scripts import play_scripts
 from tests.support.kafka.java import Java
 
 from kvorum.groups.migration_policy import MigrationPolicy
 from kvorum.groups.settings import ConsumerGroupSettings, GroupCoordinatorSettings
 
 SCRIPTS: Final = 240
-STEPS: Final = 250
 SAMPLE: Final = 10
 """The number of scripts of the sample that is not slow."""
 COMMON: Final = (
@@ -54,16 +54,8 @@ def _settings(random: Random) -> GroupCoordinatorSettings:
 
 
 def _play(oracle: Oracle, random: Random, scripts: int) -> Counter[str]:
-    kinds: Counter[str] = Counter()
-    for _ in range(scripts):
-        both = Comparison(oracle, _settings(random))
-        script = MigrationScript(random)
-        for _ in range(STEPS):
-            line = script.step()
-            script.learn(line, both.step(line))
-        both.step("unload")
-        kinds += both.kinds
-    return kinds
+    drawn = ((_settings(random), MigrationScript(random)) for _ in range(scripts))
+    return play_scripts(oracle, drawn)
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def test_a_member_without_topics_is_at_the_first_epoch(consumers: Consumers) -> 
 def test_a_topic_that_is_not_subscribed_to_any_more_is_taken_at_once(
     consumers: Consumers,
 ) -> None:
-    """KAFKA-19431: there is no new target yet."""
+    """KAFKA-19431: the target is still the old one."""
     epoch = consumers.enter("a", "t").member_epoch
     told = consumers.beat("a", epoch, "other", owned={"t": range(4)}, says_all=True)
     assert (told.member_epoch, consumers.assigned(told)) == (epoch, {})
@@ -150,7 +150,7 @@ def test_a_static_member_that_is_away_keeps_its_partitions(consumers: Consumers)
     assert consumers.refusal("a", 2) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_new_coordinator_ends_the_sessions_of_those_who_are_gone(consumers: Consumers) -> None:
+def test_a_new_coordinator_ends_the_sessions_of_members_that_are_gone(consumers: Consumers) -> None:
     consumers.enter("a", "t")
     consumers.reload()
     consumers.advance(SESSION_MS - 1)

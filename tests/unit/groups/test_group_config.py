@@ -51,7 +51,7 @@ def test_a_key_that_the_group_does_not_set_has_the_brokers_value() -> None:
     assert configured({(OF_GROUP, HEARTBEAT): "6000"}) == times(45_000, 6_000, 1_000)
 
 
-def test_a_text_that_is_no_value_counts_as_not_set() -> None:
+def test_a_text_that_cannot_be_read_counts_as_not_set() -> None:
     assert configured({(OF_GROUP, SESSION): "soon"}) == times(45_000, 5_000, 1_000)
 
 
