@@ -53,6 +53,14 @@ SETTINGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "5000",
     "group.max.session.timeout.ms": "600000",
 }
+FORMED: Final = "a group of {:,} by the consumer protocol is formed"
+ONE_MORE: Final = "one more member in a consumer group of {:,}"
+BEATS: Final = "heartbeats of a consumer group of {:,}"
+COMMITS: Final = "commits of a consumer group of {:,}"
+CLASSIC_REBALANCE: Final = "a rebalance of a classic group of {:,}"
+CLASSIC_BEATS: Final = "heartbeats of a classic group of {:,}"
+TIMES: Final = (FORMED, ONE_MORE, CLASSIC_REBALANCE)
+RATES: Final = (BEATS, COMMITS, CLASSIC_BEATS)
 _FIND_VERSION: Final = 3
 _BEAT_VERSION: Final = 1
 _COMMIT_VERSION: Final = 9
@@ -72,16 +80,6 @@ class Figures:
 
     def add(self, what: str, members: int, figure: float) -> None:
         self.found.setdefault((what, members), []).append(figure)
-
-
-FORMED: Final = "a group of {:,} by the consumer protocol is formed"
-ONE_MORE: Final = "one more member in a consumer group of {:,}"
-BEATS: Final = "heartbeats of a consumer group of {:,}"
-COMMITS: Final = "commits of a consumer group of {:,}"
-CLASSIC_REBALANCE: Final = "a rebalance of a classic group of {:,}"
-CLASSIC_BEATS: Final = "heartbeats of a classic group of {:,}"
-TIMES: Final = (FORMED, ONE_MORE, CLASSIC_REBALANCE)
-RATES: Final = (BEATS, COMMITS, CLASSIC_BEATS)
 
 
 def rows(divisor: int) -> list[Row]:
