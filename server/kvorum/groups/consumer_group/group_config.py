@@ -1,18 +1,12 @@
 """The configuration of one consumer group: its own values, else those of its broker."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kvorum.groups.settings import ASSIGNMENT_INTERVAL, ConsumerGroupSettings
-from kvorum.metadata.config_definitions import (
-    BROKER_CONFIGS,
-    GROUP_CONFIGS,
-    ConfigDefinition,
-    InvalidConfigError,
-    parse_value,
-)
+from kvorum.metadata.config_definitions import BROKER_CONFIGS, GROUP_CONFIGS
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
+from kvorum.metadata.own_values import own_number, within
 
 _BROKERS_ASSIGNMENT_INTERVAL: Final = BROKER_CONFIGS[ASSIGNMENT_INTERVAL]
 _ASSIGNMENT_INTERVAL: Final = GROUP_CONFIGS["consumer.assignment.interval.ms"]
@@ -39,23 +33,23 @@ def group_config(
     heartbeats: Kafka warns of it and goes on.
     """
     own = configs.of(ResourceType.GROUP, group_id)
-    session_ms = _number(_SESSION_TIMEOUT, own)
-    heartbeat_ms = _number(_HEARTBEAT_INTERVAL, own)
-    interval_ms = _number(_ASSIGNMENT_INTERVAL, own)
+    session_ms = own_number(_SESSION_TIMEOUT, own)
+    heartbeat_ms = own_number(_HEARTBEAT_INTERVAL, own)
+    interval_ms = own_number(_ASSIGNMENT_INTERVAL, own)
     if interval_ms is None:
         interval_ms = _brokers_assignment_interval_ms(configs, settings, broker_id)
     return ConsumerGroupConfig(
-        session_timeout_ms=_within(
+        session_timeout_ms=within(
             settings.session_timeout_ms if session_ms is None else session_ms,
             settings.session_timeout_ms_min,
             settings.session_timeout_ms_max,
         ),
-        heartbeat_interval_ms=_within(
+        heartbeat_interval_ms=within(
             settings.heartbeat_interval_ms if heartbeat_ms is None else heartbeat_ms,
             settings.heartbeat_interval_ms_min,
             settings.heartbeat_interval_ms_max,
         ),
-        assignment_interval_ms=_within(
+        assignment_interval_ms=within(
             interval_ms, settings.assignment_interval_ms_min, settings.assignment_interval_ms_max
         ),
     )
@@ -66,25 +60,7 @@ def _brokers_assignment_interval_ms(
 ) -> int:
     """Return the dynamic value of the broker, else of the cluster, else that of `settings`."""
     for dynamic in (configs.of(ResourceType.BROKER, str(broker_id)), configs.of_cluster()):
-        interval_ms = _number(_BROKERS_ASSIGNMENT_INTERVAL, dynamic)
+        interval_ms = own_number(_BROKERS_ASSIGNMENT_INTERVAL, dynamic)
         if interval_ms is not None:
             return interval_ms
     return settings.assignment_interval_ms
-
-
-def _number(definition: ConfigDefinition, texts: Mapping[str, str]) -> int | None:
-    """Return the value of a key; None if it is not set, or set to a text that cannot be read."""
-    text = texts.get(definition.name)
-    if text is None:
-        return None
-    try:
-        value = parse_value(definition, text)
-    except InvalidConfigError:
-        # A controller writes any value of a broker's key to the log.
-        return None
-    assert isinstance(value, int)
-    return value
-
-
-def _within(value: int, least: int, most: int) -> int:
-    return min(max(value, least), most)

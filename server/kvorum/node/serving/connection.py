@@ -20,6 +20,7 @@ from kvorum.node.serving.authentications import Authentications
 from kvorum.node.serving.client_transport import ClientTransport
 from kvorum.node.serving.connection_quotas import AT_ONCE
 from kvorum.node.serving.connection_rules import ConnectionRules
+from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.node.serving.frame_writer import FrameWriter
 from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.sasl_authentication import SaslAuthentication
@@ -71,6 +72,7 @@ class ServerConnection(asyncio.Protocol):
         self._peer = Peer("?", 0)
         self._session: Session | None = None
         """The session of a client that does not come in by SASL, from its first request on."""
+        self._disconnect = DisconnectListeners()
         self._transport: ClientTransport | None = None
         self._tls: TlsTransport | None = None
         self._sasl: SaslAuthentication | None = None
@@ -108,7 +110,11 @@ class ServerConnection(asyncio.Protocol):
         sasl = self._rules.sasl
         if sasl is not None:
             self._sasl = SaslAuthentication(
-                self._rules, sasl, self._peer.host, self._others.authentications
+                self._rules,
+                sasl,
+                self._peer.host,
+                self._disconnect,
+                self._others.authentications,
             )
         can_be_read = tls is None or tls.context is not None
         if can_be_read and not self._others.is_over and self._rules.limits.admit(self._peer.host):
@@ -152,6 +158,7 @@ class ServerConnection(asyncio.Protocol):
             self._is_admitted = False
             self._rules.limits.release(self._peer.host)
             self._others.discard(self)
+        self._disconnect.on_disconnect()
 
     def data_received(self, data: bytes) -> None:
         """Buffer bytes, and begin with the next request if none is being answered."""
@@ -301,7 +308,11 @@ class ServerConnection(asyncio.Protocol):
         if tls is not None and self._tls is not None:
             principal = tls.principal_of(self._tls.certificate)
         self._session = Session(
-            self._rules.listener, self._rules.protocol, self._peer.host, principal
+            self._rules.listener,
+            self._rules.protocol,
+            self._peer.host,
+            principal,
+            disconnect=self._disconnect,
         )
         return self._session
 

@@ -9,6 +9,7 @@ from kvorum.node.coroutines import Wait, sleep
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.serving.authentications import Authentications
 from kvorum.node.serving.connection_rules import ConnectionRules
+from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.node.serving.frame_writer import FramePart
 from kvorum.node.serving.listener_sasl import ListenerSasl
 from kvorum.node.serving.response_frame import ResponseFrame
@@ -43,12 +44,15 @@ class SaslAuthentication:
         rules: ConnectionRules,
         sasl: ListenerSasl,
         client_host: str,
+        disconnect: DisconnectListeners,
         authentications: Authentications,
     ) -> None:
         self._rules = rules
         self._sasl = sasl
         self._authenticator = SaslServerAuthenticator(sasl.mechanisms, rules.runtime.wall_ms)
-        self._unknown = Session(rules.listener, rules.protocol, client_host, UNAUTHENTICATED)
+        self._unknown = Session(
+            rules.listener, rules.protocol, client_host, UNAUTHENTICATED, disconnect=disconnect
+        )
         """The session of a request that comes in an authentication."""
         self._session = self._unknown
         self._authentications = authentications

@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 from kvorum.metadata.standard_authorizer import USER_TYPE, Principal
+from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.security.security_protocol import SecurityProtocol
 
 UNAUTHENTICATED: Final = Principal(USER_TYPE, "")
@@ -13,7 +14,8 @@ class Session(NamedTuple):
     """A client on a listener, from its authentication on.
 
     All requests of a connection share one. A request in an Envelope has its own:
-    with the client at the broker, and the listener that the Envelope came to.
+    with the client at the broker, and the listener that the Envelope came to. `disconnect` has
+    those who act when the connection ends; None where the client has no connection of its own here.
     """
 
     listener: str
@@ -21,6 +23,7 @@ class Session(NamedTuple):
     client_host: str
     principal: Principal
     is_forwarded: bool = False
+    disconnect: DisconnectListeners | None = None
 
     @property
     def is_authenticated(self) -> bool:

@@ -22,6 +22,7 @@ from kvorum.node.raft.raft_client import RaftClient
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.authentications import Authentications
 from kvorum.node.serving.connection_rules import ConnectionRules
+from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.node.serving.listener_sasl import sasl_of_node
 from kvorum.node.serving.request_handler import RequestHandler
 from kvorum.node.serving.request_metrics import RequestChannelMetrics
@@ -125,7 +126,9 @@ class SaslListener:
         """
         if self._authorizer.access(ANONYMOUS, CLIENT_HOST).acls is None:
             return refuse_connection
-        sasl = SaslAuthentication(self._rules, self._sasl, CLIENT_HOST, self._authentications)
+        sasl = SaslAuthentication(
+            self._rules, self._sasl, CLIENT_HOST, DisconnectListeners(), self._authentications
+        )
         watch = LoginWatch(self._book, self._around.checks, self._applied, self._runtime)
         return _Connection(sasl, watch, self._served).handle
 

@@ -1,0 +1,87 @@
+"""The configuration of one share group as leaders apply it: its own values, else the broker's."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from kvorum.broker.fetch_isolation import IsolationLevel
+from kvorum.metadata.config_definitions import GROUP_CONFIGS, ConfigDefinition
+from kvorum.metadata.configs_image import ConfigsImage, ResourceType
+from kvorum.metadata.own_values import default_value, own_number, own_value, within
+
+_AUTO_OFFSET_RESET: Final = GROUP_CONFIGS["share.auto.offset.reset"]
+_DELIVERY_COUNT_LIMIT: Final = GROUP_CONFIGS["share.delivery.count.limit"]
+_ISOLATION_LEVEL: Final = GROUP_CONFIGS["share.isolation.level"]
+_MAX_RECORD_LOCKS: Final = GROUP_CONFIGS["share.partition.max.record.locks"]
+_RECORD_LOCK_DURATION: Final = GROUP_CONFIGS["share.record.lock.duration.ms"]
+_RENEW_ACKNOWLEDGE: Final = GROUP_CONFIGS["share.renew.acknowledge.enable"]
+_READ_COMMITTED: Final = "read_committed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareFetchSettings:
+    """The broker's configuration of the records that share groups acquire, with Kafka's defaults.
+
+    A group's own configuration (resource GROUP) may say otherwise within the bounds.
+    """
+
+    sessions_max: Annotated[int, "group.share.max.share.sessions"] = 2_000
+    delivery_count_limit: Annotated[int, "group.share.delivery.count.limit"] = 5
+    delivery_count_limit_min: Annotated[int, "group.share.min.delivery.count.limit"] = 2
+    delivery_count_limit_max: Annotated[int, "group.share.max.delivery.count.limit"] = 10
+    record_lock_duration_ms: Annotated[int, "group.share.record.lock.duration.ms"] = 30_000
+    record_lock_duration_ms_min: Annotated[int, "group.share.min.record.lock.duration.ms"] = 15_000
+    record_lock_duration_ms_max: Annotated[int, "group.share.max.record.lock.duration.ms"] = 60_000
+    record_locks_max: Annotated[int, "group.share.partition.max.record.locks"] = 2_000
+    record_locks_max_least: Annotated[int, "group.share.min.partition.max.record.locks"] = 100
+    record_locks_max_most: Annotated[int, "group.share.max.partition.max.record.locks"] = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupConfig:
+    """The configuration of one share group that is in force; times in milliseconds.
+
+    `auto_offset_reset` is the text of ``share.auto.offset.reset``.
+    """
+
+    delivery_count_limit: int
+    record_lock_duration_ms: int
+    record_locks_max: int
+    auto_offset_reset: str
+    isolation: IsolationLevel
+    is_renew_enabled: bool
+
+
+def share_group_config(
+    configs: ConfigsImage, group_id: str, settings: ShareFetchSettings
+) -> ShareGroupConfig:
+    """Return the configuration of a group; its own values are brought within the bounds."""
+    own = configs.of(ResourceType.GROUP, group_id)
+
+    def own_or_default(definition: ConfigDefinition) -> object:
+        value = own_value(definition, own)
+        return default_value(definition) if value is None else value
+
+    delivery_count = own_number(_DELIVERY_COUNT_LIMIT, own)
+    lock_ms = own_number(_RECORD_LOCK_DURATION, own)
+    locks = own_number(_MAX_RECORD_LOCKS, own)
+    is_committed = own_or_default(_ISOLATION_LEVEL) == _READ_COMMITTED
+    return ShareGroupConfig(
+        delivery_count_limit=settings.delivery_count_limit
+        if delivery_count is None
+        else within(
+            delivery_count, settings.delivery_count_limit_min, settings.delivery_count_limit_max
+        ),
+        record_lock_duration_ms=settings.record_lock_duration_ms
+        if lock_ms is None
+        else within(
+            lock_ms, settings.record_lock_duration_ms_min, settings.record_lock_duration_ms_max
+        ),
+        record_locks_max=settings.record_locks_max
+        if locks is None
+        else within(locks, settings.record_locks_max_least, settings.record_locks_max_most),
+        auto_offset_reset=str(own_or_default(_AUTO_OFFSET_RESET)),
+        isolation=IsolationLevel.READ_COMMITTED
+        if is_committed
+        else IsolationLevel.READ_UNCOMMITTED,
+        is_renew_enabled=own_or_default(_RENEW_ACKNOWLEDGE) is True,
+    )
