@@ -69,8 +69,7 @@ async def _fetch_messages(
     purgatory: DelayedOperationPurgatory,
     threads: Runtime,
 ) -> list[FetchResult]:
-    ahead = await _read_ahead(fetches, params, threads)
-    results = _read_all(fetches, params, ahead, is_first=True)
+    results = await read_from_log(fetches, params, threads)
     wanted = min(params.min_bytes, params.max_bytes)
     missing = wanted - sum(len(result.read.records) for result in results if result.read)
     if missing <= 0 or any(result.is_to_be_answered for result in results):
@@ -97,6 +96,14 @@ async def _fetch_messages(
     await purgatory.wait_until(is_complete, partitions, timeout_ms=params.max_wait_ms)
     ahead = await _read_ahead(fetches, params, threads)
     return _read_all(fetches, params, ahead, is_first=False)
+
+
+async def read_from_log(
+    fetches: Sequence[PartitionFetch], params: FetchParams, threads: Runtime
+) -> list[FetchResult]:
+    """Return what there is now, in the order of `fetches`; the first records of any size."""
+    ahead = await _read_ahead(fetches, params, threads)
+    return _read_all(fetches, params, ahead, is_first=True)
 
 
 async def _read_ahead(

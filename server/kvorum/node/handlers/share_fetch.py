@@ -1,0 +1,255 @@
+"""ShareFetch (78): a member of a share group acquires records, and acknowledges earlier ones.
+
+1. The share session says which partitions are asked for; the request begins, goes on with, or ends
+   it.
+2. What the request acknowledges is applied, and written to the share coordinators.
+3. Beside that, records that nobody holds are read and acquired for the member, once there is
+   enough or the time is up.
+4. One response has both. A session that ends releases what its member still holds afterwards.
+
+==========  ======================================================================================
+version     brings
+==========  ======================================================================================
+1           the first one that Kafka serves without share groups being unstable
+2           renewal of locks, and a limit of records that is kept exactly (KIP-1206, KIP-1222)
+==========  ======================================================================================
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from kvorum.node.broker.share_fetch.share_partition_manager import AcknowledgeResult, ShareFetch
+
+from kvorum.broker.share_session.context import ReadSharePartition, ShareFetchContext
+from kvorum.broker.share_session.session import FINAL_EPOCH, ShareSessionKey
+from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
+from kvorum.metadata.acl_codes import AclOperation
+from kvorum.metadata.api import PER_RESOURCE, RequestError
+from kvorum.metadata.topics_image import TopicsImage
+from kvorum.node.coroutines import Promise, Task, sleep
+from kvorum.node.handlers.current_leader import CurrentLeaders
+from kvorum.node.handlers.share_requests import (
+    FIRST_VERSION_WITH_RENEWAL,
+    NOT_LED_HERE,
+    demand_member,
+    demand_share_groups,
+    each_partition,
+    name_of,
+    sorted_acknowledgements,
+)
+from kvorum.node.services import BrokerApi, BrokerServices
+from kvorum.node.serving.request import IncomingRequest
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
+from kvorum.wire.primitives import Message
+
+
+async def answer(request: IncomingRequest[ShareFetchRequest], broker: BrokerServices) -> Message:
+    """Acquire records for a member of a group, and take its acknowledgements."""
+    demand_share_groups(broker)
+    member = demand_member(request)
+    body = request.body
+    _check_renewal(request)
+    topics = broker.loader.published.topics
+    has_acknowledgements = any(batches for _, batches in each_partition(body.topics, topics))
+    context = await _context(
+        request, broker, member, topics, has_acknowledgements=has_acknowledgements
+    )
+    manager = broker.share_partitions
+    acknowledged: Mapping[TopicIdPartition, AcknowledgeResult] = {}
+    acknowledging: Promise[Mapping[TopicIdPartition, AcknowledgeResult]] | None = None
+    if has_acknowledgements:
+        wanted = sorted_acknowledgements(body.topics, request, topics)
+        acknowledged = wanted.refused
+        if wanted.accepted:
+            acknowledging = Promise(broker.runtime)
+            Task(manager.acknowledge(member, wanted.accepted), acknowledging.settle)
+    read: list[ReadSharePartition] = []
+    if not _renews(request):
+        read = await _read(context, request, broker, member, topics)
+    if acknowledging is not None:
+        acknowledged = {**await acknowledging.result(), **acknowledged}
+    response = _response(read, context, request, broker)
+    _add_acknowledgements(response, acknowledged)
+    response.acquisition_lock_timeout_ms = manager.record_lock_duration_ms(member.group_id)
+    if body.share_session_epoch == FINAL_EPOCH:
+        manager.release_session(member)
+    return response
+
+
+def _renews(request: IncomingRequest[ShareFetchRequest]) -> bool:
+    return request.version >= FIRST_VERSION_WITH_RENEWAL and request.body.is_renew_ack
+
+
+def _check_renewal(request: IncomingRequest[ShareFetchRequest]) -> None:
+    """Raise RequestError for a request that renews locks and asks for records all the same."""
+    body = request.body
+    limits = {
+        "maxBytes": body.max_bytes,
+        "minBytes": body.min_bytes,
+        "maxRecords": body.max_records,
+        "maxWaitMs": body.max_wait_ms,
+    }
+    if _renews(request) and any(limits.values()):
+        named = "".join(f"{name} must be set to 0, " for name, value in limits.items() if value)
+        raise RequestError(ErrorCode.INVALID_REQUEST, f"{named}if isRenewAck is true.")
+
+
+async def _context(
+    request: IncomingRequest[ShareFetchRequest],
+    broker: BrokerServices,
+    member: ShareSessionKey,
+    topics: TopicsImage,
+    *,
+    has_acknowledgements: bool,
+) -> ShareFetchContext:
+    """Return what the request is about; raises RequestError, after a wait where there is no room.
+
+    A client that finds no room for its session comes again at once: as in Kafka, it is held back.
+    """
+    body = request.body
+    forgotten = [
+        TopicIdPartition(topic.topic_id, index, name_of(topics, topic.topic_id))
+        for topic in body.forgotten_topics_data
+        for index in topic.partitions
+    ]
+    try:
+        return broker.share_partitions.new_context(
+            member,
+            body.share_session_epoch,
+            request.session.disconnect,
+            listed=[one for one, _ in each_partition(body.topics, topics)],
+            forgotten=forgotten,
+            has_acknowledgements=has_acknowledgements,
+        )
+    except RequestError as error:
+        if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
+            await sleep(broker.runtime, max(body.max_wait_ms, 0))
+        raise
+
+
+async def _read(
+    context: ShareFetchContext,
+    request: IncomingRequest[ShareFetchRequest],
+    broker: BrokerServices,
+    member: ShareSessionKey,
+    topics: TopicsImage,
+) -> list[ReadSharePartition]:
+    """Return the records that were acquired, and after them the refusals."""
+    body = request.body
+    readable, refused = _sorted_out(context.partitions, request, topics)
+    if not readable:
+        return refused
+    await broker.hosting.wait_until_led(
+        (topics.by_id[one.topic_id], one.partition) for one in readable
+    )
+    max_bytes = min(
+        body.max_bytes,
+        broker.config.network.fetch_bytes_max,
+        broker.throttling.fetch_bytes_max(request),
+    )
+    fetch = ShareFetch(
+        member=member,
+        partitions=readable,
+        session_epoch=body.share_session_epoch,
+        max_wait_ms=body.max_wait_ms,
+        min_bytes=min(body.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        max_records=body.max_records,
+        batch_size=body.batch_size,
+        acquire_mode=body.share_acquire_mode,
+    )
+    return [*await broker.share_partitions.fetch(fetch), *refused]
+
+
+def _sorted_out(
+    partitions: Sequence[TopicIdPartition],
+    request: IncomingRequest[ShareFetchRequest],
+    topics: TopicsImage,
+) -> tuple[list[TopicIdPartition], list[ReadSharePartition]]:
+    """Return the partitions that may be read, and the refusals of the others."""
+    names = {one.topic for one in partitions if one.topic is not None}
+    allowed = request.access.allowed_topics(AclOperation.READ, sorted(names))
+    readable: list[TopicIdPartition] = []
+    refused: list[ReadSharePartition] = []
+    for one in partitions:
+        known = topics.by_id.get(one.topic_id)
+        if one.topic is None:
+            refused.append(_refused(one, ErrorCode.UNKNOWN_TOPIC_ID))
+        elif one.topic not in allowed:
+            refused.append(_refused(one, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        elif known is None or one.partition not in known.partitions:
+            refused.append(_refused(one, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        else:
+            readable.append(one)
+    return readable, refused
+
+
+def _refused(partition: TopicIdPartition, code: ErrorCode) -> ReadSharePartition:
+    data = ShareFetchResponse.PartitionData(
+        partition_index=partition.partition, error_code=code, records=b""
+    )
+    return ReadSharePartition(partition, data)
+
+
+def _response(
+    read: Sequence[ReadSharePartition],
+    context: ShareFetchContext,
+    request: IncomingRequest[ShareFetchRequest],
+    broker: BrokerServices,
+) -> ShareFetchResponse:
+    """Return the response with what was read, unless the client is beyond its quota."""
+    leaders = CurrentLeaders(broker.loader.published, request.listener)
+    for partition, data in read:
+        if data.error_code in NOT_LED_HERE:
+            leader = leaders.of("", partition.topic_id, partition.partition)
+            data.current_leader = ShareFetchResponse.LeaderIdAndEpoch(*leader)
+    throttle_time_ms = broker.throttling.throttle_fetch(
+        request, lambda: context.response_size(read, version=request.version)
+    )
+    if throttle_time_ms > 0:
+        response = context.throttled_response(throttle_time_ms)
+    else:
+        response = context.response(read)
+    response.node_endpoints = [
+        ShareFetchResponse.NodeEndpoint(*endpoint) for endpoint in leaders.endpoints
+    ]
+    return response
+
+
+def _add_acknowledgements(
+    response: ShareFetchResponse, acknowledged: Mapping[TopicIdPartition, AcknowledgeResult]
+) -> None:
+    """Say of each partition what became of its acknowledgements; add those that were not read."""
+    by_key = {partition.key: result for partition, result in acknowledged.items()}
+    topics = {topic.topic_id: topic for topic in response.responses}
+    for topic in response.responses:
+        for data in topic.partitions:
+            result = by_key.pop((topic.topic_id, data.partition_index), None)
+            if result is not None:
+                data.acknowledge_error_code = result.code
+                data.acknowledge_error_message = result.message
+    for (topic_id, index), result in by_key.items():
+        known = topics.get(topic_id)
+        if known is None:
+            known = ShareFetchResponse.ShareFetchableTopicResponse(topic_id, [])
+            topics[topic_id] = known
+            response.responses.append(known)
+        known.partitions.append(
+            ShareFetchResponse.PartitionData(
+                partition_index=index,
+                acknowledge_error_code=result.code,
+                acknowledge_error_message=result.message,
+                records=b"",
+            )
+        )
+
+
+def _refuse(_: ShareFetchRequest, error: RequestError, _version: int) -> ShareFetchResponse:
+    # As in Kafka, the text of the error stays behind.
+    return ShareFetchResponse(error_code=error.code)
+
+
+API: Final = BrokerApi(
+    request=ShareFetchRequest, permission=PER_RESOURCE, answer=answer, refuse=_refuse
+)

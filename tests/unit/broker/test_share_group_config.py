@@ -1,0 +1,53 @@
+"""The configuration of share groups as leaders apply it."""
+
+import pytest
+from immutables import Map
+
+from kvorum.broker.fetch_isolation import IsolationLevel
+from kvorum.broker.share_group_config import (
+    ShareFetchSettings,
+    ShareGroupConfig,
+    share_group_config,
+)
+from kvorum.metadata.configs_image import ConfigsImage, ResourceType
+
+
+def config(**own: str) -> ShareGroupConfig:
+    """Return the configuration of a group with values of its own, `_` for a dot in their keys."""
+    values = Map({name.replace("_", "."): value for name, value in own.items()})
+    configs = ConfigsImage(Map({(int(ResourceType.GROUP), "orders"): values}))
+    return share_group_config(configs, "orders", ShareFetchSettings(record_lock_duration_ms=9))
+
+
+def test_a_group_without_values_of_its_own_has_the_brokers_and_kafkas() -> None:
+    assert config() == ShareGroupConfig(
+        delivery_count_limit=5,
+        record_lock_duration_ms=9,
+        record_locks_max=2_000,
+        auto_offset_reset="latest",
+        isolation=IsolationLevel.READ_UNCOMMITTED,
+        is_renew_enabled=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "applied"), [("1000", 15_000), ("20000", 20_000), ("99999", 60_000)]
+)
+def test_a_groups_own_lock_duration_is_brought_within_the_brokers_bounds(
+    own: str, applied: int
+) -> None:
+    assert config(share_record_lock_duration_ms=own).record_lock_duration_ms == applied
+
+
+def test_a_group_has_its_own_words() -> None:
+    own = config(
+        share_auto_offset_reset="earliest",
+        share_isolation_level="read_committed",
+        share_renew_acknowledge_enable="false",
+        share_delivery_count_limit="7",
+        share_partition_max_record_locks="300",
+    )
+    assert own.auto_offset_reset == "earliest"
+    assert own.isolation is IsolationLevel.READ_COMMITTED
+    assert not own.is_renew_enabled
+    assert (own.delivery_count_limit, own.record_locks_max) == (7, 300)
