@@ -21,6 +21,7 @@ from kvorum.node.open_file_limit import connection_count_max, raise_descriptor_l
 from kvorum.node.serving.connection import OpenConnections, ServerConnection
 from kvorum.node.serving.connection_quotas import ConnectionQuotas, Limits, usable_limits
 from kvorum.node.serving.connection_rules import ConnectionRules
+from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.node.serving.response_frame import ResponseFrame
 from kvorum.node.serving.session import Session
 from kvorum.security.security_protocol import SecurityProtocol
@@ -155,6 +156,7 @@ class Held:
         self.transport = HeldTransport(own)
         runtime = AsyncioRuntime(self.clock, thread_name="requests")
         self.asked: list[bytes] = []
+        self.sessions: list[Session] = []
         self.may_answer = Signal(runtime)
         limits = ConnectionQuotas(Limits(total_max=1, per_address_max=1), self.clock)
         rules = ConnectionRules(
@@ -170,7 +172,7 @@ class Held:
         self.connection.connection_made(self.transport)
 
     async def _answer(self, frame: bytes, session: Session) -> ResponseFrame:
-        del session
+        self.sessions.append(session)
         self.asked.append(frame)
         await self.may_answer.wait()
         return ResponseFrame([RESPONSE])
@@ -223,6 +225,19 @@ async def test_a_client_that_waits_for_its_response_is_not_idle(near: socket.soc
     await held.ask()
     assert not held.is_closed_after(100 * IDLE_MS_MAX)
     await held.end()
+
+
+async def test_the_end_of_a_connection_is_told_once_to_each_who_asked(near: socket.socket) -> None:
+    held = Held(near)
+    await held.ask()
+    disconnect = held.sessions[0].disconnect
+    assert disconnect is not None
+    told: list[DisconnectListeners] = []
+    disconnect.add(told.append)
+    assert not told
+    await held.end()
+    held.connection.connection_lost(None)
+    assert told == [disconnect]
 
 
 async def test_requests_that_came_together_are_answered_in_turns(near: socket.socket) -> None:
