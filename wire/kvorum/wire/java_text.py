@@ -71,18 +71,26 @@ def parse_java_double(text: str) -> float:
 
 def is_java_duration_from_zero(text: str) -> bool:
     """Return whether Duration.parse accepts `text`, and the duration is not negative."""
+    try:
+        return parse_java_duration_ns(text) >= 0
+    except ValueError:
+        return False
+
+
+def parse_java_duration_ns(text: str) -> int:
+    """Read a duration in nanoseconds as Duration.parse does; ValueError otherwise."""
     match = _DURATION.match(text)
     if match is None or match["time"] in {"T", "t"}:
-        return False
+        raise ValueError(text[:64])
     parts = {name: match[name] for name in _SECONDS if match[name]}
     if not parts or any(len(part) > 18 for part in parts.values()):
-        return False
+        raise ValueError(text[:64])
     total = sum(int(part) * _SECONDS[name] for name, part in parts.items())
     fraction = int((match["fraction"] or "").ljust(9, "0"))
     if match["fraction"] and parts["seconds"].startswith("-"):
         fraction = -fraction
     nanoseconds = total * 1_000_000_000 + fraction
-    return (-nanoseconds if match["sign"] == "-" else nanoseconds) >= 0
+    return -nanoseconds if match["sign"] == "-" else nanoseconds
 
 
 def java_double_text(number: float) -> str:
