@@ -1,0 +1,89 @@
+"""Records in flight that were acquired together (Kafka's InFlightBatch)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kvorum.broker.share_partition.acquisition_lock import AcquisitionLock, AcquisitionLocks
+from kvorum.broker.share_partition.in_flight_state import InFlightState
+from kvorum.broker.share_partition.record_state import RecordState
+
+
+class InFlightBatch:
+    """The records from `first_offset` to `last_offset`.
+
+    They have one `state` until something comes upon some of them only: then each has its own one,
+    in `offset_states`, and the batch has none.
+    """
+
+    __slots__ = ("_state", "first_offset", "last_offset", "offset_states")
+
+    def __init__(self, first_offset: int, last_offset: int, state: InFlightState) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self._state = state
+        self.offset_states: list[InFlightState] | None = None
+        """The states of the offsets from the first one on; None as long as they have one state."""
+
+    @classmethod
+    def acquired_in_part(
+        cls, first_offset: int, last_offset: int, locks: list[AcquisitionLock], member_id: str
+    ) -> InFlightBatch:
+        """Return new records, of which a member has the first ones, a lock for each."""
+        acquired = [InFlightState(RecordState.ACQUIRED, 1, member_id, lock) for lock in locks]
+        available_count = last_offset - first_offset + 1 - len(acquired)
+        available = [InFlightState(RecordState.AVAILABLE, 0) for _ in range(available_count)]
+        batch = cls(first_offset, last_offset, InFlightState(RecordState.AVAILABLE, 0))
+        batch.offset_states = acquired + available
+        return batch
+
+    @property
+    def record_count(self) -> int:
+        """The number of offsets from the first to the last one."""
+        return self.last_offset - self.first_offset + 1
+
+    @property
+    def state(self) -> InFlightState:
+        """The state that all records have; ValueError if each has its own one."""
+        if self.offset_states is not None:
+            raise ValueError("the records of the batch have states of their own")
+        return self._state
+
+    def is_within(self, first_offset: int, last_offset: int) -> bool:
+        """Return whether all records are between two offsets, both included."""
+        return first_offset <= self.first_offset and self.last_offset <= last_offset
+
+    def states_between(
+        self, first_offset: int, last_offset: int
+    ) -> Iterator[tuple[int, InFlightState]]:
+        """Yield the offsets between two ones, both included, each with the state of its own."""
+        states = self.offset_states
+        if states is None:
+            raise ValueError("the records of the batch have one state")
+        first = max(first_offset, self.first_offset)
+        for offset in range(first, min(last_offset, self.last_offset) + 1):
+            yield offset, states[offset - self.first_offset]
+
+    def split(self, locks: AcquisitionLocks) -> None:
+        """Give each record a state of its own, the lock included, unless it has one."""
+        if self.offset_states is not None:
+            return
+        whole = self._state
+        self.offset_states = [
+            InFlightState(
+                whole.state,
+                whole.delivery_count,
+                whole.member_id,
+                _lock_of(offset, whole.lock, locks),
+            )
+            for offset in range(self.first_offset, self.last_offset + 1)
+        ]
+        whole.cancel_lock()
+
+
+def _lock_of(
+    offset: int, whole: AcquisitionLock | None, locks: AcquisitionLocks
+) -> AcquisitionLock | None:
+    if whole is None:
+        return None
+    return locks.begin(offset, offset, deadline_ms=whole.deadline_ms)

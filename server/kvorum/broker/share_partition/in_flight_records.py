@@ -1,0 +1,248 @@
+"""The records in flight of a share partition, from its start to its end offset."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kvorum.broker.share_partition.acquisition_lock import AcquisitionLocks
+from kvorum.broker.share_partition.gap_window import GapWindow
+from kvorum.broker.share_partition.in_flight_batch import InFlightBatch
+from kvorum.broker.share_partition.in_flight_batches import InFlightBatches
+from kvorum.broker.share_partition.record_state import TERMINAL_STATES, RecordState
+
+
+class _CompletedFront(NamedTuple):
+    """The last offset of the batches in front that nobody gets again, and their records.
+
+    `record_count` leaves out those before the start offset.
+    """
+
+    last_offset: int
+    record_count: int
+
+
+class InFlightRecords:
+    """The batches, the two offsets, and what is counted and remembered about them.
+
+    No record before `start_offset` is delivered; after `end_offset` none has been. They are equal
+    while nothing is in flight.
+    """
+
+    def __init__(self) -> None:
+        self.batches = InFlightBatches()
+        self.locks = AcquisitionLocks()
+        self.start_offset = 0
+        self.end_offset = 0
+        self.gap_window: GapWindow | None = None
+        self.may_have_available = False
+        """Whether a record before the end offset may be available, so that it is looked for."""
+        self.delivery_complete_count = 0
+        """The records from the start offset on that are acknowledged or archived."""
+
+    @property
+    def record_count(self) -> int:
+        """The number of records in flight."""
+        return self.end_offset - self.start_offset + 1 if self.batches else 0
+
+    @property
+    def active_gap_window(self) -> GapWindow | None:
+        """The gaps of the stored state; None once records after it are in flight."""
+        window = self.gap_window
+        return window if window is not None and window.end_offset == self.end_offset else None
+
+    def next_fetch_offset(self) -> int:
+        """Return the first offset that may be acquired, from which on the log is read."""
+        if not self.batches or self.start_offset > self.batches.last.last_offset:
+            self.may_have_available = False
+            return self.end_offset
+        if self.may_have_available:
+            available = self._first_available_offset()
+            if available is not None:
+                return available
+            self.may_have_available = False
+        return self.end_offset + 1
+
+    def _first_available_offset(self) -> int | None:
+        window = self.active_gap_window
+        gap_start = None if window is None else window.gap_start_offset
+        for batch in self.batches:
+            if gap_start is not None:
+                if batch.first_offset > gap_start:
+                    return gap_start
+                gap_start = max(batch.last_offset + 1, gap_start)
+            if batch.offset_states is None:
+                if batch.state.is_acquirable:
+                    return batch.first_offset
+                continue
+            for index, state in enumerate(batch.offset_states):
+                if state.is_acquirable:
+                    return batch.first_offset + index
+        return None
+
+    def note_acquired_before(self, offset: int) -> None:
+        """Begin the gaps of the stored state at an offset, or end them."""
+        window = self.gap_window
+        if window is None:
+            return
+        if window.end_offset == self.end_offset and offset <= window.end_offset:
+            window.gap_start_offset = offset
+        else:
+            self.gap_window = None
+
+    def count_from_start(self, first_offset: int, last_offset: int) -> int:
+        """Return how many of the offsets between two ones, both included, count as in flight."""
+        return max(0, last_offset - max(self.start_offset, first_offset) + 1)
+
+    def has_start_within(self, first_offset: int, last_offset: int) -> bool:
+        """Return whether the start offset lies behind an offset, and not behind another one."""
+        return first_offset < self.start_offset <= last_offset
+
+    def archive(
+        self,
+        batches: Iterable[InFlightBatch],
+        state: RecordState,
+        *,
+        first_offset: int,
+        end_offset: int,
+    ) -> int:
+        """Archive the records that are in a state, before `end_offset`; return how many."""
+        archived = 0
+        last_offset = end_offset - 1
+        for batch in batches:
+            if batch.first_offset >= end_offset:
+                break
+            if batch.offset_states is None:
+                if batch.state.state is not state:
+                    continue
+                if batch.is_within(first_offset, last_offset):
+                    batch.state.archive()
+                    archived += batch.record_count
+                    continue
+                batch.split(self.locks)
+            for _, one in batch.states_between(first_offset, last_offset):
+                if one.state is state:
+                    one.archive()
+                    archived += 1
+        return archived
+
+    def archive_lost(self, fetch_offset: int, base_offset: int) -> None:
+        """Archive the available records that a fetch has not found: it begins behind them.
+
+        The log has lost them, by compaction for example.
+        """
+        if not self.batches or fetch_offset >= base_offset:
+            return
+        floor = self.batches.floor(fetch_offset)
+        is_inside = floor is not None and floor.last_offset >= fetch_offset
+        begin = floor.first_offset if floor is not None and is_inside else fetch_offset
+        archived = self.archive(
+            self.batches.begun_between(begin, base_offset - 1),
+            RecordState.AVAILABLE,
+            first_offset=fetch_offset,
+            end_offset=base_offset,
+        )
+        self.delivery_complete_count += archived
+        if archived:
+            self.may_have_available = True
+
+    def move_log_start(self, log_start_offset: int) -> None:
+        """Take note that the log begins at a later offset; an earlier one changes nothing.
+
+        Records that members have acquired stay theirs, though they count as complete.
+        """
+        if log_start_offset <= self.start_offset:
+            return
+        if not self.batches:
+            self.start_offset = log_start_offset
+            self.end_offset = log_start_offset
+            self.delivery_complete_count = 0
+            return
+        completed = self._count_complete_before(log_start_offset)
+        archived = self.archive(
+            self.batches,
+            RecordState.AVAILABLE,
+            first_offset=self.start_offset,
+            end_offset=log_start_offset,
+        )
+        if archived:
+            self.may_have_available = True
+        self.start_offset = log_start_offset
+        self.delivery_complete_count -= completed
+        self.end_offset = max(self.end_offset, log_start_offset)
+
+    def _count_complete_before(self, offset: int) -> int:
+        """Return how many records from the start offset to another one are complete."""
+        count = 0
+        for batch in self.batches.begun_between(0, offset - 1):
+            if batch.offset_states is None:
+                if batch.state.state in TERMINAL_STATES:
+                    last_offset = min(offset - 1, batch.last_offset)
+                    count += self.count_from_start(batch.first_offset, last_offset)
+                continue
+            states = batch.states_between(self.start_offset, offset - 1)
+            count += sum(one.state in TERMINAL_STATES for _, one in states)
+        return count
+
+    def forget_completed(self) -> bool:
+        """Forget the batches in front that are complete; return whether the start offset moved."""
+        if not self._may_move_start():
+            return False
+        front = self._completed_front()
+        if front is None:
+            return False
+        last_offset = self.batches.last.last_offset
+        if front.last_offset == last_offset:
+            self.start_offset = last_offset + 1
+            self.end_offset = last_offset + 1
+            self.batches.clear()
+            self.delivery_complete_count = 0
+            return True
+        self._move_start_behind(front.last_offset)
+        self.delivery_complete_count -= front.record_count
+        return True
+
+    def _may_move_start(self) -> bool:
+        """Return whether the record at the start offset is complete."""
+        batch = self.batches.floor(self.start_offset)
+        if batch is None:
+            return False
+        if batch.offset_states is None:
+            state = batch.state
+        elif self.start_offset <= batch.last_offset:
+            state = batch.offset_states[self.start_offset - batch.first_offset]
+        else:
+            return False
+        return not state.is_in_transition and state.state in TERMINAL_STATES
+
+    def _completed_front(self) -> _CompletedFront | None:
+        window = self.active_gap_window
+        last_offset: int | None = None
+        count = 0
+        for batch in self.batches:
+            if window is not None and batch.last_offset >= window.gap_start_offset:
+                break
+            is_split = batch.offset_states is not None
+            states = batch.offset_states if batch.offset_states is not None else [batch.state]
+            for index, state in enumerate(states):
+                if state.is_in_transition or state.state not in TERMINAL_STATES:
+                    return None if last_offset is None else _CompletedFront(last_offset, count)
+                first = batch.first_offset + index
+                last_offset = first if is_split else batch.last_offset
+                count += self.count_from_start(first, last_offset)
+        return None if last_offset is None else _CompletedFront(last_offset, count)
+
+    def _move_start_behind(self, offset: int) -> None:
+        """Begin behind an offset of which all before it is complete, and forget what lies before.
+
+        A batch that goes on behind the offset stays.
+        """
+        batch = self.batches.floor(offset)
+        if batch is None or batch.last_offset != offset:
+            self.start_offset = max(self.start_offset, offset + 1)
+            if batch is not None:
+                self.batches.remove_begun_before(batch.first_offset)
+            return
+        self.start_offset = max(self.start_offset, self.batches.first_offset_after(offset))
+        window = self.active_gap_window
+        if window is not None:
+            self.start_offset = min(window.gap_start_offset, self.start_offset)
+        self.batches.remove_begun_before(offset + 1)

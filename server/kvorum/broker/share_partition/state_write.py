@@ -1,0 +1,86 @@
+"""What has to happen outside for a change of state: writes, and copies of dead letters."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from kvorum.broker.share_partition.in_flight_state import InFlightState
+from kvorum.broker.share_partition.record_state import RecordState
+from kvorum.metadata.api import RequestError
+from kvorum.wire.messages.write_share_group_state import (
+    WriteShareGroupStateRequest,
+    WriteShareGroupStateRequestStateBatch,
+)
+
+
+class DeadLetterCause(Enum):
+    """Why records go to the dead-letter queue, with the text that Kafka puts into their headers."""
+
+    CLIENT_REJECT = "Offset rejected by client."
+    DELIVERY_COUNT_EXCEEDED = "Offset delivery count exceeded the threshold."
+
+
+class StateChange(NamedTuple):
+    """A move of records, in `state`; `delivery_state` is what they become."""
+
+    state: InFlightState
+    first_offset: int
+    last_offset: int
+    delivery_state: RecordState
+    delivery_count: int
+    dead_letter_cause: DeadLetterCause | None = None
+
+    @property
+    def state_batch(self) -> WriteShareGroupStateRequestStateBatch:
+        """The change as it is written."""
+        return WriteShareGroupStateRequestStateBatch(
+            self.first_offset, self.last_offset, self.delivery_state, self.delivery_count
+        )
+
+
+class DeadLetter(NamedTuple):
+    """Records to copy to the group's dead-letter queue; then `complete_dead_letter` is due.
+
+    `state` is for the share partition alone.
+    """
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+    cause: DeadLetterCause
+    state: InFlightState
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateWrite:
+    """A write that is due at the persister; then `complete_write` is due, with its error.
+
+    `transitions` are taken back if it fails, `dead_letters` come after it in any case; both are
+    for the share partition alone.
+    """
+
+    data: WriteShareGroupStateRequest.PartitionData
+    transitions: tuple[StateChange, ...] = ()
+    dead_letters: tuple[DeadLetter, ...] = ()
+
+
+class CompletedWrite(NamedTuple):
+    """What came of a write: the refusal of what waits for it, if it failed, and what is due next.
+
+    With `has_start_offset_moved` waiting fetches may have something to acquire.
+    """
+
+    refusal: RequestError | None
+    dead_letters: tuple[DeadLetter, ...]
+    has_start_offset_moved: bool
+
+
+class ExpiredLocks(NamedTuple):
+    """What came of locks whose time is over: a write, and with it records for waiting fetches.
+
+    `record_count` are the records of the locks, also of those whose records were written
+    meanwhile.
+    """
+
+    write: StateWrite | None
+    record_count: int
