@@ -1,9 +1,10 @@
 """The configuration of one share group as leaders apply it: its own values, else the broker's."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from kvorum.broker.fetch_isolation import IsolationLevel
+from kvorum.broker.share_partition.settings import SharePartitionSettings
 from kvorum.metadata.config_definitions import GROUP_CONFIGS, ConfigDefinition
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 from kvorum.metadata.own_values import default_value, own_number, own_value, within
@@ -14,7 +15,6 @@ _ISOLATION_LEVEL: Final = GROUP_CONFIGS["share.isolation.level"]
 _MAX_RECORD_LOCKS: Final = GROUP_CONFIGS["share.partition.max.record.locks"]
 _RECORD_LOCK_DURATION: Final = GROUP_CONFIGS["share.record.lock.duration.ms"]
 _RENEW_ACKNOWLEDGE: Final = GROUP_CONFIGS["share.renew.acknowledge.enable"]
-_READ_COMMITTED: Final = "read_committed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +36,15 @@ class ShareFetchSettings:
     record_locks_max_most: Annotated[int, "group.share.max.partition.max.record.locks"] = 4_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShareGroupConfig:
-    """The configuration of one share group that is in force; times in milliseconds.
+class ShareGroupConfig(NamedTuple):
+    """The configuration of one share group that is in force.
 
     `auto_offset_reset` is the text of ``share.auto.offset.reset``.
     """
 
-    delivery_count_limit: int
-    record_lock_duration_ms: int
-    record_locks_max: int
+    partition: SharePartitionSettings
     auto_offset_reset: str
     isolation: IsolationLevel
-    is_renew_enabled: bool
 
 
 def share_group_config(
@@ -64,8 +60,8 @@ def share_group_config(
     delivery_count = own_number(_DELIVERY_COUNT_LIMIT, own)
     lock_ms = own_number(_RECORD_LOCK_DURATION, own)
     locks = own_number(_MAX_RECORD_LOCKS, own)
-    is_committed = own_or_default(_ISOLATION_LEVEL) == _READ_COMMITTED
-    return ShareGroupConfig(
+    isolation = IsolationLevel[str(own_or_default(_ISOLATION_LEVEL)).upper()]
+    partition = SharePartitionSettings(
         delivery_count_limit=settings.delivery_count_limit
         if delivery_count is None
         else within(
@@ -79,9 +75,12 @@ def share_group_config(
         record_locks_max=settings.record_locks_max
         if locks is None
         else within(locks, settings.record_locks_max_least, settings.record_locks_max_most),
+        is_renew_acknowledge_enabled=own_or_default(_RENEW_ACKNOWLEDGE) is True,
+        # There is no dead-letter queue: share.version 2, which has it, is not served.
+        is_dead_letter_queue_enabled=False,
+    )
+    return ShareGroupConfig(
+        partition,
         auto_offset_reset=str(own_or_default(_AUTO_OFFSET_RESET)),
-        isolation=IsolationLevel.READ_COMMITTED
-        if is_committed
-        else IsolationLevel.READ_UNCOMMITTED,
-        is_renew_enabled=own_or_default(_RENEW_ACKNOWLEDGE) is True,
+        isolation=isolation,
     )

@@ -9,6 +9,7 @@ from kvorum.broker.share_group_config import (
     ShareGroupConfig,
     share_group_config,
 )
+from kvorum.broker.share_partition.settings import SharePartitionSettings
 from kvorum.metadata.configs_image import ConfigsImage, ResourceType
 
 
@@ -21,12 +22,15 @@ def config(**own: str) -> ShareGroupConfig:
 
 def test_a_group_without_values_of_its_own_has_the_brokers_and_kafkas() -> None:
     assert config() == ShareGroupConfig(
-        delivery_count_limit=5,
-        record_lock_duration_ms=9,
-        record_locks_max=2_000,
+        SharePartitionSettings(
+            delivery_count_limit=5,
+            record_lock_duration_ms=9,
+            record_locks_max=2_000,
+            is_renew_acknowledge_enabled=True,
+            is_dead_letter_queue_enabled=False,
+        ),
         auto_offset_reset="latest",
         isolation=IsolationLevel.READ_UNCOMMITTED,
-        is_renew_enabled=True,
     )
 
 
@@ -36,7 +40,8 @@ def test_a_group_without_values_of_its_own_has_the_brokers_and_kafkas() -> None:
 def test_a_groups_own_lock_duration_is_brought_within_the_brokers_bounds(
     own: str, applied: int
 ) -> None:
-    assert config(share_record_lock_duration_ms=own).record_lock_duration_ms == applied
+    found = config(share_record_lock_duration_ms=own)
+    assert found.partition.record_lock_duration_ms == applied
 
 
 def test_a_group_has_its_own_words() -> None:
@@ -49,5 +54,5 @@ def test_a_group_has_its_own_words() -> None:
     )
     assert own.auto_offset_reset == "earliest"
     assert own.isolation is IsolationLevel.READ_COMMITTED
-    assert not own.is_renew_enabled
-    assert (own.delivery_count_limit, own.record_locks_max) == (7, 300)
+    assert not own.partition.is_renew_acknowledge_enabled
+    assert (own.partition.delivery_count_limit, own.partition.record_locks_max) == (7, 300)

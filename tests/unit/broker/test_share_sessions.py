@@ -6,13 +6,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kvorum.broker.share_session.acknowledgement_batch import (
-    ACCEPT,
-    RELEASE,
-    RENEW,
-    ShareAcknowledgementBatch,
-    are_valid,
-)
 from kvorum.broker.share_session.context import (
     ReadSharePartition,
     acknowledge_session_update,
@@ -178,34 +171,3 @@ def test_the_end_of_an_earlier_connection_leaves_the_member_its_session() -> Non
     cache.on_disconnect("old", listener)
     assert not listener.heard
     assert len(cache) == 1
-
-
-@pytest.mark.parametrize(
-    "batches",
-    [
-        [(3, 2, [ACCEPT])],
-        [(-2, 2, [ACCEPT])],
-        [(0, 5, [ACCEPT]), (4, 6, [ACCEPT])],
-        [(0, 5, [])],
-        [(0, 5, [ACCEPT, RELEASE])],
-        [(0, 0, [5])],
-        [(0, 0, [-1])],
-        [(0, 0, [RENEW])],
-    ],
-)
-def test_acknowledgements_out_of_order_or_of_the_wrong_shape_are_invalid(
-    batches: list[tuple[int, int, list[int]]],
-) -> None:
-    wanted = [ShareAcknowledgementBatch(*batch) for batch in batches]
-    assert not are_valid(wanted, supports_renewal=True, renews=False)
-
-
-def test_acknowledgements_are_one_for_all_offsets_or_one_for_each() -> None:
-    batches = [
-        ShareAcknowledgementBatch(0, 5, [ACCEPT]),
-        ShareAcknowledgementBatch(5, 6, [ACCEPT, RELEASE]),
-    ]
-    assert are_valid(batches, supports_renewal=False, renews=False)
-    renewal = [ShareAcknowledgementBatch(0, 0, [RENEW])]
-    assert are_valid(renewal, supports_renewal=True, renews=True)
-    assert not are_valid(renewal, supports_renewal=False, renews=True)

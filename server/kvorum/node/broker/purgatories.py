@@ -93,3 +93,4 @@ class Purgatories:
         self.produce = DelayedOperationPurgatory(runtime)
         self.fetch = DelayedOperationPurgatory(runtime)
         self.delete_records = DelayedOperationPurgatory(runtime)
+        self.share_fetch = DelayedOperationPurgatory(runtime)

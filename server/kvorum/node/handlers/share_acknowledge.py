@@ -17,6 +17,7 @@ from kvorum.node.handlers.share_requests import (
     NOT_LED_HERE,
     demand_member,
     demand_share_groups,
+    lock_duration_ms,
     sorted_acknowledgements,
 )
 from kvorum.node.services import BrokerApi, BrokerServices
@@ -58,7 +59,7 @@ async def answer(
     if body.share_session_epoch == FINAL_EPOCH:
         manager.release_session(member)
     return ShareAcknowledgeResponse(
-        acquisition_lock_timeout_ms=manager.record_lock_duration_ms(member.group_id),
+        acquisition_lock_timeout_ms=lock_duration_ms(manager, member),
         responses=list(topics.values()),
         node_endpoints=[
             ShareAcknowledgeResponse.NodeEndpoint(*endpoint) for endpoint in leaders.endpoints

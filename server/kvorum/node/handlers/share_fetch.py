@@ -18,14 +18,14 @@ version     brings
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kvorum.node.broker.share_fetch.share_partition_manager import AcknowledgeResult, ShareFetch
-
+from kvorum.broker.share_partition.acquisition import ShareAcquireMode, ShareAcquirer
 from kvorum.broker.share_session.context import ReadSharePartition, ShareFetchContext
 from kvorum.broker.share_session.session import FINAL_EPOCH, ShareSessionKey
 from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.metadata.topics_image import TopicsImage
+from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult, ShareFetch, rotated
 from kvorum.node.coroutines import Promise, Task, sleep
 from kvorum.node.handlers.current_leader import CurrentLeaders
 from kvorum.node.handlers.share_requests import (
@@ -34,6 +34,7 @@ from kvorum.node.handlers.share_requests import (
     demand_member,
     demand_share_groups,
     each_partition,
+    lock_duration_ms,
     name_of,
     sorted_acknowledgements,
 )
@@ -71,7 +72,7 @@ async def answer(request: IncomingRequest[ShareFetchRequest], broker: BrokerServ
         acknowledged = {**await acknowledging.result(), **acknowledged}
     response = _response(read, context, request, broker)
     _add_acknowledgements(response, acknowledged)
-    response.acquisition_lock_timeout_ms = manager.record_lock_duration_ms(member.group_id)
+    response.acquisition_lock_timeout_ms = lock_duration_ms(manager, member)
     if body.share_session_epoch == FINAL_EPOCH:
         manager.release_session(member)
     return response
@@ -148,18 +149,26 @@ async def _read(
         broker.config.network.fetch_bytes_max,
         broker.throttling.fetch_bytes_max(request),
     )
+    manager = broker.share_partitions
     fetch = ShareFetch(
-        member=member,
-        partitions=readable,
-        session_epoch=body.share_session_epoch,
+        group_id=member.group_id,
+        acquirer=ShareAcquirer(member.member_id, _acquire_mode(body), body.batch_size),
+        partitions=rotated(readable, body.share_session_epoch),
+        max_records=body.max_records,
         max_wait_ms=body.max_wait_ms,
         min_bytes=min(body.min_bytes, max_bytes),
         max_bytes=max_bytes,
-        max_records=body.max_records,
-        batch_size=body.batch_size,
-        acquire_mode=body.share_acquire_mode,
+        isolation=manager.group_config(member.group_id).isolation,
     )
-    return [*await broker.share_partitions.fetch(fetch), *refused]
+    return [*await manager.fetch(fetch), *refused]
+
+
+def _acquire_mode(body: ShareFetchRequest) -> ShareAcquireMode:
+    try:
+        return ShareAcquireMode(body.share_acquire_mode)
+    except ValueError as unknown:
+        # As in Kafka, whose table of modes has no such number.
+        raise RequestError.with_default_message(ErrorCode.UNKNOWN_SERVER_ERROR) from unknown
 
 
 def _sorted_out(

@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from kvorum.node.broker.share_fetch.share_partition_manager import AcknowledgeResult
-
-from kvorum.broker.share_session.acknowledgement_batch import ShareAcknowledgementBatch, are_valid
+from kvorum.broker.share_partition.acknowledgement import ShareAcknowledgementBatch
+from kvorum.broker.share_partition.acknowledgement_checks import are_valid
 from kvorum.broker.share_session.session import ShareSessionKey
 from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.features import SHARE_VERSION_FEATURE
 from kvorum.metadata.topics_image import TopicsImage
+from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult
+from kvorum.node.broker.share_fetch.share_partition_manager import SharePartitionManager
 from kvorum.node.handlers.group_requests import require_on_group
 from kvorum.node.services import BrokerServices
 from kvorum.node.serving.request import IncomingRequest
@@ -85,6 +86,11 @@ def demand_member(
     if not member_id or _utf_16_units(member_id) > _MEMBER_ID_UNITS_MAX:
         raise RequestError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     return ShareSessionKey(body.group_id, member_id)
+
+
+def lock_duration_ms(manager: SharePartitionManager, member: ShareSessionKey) -> int:
+    """Return the time for which a member has what it acquires."""
+    return manager.group_config(member.group_id).partition.record_lock_duration_ms
 
 
 def _utf_16_units(text: str) -> int:

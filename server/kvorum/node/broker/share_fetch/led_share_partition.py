@@ -1,0 +1,240 @@
+"""A share partition on the leader of its partition: its state, its keeper, and who waits for it."""
+
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from kvorum.broker.partition import Partition
+from kvorum.broker.partition_watchers import PartitionWatchers
+from kvorum.broker.share_partition.acknowledgement import ShareAcknowledgementBatch
+from kvorum.broker.share_partition.settings import SharePartitionSettings
+from kvorum.broker.share_partition.share_partition import SharePartition, SharePartitionState
+from kvorum.broker.share_partition.state_write import DeadLetter, StateWrite
+from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
+from kvorum.metadata.api import RequestError
+from kvorum.node.broker.share_coordinator.persister import Persister
+from kvorum.node.coroutines import Lock, Task, Wait
+from kvorum.node.events.log_event import LogEvent
+from kvorum.node.runtime import Runtime, Timer
+from kvorum.storage.errors import StorageError
+from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.read_share_group_state import (
+    ReadShareGroupStateRequest,
+    ReadShareGroupStateResponse,
+)
+from kvorum.wire.messages.write_share_group_state import WriteShareGroupStateRequest
+
+_FENCED: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_STATE_EPOCH,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""The errors after which another leader, or nobody, has the share partition."""
+_UNINITIALIZED: Final = -1
+"""The start offset in the state of a share partition that nobody has read."""
+FindStart = Callable[[str, Partition], Coroutine[Wait[Any], Any, int]]
+"""Returns the offset at which a group begins to read a partition; may raise RequestError."""
+_log = logging.getLogger(__name__)
+
+
+class SharePartitionKey(NamedTuple):
+    """A partition for a group."""
+
+    group_id: str
+    topic_id: bytes
+    partition: int
+
+
+class LedSharePartition:
+    """A share partition for as long as this broker leads its partition in one epoch.
+
+    `forget` is called once it is no longer valid: the next fetch begins with a new one.
+    """
+
+    def __init__(
+        self,
+        key: SharePartitionKey,
+        replica: Partition,
+        settings: Callable[[], SharePartitionSettings],
+        persister: Persister,
+        runtime: Runtime,
+        *,
+        find_start: FindStart,
+        forget: Callable[["LedSharePartition"], None],
+    ) -> None:
+        self.key = key
+        self.replica = replica
+        self.leader_epoch = replica.leader_epoch
+        topic = replica.topic_partition.topic
+        self.state = SharePartition(
+            key.group_id,
+            TopicIdPartition(key.topic_id, key.partition, topic),
+            self.leader_epoch,
+            settings,
+        )
+        self.watchers = PartitionWatchers()
+        """Called when there may be something to acquire, or nothing any more."""
+        self.failure: RequestError | None = None
+        """The error upon which the state could not be read."""
+        self._persister = persister
+        self._runtime = runtime
+        self._find_start = find_start
+        self._forget = forget
+        self._timer: Timer | None = None
+        # Writes are kept in the order in which they are decided.
+        self._write_order = Lock(runtime)
+        replica.watchers.add(self._on_replica_changed)
+
+    @property
+    def is_led(self) -> bool:
+        """Whether this broker still leads the partition in the same epoch."""
+        replica = self.replica
+        return replica.is_leader and replica.leader_epoch == self.leader_epoch
+
+    def close(self) -> None:
+        """Give out no records any more, and have those who wait look again."""
+        self.state.mark_fenced()
+        self.replica.watchers.discard(self._on_replica_changed)
+        self._cancel_timer()
+        self.watchers.notify()
+
+    def begin_initialization(self) -> None:
+        """Begin to read the state, unless that was done; raises RequestError if it has failed."""
+        state = self.state.state
+        if state in {SharePartitionState.INITIALIZING, SharePartitionState.FENCED}:
+            return
+        if self.state.begin_initialization():
+            Task(self._initialize(), self._on_task_end)
+
+    def acknowledge(
+        self, member_id: str, batches: Sequence[ShareAcknowledgementBatch]
+    ) -> Coroutine[Wait[Any], Any, RequestError | None]:
+        """Take a member's word at once; the coroutine returns the refusal, None once written."""
+        now_ms = self._runtime.monotonic_ms()
+        return self._decided(partial(self.state.acknowledge, member_id, batches, now_ms=now_ms))
+
+    def release_acquired_records(
+        self, member_id: str
+    ) -> Coroutine[Wait[Any], Any, RequestError | None]:
+        """Take from a member what it has at once; see `acknowledge`."""
+        return self._decided(partial(self.state.release_acquired_records, member_id))
+
+    def arm(self) -> None:
+        """Have locks expire in time: some have begun."""
+        deadline_ms = self.state.next_deadline_ms
+        self._cancel_timer()
+        if deadline_ms is not None:
+            self._timer = self._runtime.call_at(deadline_ms, self._expire_locks)
+
+    def _decided(
+        self, decide: Callable[[], StateWrite | None]
+    ) -> Coroutine[Wait[Any], Any, RequestError | None]:
+        try:
+            write = decide()
+        except RequestError as error:
+            return _answered(error)
+        finally:
+            self.arm()
+        self.watchers.notify()
+        return _answered(None) if write is None else self._write(write)
+
+    async def _initialize(self) -> None:
+        """Read the state; a share partition whose state cannot be read is forgotten."""
+        try:
+            await self._load()
+        except RequestError as error:
+            self._fail(error)
+        except StorageError as error:
+            _log.error("A share partition cannot begin: %s", self.key, exc_info=error)
+            self._fail(RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR))
+        finally:
+            self.watchers.notify()
+
+    def _fail(self, error: RequestError) -> None:
+        self.state.fail_initialization()
+        self.failure = error
+        self._forget(self)
+
+    async def _load(self) -> None:
+        """Begin with the stored state; raises RequestError, and StorageError."""
+        key = self.key
+        asked = ReadShareGroupStateRequest.PartitionData(key.partition, self.leader_epoch)
+        topic = ReadShareGroupStateRequest.ReadStateData(key.topic_id, [asked])
+        response = await self._persister.read_state(
+            ReadShareGroupStateRequest(key.group_id, [topic])
+        )
+        result = _result_of(response)
+        reset_offset = 0
+        if result.error_code == ErrorCode.NONE and result.start_offset == _UNINITIALIZED:
+            reset_offset = await self._find_start(key.group_id, self.replica)
+        self._complete_dead_letters(self.state.initialize(result, reset_offset=reset_offset))
+
+    async def _write(self, write: StateWrite) -> RequestError | None:
+        """Have what was decided written; return the refusal of what waits for it."""
+        key = self.key
+        topic = WriteShareGroupStateRequest.WriteStateData(key.topic_id, [write.data])
+        async with self._write_order:
+            response = await self._persister.write_state(
+                WriteShareGroupStateRequest(key.group_id, [topic])
+            )
+        result = response.results[0].partitions[0]
+        completed = self.state.complete_write(write, result.error_code, result.error_message)
+        self._complete_dead_letters(completed.dead_letters)
+        self.arm()
+        self.watchers.notify()
+        if completed.refusal is not None and completed.refusal.code in _FENCED:
+            self._forget(self)
+        return completed.refusal
+
+    def _complete_dead_letters(self, dead_letters: Sequence[DeadLetter]) -> None:
+        """Archive what an earlier leader wanted to copy: this one has no dead-letter queue."""
+        for dead_letter in dead_letters:
+            self._begin_write(self.state.complete_dead_letter(dead_letter))
+
+    def _begin_write(self, write: StateWrite) -> None:
+        """Write what nobody waits for."""
+        Task(self._write(write), self._on_task_end)
+
+    def _expire_locks(self) -> None:
+        self._timer = None
+        expired = self.state.expire_locks(self._runtime.monotonic_ms())
+        if expired.write is not None:
+            self._begin_write(expired.write)
+        self.arm()
+        self.watchers.notify()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_replica_changed(self) -> None:
+        if not self.is_led:
+            self._forget(self)
+
+    def _on_task_end(self, result: object) -> None:
+        if isinstance(result, RequestError):
+            _log.info(
+                LogEvent(
+                    "What is known of shared records was not written",
+                    group_id=self.key.group_id,
+                    partition=str(self.replica.topic_partition),
+                    error=result.code.name,
+                )
+            )
+        elif isinstance(result, Exception):
+            _log.error("A share partition failed: %s", self.key, exc_info=result)
+
+
+async def _answered(result: RequestError | None) -> RequestError | None:
+    return result
+
+
+def _result_of(
+    response: ReadShareGroupStateResponse,
+) -> ReadShareGroupStateResponse.PartitionResult:
+    return response.results[0].partitions[0]

@@ -1,0 +1,240 @@
+"""The share partitions and share sessions of a broker (Kafka's SharePartitionManager)."""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from kvorum.broker.partition import Partition
+from kvorum.broker.share_group_config import (
+    ShareFetchSettings,
+    ShareGroupConfig,
+    share_group_config,
+)
+from kvorum.broker.share_partition.acknowledgement import ShareAcknowledgementBatch
+from kvorum.broker.share_session.context import (
+    ReadSharePartition,
+    ShareFetchContext,
+    acknowledge_session_update,
+    new_context,
+)
+from kvorum.broker.share_session.session import ShareSessionKey
+from kvorum.broker.share_session.session_cache import ShareSessionCache
+from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
+from kvorum.metadata.api import RequestError
+from kvorum.metadata.image import MetadataImage
+from kvorum.node.broker.batch_inspector import BatchInspector
+from kvorum.node.broker.purgatories import DelayedOperationPurgatory
+from kvorum.node.broker.replica_manager import ReplicaManager
+from kvorum.node.broker.share_coordinator.persister import Persister
+from kvorum.node.broker.share_fetch.delayed_share_fetch import DelayedShareFetch
+from kvorum.node.broker.share_fetch.led_share_partition import LedSharePartition, SharePartitionKey
+from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult, ShareFetch
+from kvorum.node.broker.share_fetch.start_offset import start_offset
+from kvorum.node.coroutines import Task, Wait, all_of
+from kvorum.node.runtime import Runtime
+from kvorum.node.serving.disconnect_listeners import DisconnectListeners
+from kvorum.wire.error_codes import ErrorCode
+
+
+class SharePartitionManager:
+    """Gives records out to members, and takes what they say of them.
+
+    A share partition is loaded when it is first fetched from; it is forgotten when this broker
+    leads its partition no longer, or when no member of the group has a session here any more.
+    """
+
+    def __init__(
+        self,
+        settings: ShareFetchSettings,
+        replicas: ReplicaManager,
+        persister: Persister,
+        inspector: BatchInspector,
+        purgatory: DelayedOperationPurgatory,
+        *,
+        image: Callable[[], MetadataImage],
+        runtime: Runtime,
+        random: Random,
+    ) -> None:
+        self._settings = settings
+        self._replicas = replicas
+        self._persister = persister
+        self._inspector = inspector
+        self._purgatory = purgatory
+        self._image = image
+        self._runtime = runtime
+        self._random = random
+        self.sessions = ShareSessionCache(settings.sessions_max)
+        """The sessions, to be counted."""
+        self._partitions: dict[SharePartitionKey, LedSharePartition] = {}
+
+    @property
+    def partitions(self) -> tuple[LedSharePartition, ...]:
+        """The share partitions of this broker, to be counted."""
+        return tuple(self._partitions.values())
+
+    def close(self) -> None:
+        """Give out no records any more."""
+        for led in self.partitions:
+            self._forget(led)
+
+    def group_config(self, group_id: str) -> ShareGroupConfig:
+        """Return the configuration of a group that holds at the moment."""
+        return share_group_config(self._image().configs, group_id, self._settings)
+
+    def new_context(
+        self,
+        key: ShareSessionKey,
+        epoch: int,
+        connection: DisconnectListeners | None,
+        *,
+        listed: Sequence[TopicIdPartition],
+        forgotten: Sequence[TopicIdPartition],
+        has_acknowledgements: bool,
+    ) -> ShareFetchContext:
+        """Return what a ShareFetch is about; raises RequestError as `context.new_context` does."""
+        context = new_context(
+            self.sessions,
+            key,
+            epoch,
+            key if connection is None else connection,
+            listed=listed,
+            forgotten=forgotten,
+            has_acknowledgements=has_acknowledgements,
+        )
+        if connection is not None:
+            connection.add(self._on_disconnect)
+        return context
+
+    def acknowledge_session_update(self, key: ShareSessionKey, epoch: int) -> None:
+        """Take a ShareAcknowledge into its session; raises RequestError."""
+        acknowledge_session_update(self.sessions, key, epoch)
+
+    async def fetch(self, fetch: ShareFetch) -> list[ReadSharePartition]:
+        """Acquire records for a member; the result has the refusals too."""
+        if not fetch.partitions or fetch.max_records == 0 or fetch.max_bytes == 0:
+            return []
+        led: dict[TopicIdPartition, LedSharePartition] = {}
+        refused: dict[TopicIdPartition, RequestError] = {}
+        for partition in fetch.partitions:
+            try:
+                found = self._led(fetch.group_id, partition)
+                found.begin_initialization()
+            except RequestError as error:
+                refused[partition] = error
+            else:
+                led[partition] = found
+        delayed = DelayedShareFetch(
+            fetch,
+            led,
+            refused,
+            runtime=self._runtime,
+            threads=self._replicas.disk_threads,
+            random=self._random,
+        )
+        return await delayed.run(self._purgatory)
+
+    async def acknowledge(
+        self,
+        key: ShareSessionKey,
+        acknowledged: Mapping[TopicIdPartition, Sequence[ShareAcknowledgementBatch]],
+    ) -> dict[TopicIdPartition, AcknowledgeResult]:
+        """Take a member's word for records; return what became of it once that is written."""
+        return await self._at_each(
+            key.group_id,
+            acknowledged,
+            lambda led, partition: led.acknowledge(key.member_id, acknowledged[partition]),
+        )
+
+    def release_session(self, key: ShareSessionKey) -> None:
+        """End a member's session, and release what it still has; nobody waits for that."""
+        session = self.sessions.get(key)
+        if session is None:
+            return
+        partitions = [one.partition for one in session.partitions.values()]
+        self.sessions.remove(key)
+        Task(
+            self._at_each(
+                key.group_id,
+                dict.fromkeys(partitions),
+                lambda led, _: led.release_acquired_records(key.member_id),
+            ),
+            lambda _: None,
+        )
+
+    def on_member_leave(self, key: ShareSessionKey) -> None:
+        """Release what a member has whose connection has ended."""
+        self.release_session(key)
+
+    def on_group_empty(self, group_id: str) -> None:
+        """Forget the share partitions of a group without sessions on this broker."""
+        for led in self.partitions:
+            if led.key.group_id == group_id:
+                self._forget(led)
+
+    def _on_disconnect(self, connection: DisconnectListeners) -> None:
+        self.sessions.on_disconnect(connection, self)
+
+    async def _at_each(
+        self,
+        group_id: str,
+        partitions: Mapping[TopicIdPartition, object],
+        decide: Callable[
+            [LedSharePartition, TopicIdPartition], Coroutine[Wait[Any], Any, RequestError | None]
+        ],
+    ) -> dict[TopicIdPartition, AcknowledgeResult]:
+        """Decide at each share partition, and return what became of it."""
+        results: dict[TopicIdPartition, AcknowledgeResult] = {}
+        decided: dict[TopicIdPartition, Coroutine[Wait[Any], Any, RequestError | None]] = {}
+        for partition in partitions:
+            key = SharePartitionKey(group_id, partition.topic_id, partition.partition)
+            led = self._partitions.get(key)
+            if led is None:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                results[partition] = AcknowledgeResult(code, code.default_message)
+            else:
+                decided[partition] = decide(led, partition)
+        written = await all_of(self._runtime, decided.values())
+        for partition, refusal in zip(decided, written, strict=True):
+            results[partition] = AcknowledgeResult.of(refusal)
+        return results
+
+    def _led(self, group_id: str, partition: TopicIdPartition) -> LedSharePartition:
+        """Return a share partition; raises RequestError if this broker does not lead it."""
+        replica = self._replicas.partition(partition.topic_id, partition.partition)
+        if replica is None:
+            raise RequestError.with_default_message(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if replica.is_offline:
+            raise RequestError.with_default_message(ErrorCode.KAFKA_STORAGE_ERROR)
+        if not replica.is_leader:
+            raise RequestError.with_default_message(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        key = SharePartitionKey(group_id, partition.topic_id, partition.partition)
+        known = self._partitions.get(key)
+        if known is not None and known.replica is replica and known.is_led:
+            return known
+        if known is not None:
+            self._forget(known)
+        led = LedSharePartition(
+            key,
+            replica,
+            lambda: self.group_config(group_id).partition,
+            self._persister,
+            self._runtime,
+            find_start=self._find_start,
+            forget=self._forget,
+        )
+        self._partitions[key] = led
+        return led
+
+    def _forget(self, led: LedSharePartition) -> None:
+        if self._partitions.get(led.key) is led:
+            del self._partitions[led.key]
+        led.close()
+
+    async def _find_start(self, group_id: str, replica: Partition) -> int:
+        return await start_offset(
+            replica,
+            self.group_config(group_id).auto_offset_reset,
+            self._inspector,
+            disk_threads=self._replicas.disk_threads,
+            wall_ms=self._runtime.wall_ms(),
+        )
