@@ -1,14 +1,13 @@
 """Kafka's own GroupCoordinatorShard and ours under the same steps."""
 
 import re
-import subprocess
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import IO, Final
+from contextlib import AbstractContextManager
+from typing import Final
 from uuid import UUID
 
 from tests.interop.group_coordinator_driver import Driver
+from tests.interop.line_oracle import Oracle, line_oracle
 from tests.support.kafka.java import Java
 
 from kvorum.groups.settings import GroupCoordinatorSettings
@@ -56,31 +55,8 @@ a new epoch, and fresh if not.
 _HEX: Final = re.compile(r"\b(?:[0-9a-f]{2}){8,}\b")
 
 
-class Oracle:
-    """Kafka's shard in a Java process; a line in, a line out."""
-
-    def __init__(self, given: IO[str], answered: IO[str]) -> None:
-        self._given = given
-        self._answered = answered
-
-    def answer(self, line: str) -> str:
-        self._given.write(line + "\n")
-        self._given.flush()
-        answer = self._answered.readline()
-        assert answer, f"the oracle ended at: {line}"
-        return answer.rstrip("\n")
-
-
-@contextmanager
-def group_coordinator_oracle(java: Java) -> Generator[Oracle]:
-    command = java.program("GroupCoordinatorOracle")
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        yield Oracle(process.stdin, process.stdout)
-        process.stdin.close()
+def group_coordinator_oracle(java: Java) -> AbstractContextManager[Oracle]:
+    return line_oracle(java, "GroupCoordinatorOracle")
 
 
 class MemberIds:

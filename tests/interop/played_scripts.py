@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from tests.interop.consumer_group_script import ConsumerGroupScript
-from tests.interop.group_coordinator_comparison import Comparison, Oracle
+from tests.interop.group_coordinator_comparison import Comparison
+from tests.interop.line_oracle import Oracle
 
 from kvorum.groups.settings import GroupCoordinatorSettings
 

@@ -6,7 +6,8 @@ from typing import Final
 
 import pytest
 from tests.interop.consumer_group_script import ConsumerGroupScript
-from tests.interop.group_coordinator_comparison import Oracle, group_coordinator_oracle
+from tests.interop.group_coordinator_comparison import group_coordinator_oracle
+from tests.interop.line_oracle import Oracle
 from tests.interop.played_scripts import play_scripts
 from tests.support.kafka.java import Java
 

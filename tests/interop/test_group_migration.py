@@ -5,7 +5,8 @@ from random import Random
 from typing import Final
 
 import pytest
-from tests.interop.group_coordinator_comparison import Oracle, group_coordinator_oracle
+from tests.interop.group_coordinator_comparison import group_coordinator_oracle
+from tests.interop.line_oracle import Oracle
 from tests.interop.migration_script import MigrationScript
 from tests.interop.played_scripts import play_scripts
 from tests.support.kafka.java import Java
