@@ -14,8 +14,8 @@ from kvorum.broker.share_partition.state_write import DeadLetter, StateWrite
 from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
 from kvorum.metadata.api import RequestError
 from kvorum.node.broker.share_coordinator.persister import Persister
+from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult
 from kvorum.node.coroutines import Lock, Task, Wait
-from kvorum.node.events.log_event import LogEvent
 from kvorum.node.runtime import Runtime, Timer
 from kvorum.storage.errors import StorageError
 from kvorum.wire.error_codes import ErrorCode
@@ -112,14 +112,14 @@ class LedSharePartition:
 
     def acknowledge(
         self, member_id: str, batches: Sequence[ShareAcknowledgementBatch]
-    ) -> Coroutine[Wait[Any], Any, RequestError | None]:
-        """Take a member's word at once; the coroutine returns the refusal, None once written."""
+    ) -> Coroutine[Wait[Any], Any, AcknowledgeResult]:
+        """Take a member's word at once; the coroutine returns what became of it, once written."""
         now_ms = self._runtime.monotonic_ms()
         return self._decided(partial(self.state.acknowledge, member_id, batches, now_ms=now_ms))
 
     def release_acquired_records(
         self, member_id: str
-    ) -> Coroutine[Wait[Any], Any, RequestError | None]:
+    ) -> Coroutine[Wait[Any], Any, AcknowledgeResult]:
         """Take from a member what it has at once; see `acknowledge`."""
         return self._decided(partial(self.state.release_acquired_records, member_id))
 
@@ -132,15 +132,14 @@ class LedSharePartition:
 
     def _decided(
         self, decide: Callable[[], StateWrite | None]
-    ) -> Coroutine[Wait[Any], Any, RequestError | None]:
+    ) -> Coroutine[Wait[Any], Any, AcknowledgeResult]:
         try:
             write = decide()
         except RequestError as error:
-            return _answered(error)
+            return _answered(AcknowledgeResult.of(error))
         finally:
             self.arm()
-        self.watchers.notify()
-        return _answered(None) if write is None else self._write(write)
+        return _answered(AcknowledgeResult(ErrorCode.NONE)) if write is None else self._write(write)
 
     async def _initialize(self) -> None:
         """Read the state; a share partition whose state cannot be read is forgotten."""
@@ -173,8 +172,8 @@ class LedSharePartition:
             reset_offset = await self._find_start(key.group_id, self.replica)
         self._complete_dead_letters(self.state.initialize(result, reset_offset=reset_offset))
 
-    async def _write(self, write: StateWrite) -> RequestError | None:
-        """Have what was decided written; return the refusal of what waits for it."""
+    async def _write(self, write: StateWrite) -> AcknowledgeResult:
+        """Have what was decided written; return what the one who waits for it is told."""
         key = self.key
         topic = WriteShareGroupStateRequest.WriteStateData(key.topic_id, [write.data])
         async with self._write_order:
@@ -186,9 +185,10 @@ class LedSharePartition:
         self._complete_dead_letters(completed.dead_letters)
         self.arm()
         self.watchers.notify()
-        if completed.refusal is not None and completed.refusal.code in _FENCED:
+        told = AcknowledgeResult.of(completed.refusal)
+        if told.code in _FENCED:
             self._forget(self)
-        return completed.refusal
+        return told
 
     def _complete_dead_letters(self, dead_letters: Sequence[DeadLetter]) -> None:
         """Archive what an earlier leader wanted to copy: this one has no dead-letter queue."""
@@ -217,20 +217,11 @@ class LedSharePartition:
             self._forget(self)
 
     def _on_task_end(self, result: object) -> None:
-        if isinstance(result, RequestError):
-            _log.info(
-                LogEvent(
-                    "What is known of shared records was not written",
-                    group_id=self.key.group_id,
-                    partition=str(self.replica.topic_partition),
-                    error=result.code.name,
-                )
-            )
-        elif isinstance(result, Exception):
+        if isinstance(result, Exception):
             _log.error("A share partition failed: %s", self.key, exc_info=result)
 
 
-async def _answered(result: RequestError | None) -> RequestError | None:
+async def _answered(result: AcknowledgeResult) -> AcknowledgeResult:
     return result
 
 

@@ -179,12 +179,12 @@ class SharePartitionManager:
         group_id: str,
         partitions: Mapping[TopicIdPartition, object],
         decide: Callable[
-            [LedSharePartition, TopicIdPartition], Coroutine[Wait[Any], Any, RequestError | None]
+            [LedSharePartition, TopicIdPartition], Coroutine[Wait[Any], Any, AcknowledgeResult]
         ],
     ) -> dict[TopicIdPartition, AcknowledgeResult]:
         """Decide at each share partition, and return what became of it."""
         results: dict[TopicIdPartition, AcknowledgeResult] = {}
-        decided: dict[TopicIdPartition, Coroutine[Wait[Any], Any, RequestError | None]] = {}
+        decided: dict[TopicIdPartition, Coroutine[Wait[Any], Any, AcknowledgeResult]] = {}
         for partition in partitions:
             key = SharePartitionKey(group_id, partition.topic_id, partition.partition)
             led = self._partitions.get(key)
@@ -194,8 +194,7 @@ class SharePartitionManager:
             else:
                 decided[partition] = decide(led, partition)
         written = await all_of(self._runtime, decided.values())
-        for partition, refusal in zip(decided, written, strict=True):
-            results[partition] = AcknowledgeResult.of(refusal)
+        results.update(zip(decided, written, strict=True))
         return results
 
     def _led(self, group_id: str, partition: TopicIdPartition) -> LedSharePartition:
