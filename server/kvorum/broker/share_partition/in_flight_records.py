@@ -7,15 +7,17 @@ from kvorum.broker.share_partition.acquisition_lock import AcquisitionLocks
 from kvorum.broker.share_partition.gap_window import GapWindow
 from kvorum.broker.share_partition.in_flight_batch import InFlightBatch
 from kvorum.broker.share_partition.in_flight_batches import InFlightBatches
+from kvorum.broker.share_partition.in_flight_state import InFlightState
 from kvorum.broker.share_partition.record_state import TERMINAL_STATES, RecordState
 
 
 class _CompletedFront(NamedTuple):
-    """The last offset of the batches in front that nobody gets again, and their records.
+    """The last offset of the complete records in front, its batch, and the number of records.
 
     `record_count` leaves out those before the start offset.
     """
 
+    batch: InFlightBatch
     last_offset: int
     record_count: int
 
@@ -50,7 +52,11 @@ class InFlightRecords:
         return window if window is not None and window.end_offset == self.end_offset else None
 
     def next_fetch_offset(self) -> int:
-        """Return the first offset that may be acquired, from which on the log is read."""
+        """Return the first offset that may be acquired, from which on the log is read.
+
+        It is not before the start offset: unlike Kafka's, a group whose log has lost records
+        between those of its stored state does not ask for them forever.
+        """
         if not self.batches or self.start_offset > self.batches.last.last_offset:
             self.may_have_available = False
             return self.end_offset
@@ -62,20 +68,21 @@ class InFlightRecords:
         return self.end_offset + 1
 
     def _first_available_offset(self) -> int | None:
+        start_offset = self.start_offset
         window = self.active_gap_window
-        gap_start = None if window is None else window.gap_start_offset
+        gap_start = None if window is None else max(window.gap_start_offset, start_offset)
         for batch in self.batches:
             if gap_start is not None:
                 if batch.first_offset > gap_start:
                     return gap_start
                 gap_start = max(batch.last_offset + 1, gap_start)
             if batch.offset_states is None:
-                if batch.state.is_acquirable:
-                    return batch.first_offset
+                if batch.state.is_acquirable and batch.last_offset >= start_offset:
+                    return max(batch.first_offset, start_offset)
                 continue
-            for index, state in enumerate(batch.offset_states):
+            for offset, state in batch.states_between(start_offset, batch.last_offset):
                 if state.is_acquirable:
-                    return batch.first_offset + index
+                    return offset
         return None
 
     def note_acquired_before(self, offset: int) -> None:
@@ -196,7 +203,7 @@ class InFlightRecords:
             self.batches.clear()
             self.delivery_complete_count = 0
             return True
-        self._move_start_behind(front.last_offset)
+        self._move_start_after(front)
         self.delivery_complete_count -= front.record_count
         return True
 
@@ -211,38 +218,42 @@ class InFlightRecords:
             state = batch.offset_states[self.start_offset - batch.first_offset]
         else:
             return False
-        return not state.is_in_transition and state.state in TERMINAL_STATES
+        return _is_complete(state)
 
     def _completed_front(self) -> _CompletedFront | None:
         window = self.active_gap_window
-        last_offset: int | None = None
+        front: _CompletedFront | None = None
         count = 0
         for batch in self.batches:
             if window is not None and batch.last_offset >= window.gap_start_offset:
                 break
-            is_split = batch.offset_states is not None
-            states = batch.offset_states if batch.offset_states is not None else [batch.state]
-            for index, state in enumerate(states):
-                if state.is_in_transition or state.state not in TERMINAL_STATES:
-                    return None if last_offset is None else _CompletedFront(last_offset, count)
-                first = batch.first_offset + index
-                last_offset = first if is_split else batch.last_offset
-                count += self.count_from_start(first, last_offset)
-        return None if last_offset is None else _CompletedFront(last_offset, count)
+            if batch.offset_states is None:
+                if not _is_complete(batch.state):
+                    break
+                count += self.count_from_start(batch.first_offset, batch.last_offset)
+                front = _CompletedFront(batch, batch.last_offset, count)
+                continue
+            for offset, state in batch.states_between(batch.first_offset, batch.last_offset):
+                if not _is_complete(state):
+                    return front
+                count += self.count_from_start(offset, offset)
+                front = _CompletedFront(batch, offset, count)
+        return front
 
-    def _move_start_behind(self, offset: int) -> None:
-        """Begin behind an offset of which all before it is complete, and forget what lies before.
-
-        A batch that goes on behind the offset stays.
-        """
-        batch = self.batches.floor(offset)
-        if batch is None or batch.last_offset != offset:
+    def _move_start_after(self, front: _CompletedFront) -> None:
+        """Begin after what is complete, and forget it; a batch that goes on after it stays."""
+        batch, offset = front.batch, front.last_offset
+        if batch.last_offset != offset:
             self.start_offset = max(self.start_offset, offset + 1)
-            if batch is not None:
-                self.batches.remove_begun_before(batch.first_offset)
+            self.batches.remove_begun_before(batch.first_offset)
             return
         self.start_offset = max(self.start_offset, self.batches.first_offset_after(offset))
         window = self.active_gap_window
         if window is not None:
             self.start_offset = min(window.gap_start_offset, self.start_offset)
         self.batches.remove_begun_before(offset + 1)
+
+
+def _is_complete(state: InFlightState) -> bool:
+    """Return whether a record is acknowledged or archived, and that is written."""
+    return not state.is_in_transition and state.state in TERMINAL_STATES

@@ -279,7 +279,7 @@ class SharePartition:
             RecordState.ARCHIVED,
             dead_letter.delivery_count,
         )
-        return StateWrite(self._data([archived]))
+        return StateWrite(self._data([archived]), is_of_dead_letter=True)
 
     @property
     def _name(self) -> str:

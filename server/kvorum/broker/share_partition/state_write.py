@@ -56,12 +56,14 @@ class StateWrite:
     """A write that is due at the persister; then `complete_write` is due, with its error.
 
     `transitions` are taken back if it fails, `dead_letters` come after it in any case; both are
-    for the share partition alone.
+    for the share partition alone. One that `is_of_dead_letter` ends the way of records that were
+    copied to the dead-letter queue.
     """
 
     data: WriteShareGroupStateRequest.PartitionData
     transitions: tuple[StateChange, ...] = ()
     dead_letters: tuple[DeadLetter, ...] = ()
+    is_of_dead_letter: bool = False
 
 
 class CompletedWrite(NamedTuple):
