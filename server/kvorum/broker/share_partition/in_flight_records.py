@@ -242,10 +242,10 @@ class InFlightRecords:
 
     def _move_start_after(self, front: _CompletedFront) -> None:
         """Begin after what is complete, and forget it; a batch that goes on after it stays."""
-        batch, offset = front.batch, front.last_offset
-        if batch.last_offset != offset:
+        offset = front.last_offset
+        if front.batch.last_offset != offset:
             self.start_offset = max(self.start_offset, offset + 1)
-            self.batches.remove_begun_before(batch.first_offset)
+            self.batches.remove_begun_before(front.batch.first_offset)
             return
         self.start_offset = max(self.start_offset, self.batches.first_offset_after(offset))
         window = self.active_gap_window
