@@ -53,7 +53,8 @@ class Driver:
         self._due = []
         self._is_woken = False
         result = self._step(line.split(" "))
-        answers, due = " ".join(self._answers), " ".join(self._due)
+        answers = " ".join(self._answers)
+        due = " ".join(self._due)
         woken = "woken" if self._is_woken else ""
         return f"{result} | {answers} | {due} | {woken} | {self.described()}"
 

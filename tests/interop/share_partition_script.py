@@ -122,7 +122,8 @@ class Script:
 
     def first_steps(self) -> list[str]:
         """Return the steps that begin with a stored state, or with none."""
-        random, log = self._random, self._log
+        random = self._random
+        log = self._log
         if random.random() < 0.5:
             start = random.choice((-1, log.start_offset))
             return [f"init 0 {random.randrange(5)} {start} {log.start_offset}"]
@@ -139,7 +140,8 @@ class Script:
         return [f"init 0 {random.randrange(5)} {start} 0 {' '.join(batches)}"]
 
     def step(self) -> str:
-        random, driver = self._random, self._driver
+        random = self._random
+        driver = self._driver
         if random.random() < 0.1:
             self._log.append()
         if random.random() < 0.02:
@@ -173,7 +175,8 @@ class Script:
         )
 
     def _acquire(self) -> str:
-        random, log = self._random, self._log
+        random = self._random
+        log = self._log
         next_offset = self._driver.partition.next_fetch_offset()
         fetch_offset = self._fetch_offset if random.random() < 0.05 else next_offset
         fetch_offset = max(fetch_offset, log.start_offset)
@@ -235,7 +238,8 @@ class Script:
         return f"{first}:{last}:{','.join(map(str, types))}"
 
     def _move_log_start(self) -> str:
-        random, log = self._random, self._log
+        random = self._random
+        log = self._log
         partition = self._driver.partition
         for _ in range(random.choice((0, 0, 3))):
             log.append()

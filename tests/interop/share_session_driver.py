@@ -130,10 +130,10 @@ def _context_text(context: ShareFetchContext) -> str:
 def _responded(context: ShareFetchContext, version: int, text: str) -> str:
     read: list[ReadSharePartition] = []
     for one in [] if text == NONE else text.split(","):
-        partition_text, code, size = one.split("/")
+        partition_text, code, record_bytes = one.split("/")
         partition = _partition(partition_text)
         data = ShareFetchResponse.PartitionData(partition.partition, int(code))
-        data.records = bytes(int(size))
+        data.records = bytes(int(record_bytes))
         read.append(ReadSharePartition(partition, data))
     size = context.response_size(read, version=version)
     return f"{size} {context.response(read).encode(version).hex()}"
