@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final, cast
 
+from tests.interop.broker_requests import SHARE_GROUP
 from tests.interop.clients.confluent import make_topics
 from tests.interop.differential.comparing import without_request
 from tests.interop.differential.sides import NO_ANSWER
@@ -13,12 +14,18 @@ from tests.support.raw_client import RawClient
 from tests.support.topics import topic_id, wait_until_led
 from tests.support.waiting import PATIENCE_S, wait_for
 
+from kvorum.coordinator.coordinator_type import CoordinatorType
+from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.wire.apis import response_class
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.headers import decode_response_frame, encode_request_frame
 from kvorum.wire.json_form import Json, to_json
 from kvorum.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kvorum.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kvorum.wire.messages.read_share_group_state_summary import (
+    ReadShareGroupStateSummaryRequest,
+    ReadShareGroupStateSummaryResponse,
+)
 from kvorum.wire.primitives import Message
 from kvorum.wire.uuid_text import uuid_to_text
 
@@ -28,12 +35,13 @@ INTERNAL_TOPICS: Final = {
     "transaction.state.log.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
 }
-"""The settings by which a broker alone has topics for groups and transactions."""
+"""The settings by which a broker alone has topics for groups, transactions and share groups."""
 SILENCE_S: Final = 5.0
 """The time after which a real broker counts as silent, as it is to some requests."""
-OF_TRANSACTIONS: Final = 1
-"""The type of the key by which the coordinator of a transactional id is found."""
 SILENT: Final = "nothing came in time"
 _RANDOM_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -52,6 +60,8 @@ class AskedBroker:
             # Their topics are created with the first look for a coordinator.
             wait_for(lambda: coordinates(client), "groups are served")
             wait_for(lambda: _coordinates_transactions(client), "transactions are served")
+            share = SharePartitionKey(SHARE_GROUP, topic_id(client, topic), 0)
+            wait_for(lambda: serves_share(client, share), "share partitions are served")
 
     def said(
         self,
@@ -119,8 +129,23 @@ class AskedBroker:
 
 
 def _coordinates_transactions(client: RawClient) -> bool:
-    request = FindCoordinatorRequest(key="limits-transactions", key_type=OF_TRANSACTIONS)
+    request = FindCoordinatorRequest(
+        key="limits-transactions", key_type=CoordinatorType.TRANSACTION.value
+    )
     return client.ask(request, FindCoordinatorResponse, 3).error_code == ErrorCode.NONE
+
+
+def serves_share(client: RawClient, share: SharePartitionKey) -> bool:
+    """Return whether a share partition has a coordinator, whose topic is made for the question."""
+    find = FindCoordinatorRequest("", CoordinatorType.SHARE.value, [share.coordinator_key])
+    (found,) = client.ask(find, FindCoordinatorResponse, 6).coordinators
+    if found.error_code != ErrorCode.NONE:
+        return False
+    part = ReadShareGroupStateSummaryRequest.PartitionData(share.partition)
+    topic = ReadShareGroupStateSummaryRequest.ReadStateSummaryData(share.topic_id, [part])
+    read = ReadShareGroupStateSummaryRequest(share.group_id, [topic])
+    (answered,) = client.ask(read, ReadShareGroupStateSummaryResponse, 1).results
+    return answered.partitions[0].error_code == ErrorCode.NONE
 
 
 def _gives_producer_ids(client: RawClient) -> bool:

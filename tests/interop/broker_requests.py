@@ -1,4 +1,4 @@
-"""A good request for each API of the data plane, of groups and of transactions."""
+"""A good request for each API of the data plane, and of all coordinators."""
 
 import base64
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ GROUP: Final = "limits-group"
 CONSUMER_GROUP: Final = "limits-consumers"
 MEMBER: Final = "nobody"
 TRANSACTIONAL_ID: Final = "limits-transactions"
+SHARE_GROUP: Final = "limits-shares"
 _PRODUCER: Final = {"transactionalId": TRANSACTIONAL_ID, "producerId": 5, "producerEpoch": 0}
 _BATCH: Final = base64.b64encode(build_batch([RecordData(b"value", b"key", 1, ())])).decode()
 _PROTOCOL: Final = base64.b64encode(b"\0\0").decode()
@@ -49,6 +50,9 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
 
     def topics(*partitions: object, key: str = "partitions", **names: str) -> list[object]:
         return [{**names, key: list(partitions)}]
+
+    def shares(partition: object) -> dict[str, object]:
+        return {"groupId": SHARE_GROUP, "topics": topics(partition, topicId=topic_id)}
 
     return {
         "Produce": {
@@ -201,6 +205,22 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
             "durationFilter": -1,
             "transactionalIdPattern": None,
         },
+        "InitializeShareGroupState": shares({"partition": 0, "stateEpoch": 0, "startOffset": 0}),
+        "ReadShareGroupState": shares({"partition": 0, "leaderEpoch": 0}),
+        "WriteShareGroupState": shares(
+            {
+                "partition": 0,
+                "stateEpoch": 0,
+                "leaderEpoch": 0,
+                "startOffset": 0,
+                "deliveryCompleteCount": 0,
+                "stateBatches": [
+                    {"firstOffset": 0, "lastOffset": 2, "deliveryState": 2, "deliveryCount": 1}
+                ],
+            }
+        ),
+        "DeleteShareGroupState": shares({"partition": 0}),
+        "ReadShareGroupStateSummary": shares({"partition": 0, "leaderEpoch": 0}),
         "DescribeLogDirs": {"topics": topics(0, topic=topic)},
         "AlterReplicaLogDirs": {"dirs": [{"path": "/nowhere", "topics": topics(0, **by_name)}]},
         "WriteTxnMarkers": {

@@ -33,7 +33,6 @@ from kvorum.metadata.configs_image import ResourceType
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.coroutines import other_work
-from kvorum.node.handlers.find_coordinator import NOT_COORDINATED
 from kvorum.storage.errors import DiskError
 from kvorum.storage.log import recent_batches
 from kvorum.storage.log.local_log import LocalLog
@@ -359,8 +358,8 @@ def test_a_search_by_time_begins_again_where_compaction_has_closed_a_segment(
 @pytest.mark.parametrize(
     ("key_type", "version", "message"),
     [
-        (CoordinatorType.SHARE.value, 6, NOT_COORDINATED),
-        # Such versions have no share groups.
+        (CoordinatorType.SHARE.value, 6, ""),
+        # Its key is none of a share partition, and older versions have no share groups.
         (CoordinatorType.SHARE.value, 5, ""),
         (NO_COORDINATOR_TYPE, 6, ErrorCode.INVALID_REQUEST.default_message),
     ],

@@ -10,7 +10,11 @@ from kvorum.broker.fetch_session.context import FetchManager
 from kvorum.broker.lifecycle import BrokerIdentity
 from kvorum.broker.quota.client_quota_manager import QuotaManagers
 from kvorum.broker.replica_selector import RACK_AWARE, RackAwareReplicaSelector
-from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kvorum.metadata.topic_names import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from kvorum.node.asyncio_runtime import AsyncioRuntime
 from kvorum.node.authorization import Authorizer
 from kvorum.node.broker.auto_topic_creation_manager import AutoTopicCreationManager
@@ -49,6 +53,9 @@ if TYPE_CHECKING:
         GroupCoordinatorService,
     )
     from kvorum.node.broker.metadata_topic import MetadataTopic
+    from kvorum.node.broker.share_coordinator.share_coordinator_service import (
+        ShareCoordinatorService,
+    )
     from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (
         TransactionCoordinatorService,
     )
@@ -118,6 +125,9 @@ class BrokerServer:
         self._coordinated_transactions = CoordinatorOnDemand(
             TRANSACTION_STATE_TOPIC, publisher, self._transaction_coordinator
         )
+        self._coordinated_shares = CoordinatorOnDemand(
+            SHARE_GROUP_STATE_TOPIC, publisher, self._share_coordinator
+        )
         self.services = self._broker_services(apis)
         """The parts that handlers use."""
         self._handler = self._request_handler(apis)
@@ -158,6 +168,7 @@ class BrokerServer:
         self._topic_creator.close()
         self._groups.close()
         self._coordinated_transactions.close()
+        self._coordinated_shares.close()
         self._inspector.close()
         self.lifecycle_manager.abort()
         for server in self._servers.values():
@@ -239,6 +250,17 @@ class BrokerServer:
             runtime=AsyncioRuntime(shared.clock, thread_name="kvorum-transactions"),
         )
 
+    def _share_coordinator(self) -> ShareCoordinatorService:
+        from kvorum.node.broker.share_coordinator.share_coordinator_service import (  # noqa: PLC0415 - as the group coordinator
+            ShareCoordinatorService,
+        )
+
+        return ShareCoordinatorService(
+            self._shared.config.share_state,
+            self._replication.replicas,
+            runtime=AsyncioRuntime(self._shared.clock, thread_name="kvorum-shares"),
+        )
+
     def _identity(self) -> BrokerIdentity:
         shared = self._shared
         directories = shared.directories
@@ -291,6 +313,7 @@ class BrokerServer:
             replica_selector=_replica_selector(config),
             coordinated_groups=self._groups,
             coordinated_transactions=self._coordinated_transactions,
+            coordinated_shares=self._coordinated_shares,
             transactions=self._transactions,
             throttling=_request_handler_helper(shared),
             purgatories=Purgatories(shared.runtime),

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
         GroupCoordinatorService,
     )
     from kvorum.node.broker.metadata_topic import MetadataTopic
+    from kvorum.node.broker.share_coordinator.share_coordinator_service import (
+        ShareCoordinatorService,
+    )
     from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (
         TransactionCoordinatorService,
     )
@@ -180,6 +183,7 @@ class BrokerServices:
     replica_selector: RackAwareReplicaSelector | None
     coordinated_groups: CoordinatorOnDemand[GroupCoordinatorService]
     coordinated_transactions: CoordinatorOnDemand[TransactionCoordinatorService]
+    coordinated_shares: CoordinatorOnDemand[ShareCoordinatorService]
     transactions: TransactionVerification
     throttling: RequestHandlerHelper
     purgatories: Purgatories
@@ -197,6 +201,11 @@ class BrokerServices:
     def transaction_coordinator(self) -> TransactionCoordinatorService:
         """The transaction coordinator."""
         return self.coordinated_transactions.service
+
+    @property
+    def share_coordinator(self) -> ShareCoordinatorService:
+        """The share coordinator."""
+        return self.coordinated_shares.service
 
     @property
     def topic_stats(self) -> BrokerTopicStats:

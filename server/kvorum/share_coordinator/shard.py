@@ -281,26 +281,24 @@ class ShareCoordinatorShard:
         """
         states = [(key, kept.state) for key, kept in self.states.items()]
         if all(state.create_timestamp_ms != state.write_timestamp_ms for _, state in states):
-            return _written([], None)
+            return _each_by_itself([])
         newest_ms = now_ms - self._settings.cold_partition_snapshot_interval_ms
-        return _written(
-            [
-                share_snapshot_record(
-                    key,
-                    replace(
-                        state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms
-                    ),
-                )
-                for key, state in states
-                if state.write_timestamp_ms <= newest_ms
-            ],
-            None,
+        return _each_by_itself(
+            share_snapshot_record(
+                key,
+                replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now_ms),
+            )
+            for key, state in states
+            if state.write_timestamp_ms <= newest_ms
         )
 
     def on_topics_deleted(self, topic_ids: Collection[bytes]) -> CoordinatorResult[None]:
         """Forget the share partitions of topics that are gone."""
-        keys = [key for key, _ in self.states.items() if key.topic_id in topic_ids]
-        return _written(map(share_state_tombstone, keys), None)
+        return _each_by_itself(
+            share_state_tombstone(key)
+            for key, _ in self.states.items()
+            if key.topic_id in topic_ids
+        )
 
     # --- steps ---
 
@@ -340,9 +338,14 @@ class ShareCoordinatorShard:
 
 
 def _written(
-    records: Iterable[CoordinatorRecord], response: ResponseT | None
+    records: Iterable[CoordinatorRecord], response: ResponseT
 ) -> CoordinatorResult[ResponseT]:
     return CoordinatorResult(effects=Effects(), response=response, records=tuple(records))
+
+
+def _each_by_itself(records: Iterable[CoordinatorRecord]) -> CoordinatorResult[None]:
+    """Return records of different share partitions, which need not be in one batch."""
+    return CoordinatorResult(effects=Effects(), records=tuple(records), is_atomic=False)
 
 
 def _refused(

@@ -258,6 +258,26 @@ _BROKER = {
     "sasl.oauthbearer.token.endpoint.url": "URL that gives tokens to log in with; or of a file.",
     "sasl.server.max.receive.size": "Longest request before a client is authenticated, in bytes.",
     "security.inter.broker.protocol": "Protocol between brokers, where no listener is named.",
+    "share.coordinator.append.linger.ms": (
+        "Time for which writes of shares' states gather; -1: a turn of the loop."
+    ),
+    "share.coordinator.cold.partition.snapshot.interval.ms": (
+        "Age at which a share partition's state is written again without a change."
+    ),
+    "share.coordinator.snapshot.update.records.per.snapshot": (
+        "Changes of a share partition's state between two snapshots."
+    ),
+    "share.coordinator.state.topic.compression.codec": (
+        "Compression of shares' states: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd."
+    ),
+    "share.coordinator.state.topic.min.isr": "Replicas in sync that a share's state needs.",
+    "share.coordinator.state.topic.num.partitions": "Partitions of the topic of shares' states.",
+    "share.coordinator.state.topic.prune.interval.ms": (
+        "Time between two deletions of records of states that others have replaced."
+    ),
+    "share.coordinator.state.topic.replication.factor": "Replicas of the topic of shares' states.",
+    "share.coordinator.state.topic.segment.bytes": "Size of a segment of the topic of states.",
+    "share.coordinator.write.timeout.ms": "Longest wait for a share's state to be committed.",
     "socket.listen.backlog.size": "Connections that may wait to be accepted.",
     "socket.request.max.bytes": "Largest request that is read from a connection.",
     "ssl.allow.dn.changes": "Whether a renewed certificate may have another subject.",

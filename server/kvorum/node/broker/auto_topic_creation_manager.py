@@ -6,10 +6,19 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kvorum.metadata.api import RequestError
-from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from kvorum.metadata.topic_names import (
+    GROUP_METADATA_TOPIC,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from kvorum.node.broker.forwarding_manager import ForwardingManager
 from kvorum.node.clock import Clock
-from kvorum.node.config import NodeConfig, OffsetsTopicSettings, TransactionTopicSettings
+from kvorum.node.config import (
+    NodeConfig,
+    OffsetsTopicSettings,
+    ShareGroupStateTopicSettings,
+    TransactionTopicSettings,
+)
 from kvorum.node.coroutines import Task, Wait
 from kvorum.node.errors import CloseConnectionError
 from kvorum.node.events.log_event import LogEvent, RareEvents
@@ -145,6 +154,8 @@ class AutoTopicCreationManager:
             return _offsets_topic(self._config.groups.topic)
         if name == TRANSACTION_STATE_TOPIC:
             return _transaction_topic(self._config.transactions.topic)
+        if name == SHARE_GROUP_STATE_TOPIC:
+            return _share_group_state_topic(self._config.share_state.topic)
         topics, texts = self._config.topics, self._config.texts
         return CreateTopicsRequest.CreatableTopic(
             name=name,
@@ -186,6 +197,25 @@ def _transaction_topic(settings: TransactionTopicSettings) -> CreateTopicsReques
                 "cleanup.policy": "compact",
                 "min.insync.replicas": str(settings.min_insync_replicas),
                 "segment.bytes": str(settings.segment_bytes),
+            }
+        ),
+    )
+
+
+def _share_group_state_topic(
+    settings: ShareGroupStateTopicSettings,
+) -> CreateTopicsRequest.CreatableTopic:
+    return CreateTopicsRequest.CreatableTopic(
+        name=SHARE_GROUP_STATE_TOPIC,
+        num_partitions=settings.partition_count,
+        replication_factor=settings.replication_factor,
+        configs=_configs(
+            {
+                "cleanup.policy": "delete",
+                "compression.type": "producer",
+                "segment.bytes": str(settings.segment_bytes),
+                "min.insync.replicas": str(settings.min_insync_replicas),
+                "retention.ms": "-1",
             }
         ),
     )

@@ -12,6 +12,8 @@ from kvorum.node.config.settings import (
     BrokerSettings,
     GroupSettings,
     OffsetsTopicSettings,
+    ShareGroupStateTopicSettings,
+    ShareStateSettings,
     TransactionTopicSettings,
 )
 
@@ -25,6 +27,8 @@ __all__ = [
     "OffsetsTopicSettings",
     "ProcessRole",
     "SecuritySettings",
+    "ShareGroupStateTopicSettings",
+    "ShareStateSettings",
     "TransactionTopicSettings",
     "load_properties",
     "parse_overrides",

@@ -32,6 +32,7 @@ from kvorum.node.config.settings import (
     PolicySettings,
     QuorumSettings,
     ReplicationSettings,
+    ShareStateSettings,
     TopicSettings,
     TransactionSettings,
     network_settings,
@@ -76,6 +77,7 @@ class NodeConfig:
     topics: TopicSettings
     groups: GroupSettings
     transactions: TransactionSettings
+    share_state: ShareStateSettings
     policies: PolicySettings
     network: NetworkSettings
     security: SecuritySettings

@@ -17,6 +17,7 @@ from kvorum.metadata.config_definitions import (
 from kvorum.node.config.errors import ConfigError, require
 from kvorum.node.config.listeners import Listeners, parse_map
 from kvorum.node.config.values import NodeValues
+from kvorum.share_coordinator.settings import ShareCoordinatorSettings
 from kvorum.storage.log.log_config import LogConfig
 from kvorum.transactions.settings import TransactionCoordinatorSettings
 from kvorum.wire.java_text import parse_java_integer
@@ -200,6 +201,33 @@ class TransactionSettings:
     add_partitions_retry_backoff_ms_max: Annotated[
         int, "add.partitions.to.txn.retry.backoff.max.ms"
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupStateTopicSettings:
+    """The configuration with which ``__share_group_state`` is created, and of its batches."""
+
+    partition_count: Annotated[int, "share.coordinator.state.topic.num.partitions"]
+    replication_factor: Annotated[int, "share.coordinator.state.topic.replication.factor"]
+    min_insync_replicas: Annotated[int, "share.coordinator.state.topic.min.isr"]
+    segment_bytes: Annotated[int, "share.coordinator.state.topic.segment.bytes"]
+    compression: Annotated[
+        Compression, "share.coordinator.state.topic.compression.codec", _compression
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShareStateSettings:
+    """The times of an append of share partitions' state, and what a shard has to know.
+
+    Every `prune_interval_ms` the records that no share partition needs are deleted.
+    """
+
+    coordinator: ShareCoordinatorSettings
+    write_timeout_ms: Annotated[int, "share.coordinator.write.timeout.ms"]
+    append_linger_ms: Annotated[int, "share.coordinator.append.linger.ms"]
+    prune_interval_ms: Annotated[int, "share.coordinator.state.topic.prune.interval.ms"]
+    topic: ShareGroupStateTopicSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

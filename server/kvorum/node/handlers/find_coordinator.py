@@ -1,12 +1,10 @@
-"""FindCoordinator (10): the broker that leads the partition of a group, or of a transactional id.
-
-Such brokers as this one coordinate no share groups.
-"""
+"""FindCoordinator (10): the leader of a group's partition, a transactional id's, a share's."""
 
 from typing import Any, Final
 
 from kvorum.broker.coordinators import CoordinatorNode, coordinator_node
 from kvorum.coordinator.coordinator_type import CoordinatorType
+from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import PER_RESOURCE, RequestError
 from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
@@ -20,16 +18,6 @@ FIRST_VERSION_WITH_MANY_KEYS: Final = 4
 FIRST_VERSION_WITH_SHARES: Final = 6
 NO_ERROR: Final = "NONE"
 """The text for the absence of an error in the older versions."""
-NOT_COORDINATED: Final = (
-    "This broker coordinates classic groups and transactions, and no other groups."
-)
-
-
-class NotCoordinatedError(RequestError):
-    """The refusal of keys that this broker does not coordinate; clients get its text."""
-
-    def __init__(self) -> None:
-        super().__init__(ErrorCode.INVALID_REQUEST, NOT_COORDINATED)
 
 
 async def answer(
@@ -68,8 +56,6 @@ async def _coordinator(
 ) -> FindCoordinatorResponse.Coordinator:
     try:
         node = await _find(kind, key, request, broker)
-    except NotCoordinatedError as error:
-        return _no_coordinator(key, error.code, error.message)
     except RequestError as error:
         if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             raise
@@ -93,7 +79,16 @@ async def _find(
             transactions = broker.transaction_coordinator.runtime
             return await _coordinator_node(kind, transactions, key, request, broker)
         case CoordinatorType.SHARE:
-            raise NotCoordinatedError
+            shares = broker.share_coordinator.runtime
+            share = _share_partition_key(key).coordinator_key
+            return await _coordinator_node(kind, shares, share, request, broker)
+
+
+def _share_partition_key(text: str) -> SharePartitionKey:
+    try:
+        return SharePartitionKey.from_coordinator_key(text)
+    except ValueError as error:
+        raise RequestError.with_default_message(ErrorCode.INVALID_REQUEST) from error
 
 
 def _require_permission(

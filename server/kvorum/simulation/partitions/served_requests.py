@@ -146,6 +146,7 @@ def broker_services(
         replica_selector=None,
         coordinated_groups=CoordinatorOnDemand(GROUP_METADATA_TOPIC, publisher, lambda: groups),
         coordinated_transactions=coordination.on_demand if coordination is not None else _ABSENT,
+        coordinated_shares=_ABSENT,
         transactions=coordination.verification
         if coordination is not None
         else cast("Any", _OwnCoordinators()),

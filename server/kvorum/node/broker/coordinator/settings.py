@@ -1,8 +1,13 @@
 """The settings of a coordinator on a broker."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from kvorum.wire.records import Compression
+
+FIRST_SEQUENCE: Final = 0
+"""Kafka numbers the batches of groups and share partitions although no producer writes them."""
+LEADER_ONLY: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

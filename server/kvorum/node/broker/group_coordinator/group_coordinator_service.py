@@ -28,7 +28,7 @@ from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import ImageDelta, MetadataImage
 from kvorum.metadata.topic_names import GROUP_METADATA_TOPIC
 from kvorum.node.broker.coordinator.runtime import CoordinatorRuntime
-from kvorum.node.broker.coordinator.settings import CoordinatorSettings
+from kvorum.node.broker.coordinator.settings import FIRST_SEQUENCE, LEADER_ONLY, CoordinatorSettings
 from kvorum.node.broker.coordinator.transaction_write import TransactionWrite
 from kvorum.node.broker.coordinator.write_event import Then
 from kvorum.node.broker.group_coordinator.group_operations import GroupOperation, GroupOperations
@@ -53,9 +53,6 @@ from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFet
 from kvorum.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-FIRST_SEQUENCE: Final = 0
-"""Kafka numbers the batches of groups although their coordinator is not a producer."""
-LEADER_ONLY: Final = 1
 _UUID_BYTES: Final = 16
 _RANDOM_UUID: Final = 4
 

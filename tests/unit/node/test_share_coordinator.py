@@ -1,0 +1,117 @@
+"""The share coordinator of a broker: its leadership, its commits, and its work on its own."""
+
+import pytest
+from tests.unit.node.share_states import (
+    COLD_MS,
+    LOAD_MS,
+    PRUNE_MS,
+    TOPIC,
+    WRITE_TIMEOUT_MS,
+    ShareStates,
+    write_request,
+)
+
+from kvorum.wire.error_codes import ErrorCode
+
+DEFAULTS = ErrorCode.NOT_COORDINATOR.default_message
+
+
+@pytest.fixture
+def idle() -> ShareStates:
+    """A broker that leads no partition yet."""
+    return ShareStates()
+
+
+@pytest.fixture
+def node(idle: ShareStates) -> ShareStates:
+    """A broker that leads its partition, in a cluster without share groups."""
+    idle.lead()
+    return idle
+
+
+def test_the_state_is_where_its_partition_is_led(node: ShareStates) -> None:
+    node.initialize(start_offset=4)
+    node.asked(node.service.write_state, write_request(6, 0))
+    node.lose(leader_epoch=1)
+    refused = node.outcome(node.service.write_state, write_request(7, 0))
+    assert refused.error_code == ErrorCode.NOT_COORDINATOR
+    assert refused.error_message == f"Unable to write share group state: {DEFAULTS}"
+    node.lead(leader_epoch=2)
+    assert node.start_offset() == 6
+
+
+def test_a_coordinator_that_is_closed_is_not_available(node: ShareStates) -> None:
+    node.service.close()
+    refused = node.initialize()
+    assert refused.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert refused.error_message == "Share coordinator is not available."
+
+
+def test_each_partition_of_a_request_is_answered_when_all_are_committed(node: ShareStates) -> None:
+    node.initialize(0)
+    node.hold()
+    answers = node.asked(node.service.write_state, write_request(3, 0, 1))
+    assert answers == []
+    node.release()
+    node.run()
+    (answer,) = answers
+    assert not isinstance(answer, Exception)
+    (topic,) = answer.results
+    codes = {one.partition: one.error_code for one in topic.partitions}
+    assert codes == {0: ErrorCode.NONE, 1: ErrorCode.INVALID_REQUEST}
+
+
+def test_a_write_that_is_not_committed_in_time_is_refused(node: ShareStates) -> None:
+    node.initialize()
+    node.hold()
+    answers = node.asked(node.service.write_state, write_request(3, 0))
+    node.run(WRITE_TIMEOUT_MS)
+    (answer,) = answers
+    assert not isinstance(answer, Exception)
+    assert answer.results[0].partitions[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_share_partitions_of_a_deleted_topic_are_forgotten(node: ShareStates) -> None:
+    node.initialize(0)
+    node.initialize(1)
+    node.publish(without=TOPIC)
+    node.run()
+    (shard,) = node.service.runtime.active_shards()
+    assert shard.states.is_empty()
+    assert [one.value for batch in node.batches() for one in batch.records()][2:] == [None, None]
+
+
+def test_records_before_the_oldest_snapshot_are_deleted_while_there_are_share_groups(
+    node: ShareStates,
+) -> None:
+    node.initialize(0)
+    node.initialize(1)
+    for start_offset in range(1, 4):
+        # Two updates, then a snapshot.
+        node.asked(node.service.write_state, write_request(start_offset, 0, 1))
+    before = node.offsets_in_log()
+    node.run(2 * PRUNE_MS)
+    assert node.offsets_in_log() == before == list(range(8))
+    node.finalize_share_version(1)
+    node.run(PRUNE_MS - LOAD_MS)
+    assert node.offsets_in_log() == before
+    node.run(2 * LOAD_MS)
+    assert node.log.log_start_offset == 6
+    node.finalize_share_version(0)
+    node.initialize(0)
+    node.initialize(1)
+    node.run(2 * PRUNE_MS)
+    assert node.log.log_start_offset == 6
+
+
+def test_a_share_partition_that_does_not_change_gets_a_snapshot_now_and_then(
+    node: ShareStates,
+) -> None:
+    node.initialize(0)
+    node.finalize_share_version(1)
+    node.run(COLD_MS + LOAD_MS)
+    assert node.log.local_log.log_end_offset == 2
+    # While nothing changes there is no other one.
+    node.run(3 * COLD_MS)
+    assert node.log.local_log.log_end_offset == 2
+    assert node.log.log_start_offset == 1
