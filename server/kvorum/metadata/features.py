@@ -105,8 +105,8 @@ def _feature(name: str, *levels: FeatureLevel) -> Feature:
     return Feature(name, _from_zero(levels), served_max=last)
 
 
-def _feature_not_served(name: str, *levels: FeatureLevel) -> Feature:
-    return Feature(name, _from_zero(levels), served_max=0)
+def _feature_served_to(served_max: int, name: str, *levels: FeatureLevel) -> Feature:
+    return Feature(name, _from_zero(levels), served_max=served_max)
 
 
 def _from_zero(levels: tuple[FeatureLevel, ...]) -> tuple[FeatureLevel, ...]:
@@ -129,12 +129,13 @@ FEATURES: Final[tuple[Feature, ...]] = (
             MappingProxyType({METADATA_VERSION_FEATURE: int(MetadataVersion.V4_0_IV1)}),
         ),
     ),
-    _feature_not_served(
+    _feature_served_to(
+        1,
         SHARE_VERSION_FEATURE,
         FeatureLevel(1, MetadataVersion.V4_2_IV0),
         FeatureLevel(2, MetadataVersion.V4_4_IV0),
     ),
-    _feature_not_served(STREAMS_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V4_2_IV1)),
+    _feature_served_to(0, STREAMS_VERSION_FEATURE, FeatureLevel(1, MetadataVersion.V4_2_IV1)),
 )
 """Every feature but metadata.version, in the order Kafka lists them."""
 

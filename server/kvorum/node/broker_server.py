@@ -36,6 +36,7 @@ from kvorum.node.directories import common_epoch
 from kvorum.node.endpoints import advertised_endpoints
 from kvorum.node.errors import NodeStartError
 from kvorum.node.handlers.registry import broker_api_versions, broker_apis, forwardable_keys
+from kvorum.node.on_demand import OnDemand
 from kvorum.node.outbound.broker_connections import BrokerConnections
 from kvorum.node.replication import Replication
 from kvorum.node.services import BrokerServices, VersionRanges
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from kvorum.node.broker.share_coordinator.share_coordinator_service import (
         ShareCoordinatorService,
     )
+    from kvorum.node.broker.share_fetch.share_partition_manager import SharePartitionManager
     from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (
         TransactionCoordinatorService,
     )
@@ -128,6 +130,8 @@ class BrokerServer:
         self._coordinated_shares = CoordinatorOnDemand(
             SHARE_GROUP_STATE_TOPIC, publisher, self._share_coordinator
         )
+        self._purgatories = Purgatories(shared.runtime)
+        self._fetched_shares = OnDemand(self._share_partition_manager)
         self.services = self._broker_services(apis)
         """The parts that handlers use."""
         self._handler = self._request_handler(apis)
@@ -168,6 +172,7 @@ class BrokerServer:
         self._topic_creator.close()
         self._groups.close()
         self._coordinated_transactions.close()
+        self._fetched_shares.close()
         self._coordinated_shares.close()
         self._inspector.close()
         self.lifecycle_manager.abort()
@@ -261,6 +266,21 @@ class BrokerServer:
             runtime=AsyncioRuntime(self._shared.clock, thread_name="kvorum-shares"),
         )
 
+    def _share_partition_manager(self) -> SharePartitionManager:
+        from kvorum.node.broker.share_fetch.share_partition_manager import SharePartitionManager  # noqa: PLC0415 - as the group coordinator
+
+        shared = self._shared
+        return SharePartitionManager(
+            shared.config.share_fetch,
+            self._replication.replicas,
+            self._coordinated_shares.service,
+            self._inspector,
+            self._purgatories.share_fetch,
+            image=lambda: shared.loader.published,
+            runtime=shared.runtime,
+            random=shared.random,
+        )
+
     def _identity(self) -> BrokerIdentity:
         shared = self._shared
         directories = shared.directories
@@ -314,9 +334,10 @@ class BrokerServer:
             coordinated_groups=self._groups,
             coordinated_transactions=self._coordinated_transactions,
             coordinated_shares=self._coordinated_shares,
+            fetched_shares=self._fetched_shares,
             transactions=self._transactions,
             throttling=_request_handler_helper(shared),
-            purgatories=Purgatories(shared.runtime),
+            purgatories=self._purgatories,
             runtime=shared.runtime,
             random=shared.random,
             served=lambda: self._served(apis),

@@ -30,6 +30,7 @@ from kvorum.node.config import NodeConfig
 from kvorum.node.controller.quorum_controller import QuorumController
 from kvorum.node.controller.quorum_reassignment_manager import QuorumReassignmentManager
 from kvorum.node.metadata_loader import MetadataLoader
+from kvorum.node.on_demand import OnDemand
 from kvorum.node.raft import RaftNode
 from kvorum.node.runtime import Runtime
 from kvorum.node.serving.request_handler import GiveAccess, ListenerApi
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from kvorum.node.broker.share_coordinator.share_coordinator_service import (
         ShareCoordinatorService,
     )
+    from kvorum.node.broker.share_fetch.share_partition_manager import SharePartitionManager
     from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (
         TransactionCoordinatorService,
     )
@@ -184,6 +186,7 @@ class BrokerServices:
     coordinated_groups: CoordinatorOnDemand[GroupCoordinatorService]
     coordinated_transactions: CoordinatorOnDemand[TransactionCoordinatorService]
     coordinated_shares: CoordinatorOnDemand[ShareCoordinatorService]
+    fetched_shares: OnDemand[SharePartitionManager]
     transactions: TransactionVerification
     throttling: RequestHandlerHelper
     purgatories: Purgatories
@@ -206,6 +209,11 @@ class BrokerServices:
     def share_coordinator(self) -> ShareCoordinatorService:
         """The share coordinator."""
         return self.coordinated_shares.service
+
+    @property
+    def share_partitions(self) -> SharePartitionManager:
+        """The share partitions of this broker, and the sessions of their members."""
+        return self.fetched_shares.part
 
     @property
     def topic_stats(self) -> BrokerTopicStats:

@@ -128,6 +128,10 @@ class Acquired:
         return {batch.delivery_count for batch in self.data.acquired_records}
 
     @property
+    def records(self) -> bytes:
+        return bytes(self.data.records or b"")
+
+    @property
     def code(self) -> ErrorCode:
         return ErrorCode(self.data.error_code)
 

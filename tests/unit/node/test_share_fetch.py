@@ -33,7 +33,7 @@ def world() -> ShareWorld:
 def test_a_member_acquires_committed_records_and_another_one_does_not(world: ShareWorld) -> None:
     first = world.fetch(ALICE)
     assert (first.offsets, first.delivery_counts) == ([0, 1, 2], {1})
-    assert [batch.base_offset for batch in read_batches(first.data.records)] == [0, 1, 2]
+    assert [batch.base_offset for batch in read_batches(first.records)] == [0, 1, 2]
     assert world.fetch(BOB).offsets == []
 
 
@@ -42,7 +42,7 @@ def test_a_fetch_returns_the_batches_of_what_it_acquires_alone(world: ShareWorld
     assert first.offsets == [0]
     second = world.fetch(BOB, max_records=1)
     assert second.offsets == [1]
-    assert [batch.base_offset for batch in read_batches(second.data.records)] == [1]
+    assert [batch.base_offset for batch in read_batches(second.records)] == [1]
 
 
 def test_records_that_are_not_committed_are_not_acquired(world: ShareWorld) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
+from kvorum.broker.share_group_config import ShareFetchSettings
 from kvorum.metadata.config_definitions import Settings, ValueOf, read_settings
 from kvorum.node.config.assignors import check_assignors_can_be_served
 from kvorum.node.config.checks import check_authorizer, check_node
@@ -78,6 +79,7 @@ class NodeConfig:
     groups: GroupSettings
     transactions: TransactionSettings
     share_state: ShareStateSettings
+    share_fetch: ShareFetchSettings
     policies: PolicySettings
     network: NetworkSettings
     security: SecuritySettings

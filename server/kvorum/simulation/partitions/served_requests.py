@@ -147,6 +147,7 @@ def broker_services(
         coordinated_groups=CoordinatorOnDemand(GROUP_METADATA_TOPIC, publisher, lambda: groups),
         coordinated_transactions=coordination.on_demand if coordination is not None else _ABSENT,
         coordinated_shares=_ABSENT,
+        fetched_shares=_ABSENT,
         transactions=coordination.verification
         if coordination is not None
         else cast("Any", _OwnCoordinators()),

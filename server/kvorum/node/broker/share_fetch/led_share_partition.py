@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_watchers import PartitionWatchers
@@ -12,6 +12,7 @@ from kvorum.broker.share_partition.settings import SharePartitionSettings
 from kvorum.broker.share_partition.share_partition import SharePartition, SharePartitionState
 from kvorum.broker.share_partition.state_write import DeadLetter, StateWrite
 from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
+from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.metadata.api import RequestError
 from kvorum.node.broker.share_coordinator.persister import Persister
 from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult
@@ -39,14 +40,6 @@ _UNINITIALIZED: Final = -1
 FindStart = Callable[[str, Partition], Coroutine[Wait[Any], Any, int]]
 """Returns the offset at which a group begins to read a partition; may raise RequestError."""
 _log = logging.getLogger(__name__)
-
-
-class SharePartitionKey(NamedTuple):
-    """A partition for a group."""
-
-    group_id: str
-    topic_id: bytes
-    partition: int
 
 
 class LedSharePartition:

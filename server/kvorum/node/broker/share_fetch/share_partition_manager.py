@@ -20,6 +20,7 @@ from kvorum.broker.share_session.context import (
 from kvorum.broker.share_session.session import ShareSessionKey
 from kvorum.broker.share_session.session_cache import ShareSessionCache
 from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
+from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.batch_inspector import BatchInspector
@@ -27,7 +28,7 @@ from kvorum.node.broker.purgatories import DelayedOperationPurgatory
 from kvorum.node.broker.replica_manager import ReplicaManager
 from kvorum.node.broker.share_coordinator.persister import Persister
 from kvorum.node.broker.share_fetch.delayed_share_fetch import DelayedShareFetch
-from kvorum.node.broker.share_fetch.led_share_partition import LedSharePartition, SharePartitionKey
+from kvorum.node.broker.share_fetch.led_share_partition import LedSharePartition
 from kvorum.node.broker.share_fetch.share_fetch import AcknowledgeResult, ShareFetch
 from kvorum.node.broker.share_fetch.start_offset import start_offset
 from kvorum.node.coroutines import Task, Wait, all_of
