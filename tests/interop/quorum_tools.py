@@ -10,10 +10,11 @@ from itertools import pairwise
 from typing import Final
 
 from tests.support.kafka.java import ToolResult, ToolRunner
-from tests.support.node import FEATURES_NOT_SERVED, Node
+from tests.support.node import FEATURES_SERVED_IN_PART, Node
 from tests.support.waiting import are_alike, asked_until
 
 from kvorum.cli import cluster, features, quorum
+from kvorum.metadata.features import Feature
 
 LOG_LINE = re.compile(r"\[\d{4}-\d\d-\d\d .*?\] [A-Z]+ ")
 TRACE_LINE = re.compile(r"\s+(at|\.\.\.) |Caused by: ")
@@ -41,16 +42,22 @@ def run_real(
 
 
 def with_levels_of_ours_mapped(line: str, said: str) -> str:
-    """Return what Kafka's version-mapping says, with level 0 for what ours does not serve."""
+    """Return what Kafka's version-mapping says, with the levels that ours serves at most."""
     if "version-m" not in line:
         return said
-    names = "|".join(map(re.escape, FEATURES_NOT_SERVED))
-    return re.sub(rf"(?m)^({names})=\d+$", r"\1=0", said)
+    for name, feature in FEATURES_SERVED_IN_PART.items():
+        level = re.compile(rf"(?m)^{re.escape(name)}=(\d+)$")
+        said = level.sub(partial(_served_level, feature), said)
+    return said
 
 
-def without_features_not_served(text: str) -> str:
-    """Return what kafka-features describes, without the features that only a real node offers."""
-    names = "|".join(map(re.escape, FEATURES_NOT_SERVED))
+def _served_level(feature: Feature, found: re.Match[str]) -> str:
+    return f"{feature.name}={min(int(found[1]), feature.served_max)}"
+
+
+def without_features_served_in_part(text: str) -> str:
+    """Return what kafka-features describes, without those of which a real node offers more."""
+    names = "|".join(map(re.escape, FEATURES_SERVED_IN_PART))
     return re.sub(rf"(?m)^Feature: ({names})\s.*\n?", "", text)
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.interop.quorum_tools import (
     Both,
     results_of,
-    without_features_not_served,
+    without_features_served_in_part,
     without_own_names,
 )
 from tests.support.kafka.java import ToolRunner
@@ -119,7 +119,7 @@ REPLICATION_LINE = re.compile(
 
 def neutral(text: str, node: Node) -> str:
     text = without_own_names(text.replace(str(node.data), "<data>"), node)
-    text = without_features_not_served(text)
+    text = without_features_served_in_part(text)
     text = REPLICATION_LINE.sub(r"\1 <offsets and times> \2", text)
     text = QUORUM_NUMBER.sub(r"\1<number>", text)
     return re.sub(r"[ \t]+", " ", DIRECTORY_OR_TOPIC_ID.sub("<id>", text))

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from confluent_kafka import KafkaException
 from tests.interop.clients.confluent import ConfluentDriver
-from tests.interop.quorum_tools import without_features_not_served
+from tests.interop.quorum_tools import without_features_served_in_part
 from tests.interop.traffic import Traffic, read_all
 from tests.support.fixtures import JarsOf
 from tests.support.kafka.java import Java, ToolRunner
@@ -148,7 +148,7 @@ def test_a_cluster_goes_up_to_the_reference_release_and_not_back_as_on_kafka(
 def said_of(tools: ToolRunner, node: Node, step: str) -> str:
     """Return what kafka-features prints of a step, without the epoch of the metadata."""
     done = tools.run("kafka-features", "--bootstrap-server", node.address, *step.split())
-    text = without_features_not_served(done.stdout)
+    text = without_features_served_in_part(done.stdout)
     return re.sub(r"Epoch: \d+", "", f"{done.exit_code} {text} {done.stderr}")
 
 

@@ -4,15 +4,23 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 from tests.interop.quorum_tools import with_levels_of_ours_mapped
 from tests.support.kafka.java import Java, ToolResult, ToolRunner
-from tests.support.node import FEATURES_NOT_SERVED, Node
+from tests.support.node import FEATURES_SERVED_IN_PART, Node
 
 from kvorum.cli.storage import main
+from kvorum.metadata.errors import UnknownFeatureError
+from kvorum.metadata.metadata_version import (
+    LATEST_PRODUCTION_METADATA_VERSION,
+    MetadataVersion,
+    metadata_version_from_level,
+    metadata_version_from_text,
+)
 from kvorum.storage.small_files.java_properties import load_java_properties
 from kvorum.wire.uuid_text import uuid_from_text
 
@@ -126,12 +134,30 @@ def run_ours(line: str, folder: Path, capture: pytest.CaptureFixture[str]) -> To
 
 
 def with_levels_of_ours(words: list[str]) -> list[str]:
-    """Have Kafka's tool leave at level 0 what ours leaves there, unless a level is asked for."""
+    """Have Kafka's tool give the levels that ours gives at most, unless a level is asked for."""
     if words[:1] != ["format"]:
         return words
     named = {word.partition("=")[0] for word in words}
-    levels = [("-f", f"{name}=0") for name in FEATURES_NOT_SERVED if name not in named]
+    metadata_version = _metadata_version(words)
+    levels = [
+        ("-f", f"{name}={feature.default_level(metadata_version)}")
+        for name, feature in FEATURES_SERVED_IN_PART.items()
+        if name not in named
+    ]
     return [*words, *(word for level in levels for word in level)]
+
+
+def _metadata_version(words: list[str]) -> MetadataVersion:
+    """Return the version that is asked for; the latest one for none, and for what is none."""
+    for option, word in pairwise(words):
+        try:
+            if option in {"-r", "--release-version"}:
+                return metadata_version_from_text(word)
+            if option in {"-f", "--feature"} and word.startswith("metadata.version="):
+                return metadata_version_from_level(int(word.partition("=")[2]))
+        except UnknownFeatureError:
+            break
+    return LATEST_PRODUCTION_METADATA_VERSION
 
 
 def plain_stdout(text: str, folder: Path) -> list[str]:

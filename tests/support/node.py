@@ -20,6 +20,7 @@ from tests.support.node_process import (
 )
 from tests.support.ports import free_ports
 
+from kvorum.metadata.features import FEATURES, Feature
 from kvorum.storage.small_files.java_properties import load_java_properties
 from kvorum.wire.uuid_text import uuid_from_text
 
@@ -32,13 +33,14 @@ LOG_DIRECTORY: Final = "__cluster_metadata-0"
 COMBINED: Final = "broker,controller"
 STANDALONE: Final = ("--standalone",)
 NO_VOTERS: Final = ("--no-initial-controllers",)
-FEATURES_NOT_SERVED: Final = (
-    "share.version",
-    "streams.version",
+FEATURES_SERVED_IN_PART: Final[Mapping[str, Feature]] = MappingProxyType(
+    {one.name: one for one in FEATURES if one.served_max < one.levels[-1].level}
 )
-"""The features that kvorum leaves at level 0 where Kafka gives a new cluster a higher one."""
+"""The features of which Kafka has higher levels than kvorum's brokers serve."""
 LEVELS_OF_OURS: Final = tuple(
-    word for name in FEATURES_NOT_SERVED for word in ("--feature", f"{name}=0")
+    word
+    for name, feature in FEATURES_SERVED_IN_PART.items()
+    for word in ("--feature", f"{name}={feature.served_max}")
 )
 """The options by which real Kafka's kafka-storage gives a cluster the levels that ours gives."""
 QUICK: Final = {"broker.session.timeout.ms": "400", "broker.heartbeat.interval.ms": "100"}
