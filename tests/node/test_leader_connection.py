@@ -14,7 +14,8 @@ from kvorum.broker.add_partitions_to_txn import (
     TransactionData,
     TransactionSupportedOperation,
 )
-from kvorum.broker.coordinators import transaction_coordinator
+from kvorum.broker.coordinators import coordinator_of_key
+from kvorum.coordinator.coordinator_type import CoordinatorType
 from kvorum.metadata.address import Address
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage, Endpoint
 from kvorum.metadata.image import MetadataImage
@@ -283,7 +284,8 @@ async def test_a_broker_that_is_the_coordinator_itself_is_asked_without_a_connec
 async def test_no_broker_coordinates_without_the_topic_or_its_leader() -> None:
     unavailable = refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     for current in (MetadataImage(), image(1, -1), image(1, COORDINATOR, is_fenced=True)):
-        assert transaction_coordinator(current, FIRST_PARTITIONS, LISTENER) is None
+        kind = CoordinatorType.TRANSACTION
+        assert coordinator_of_key(current, kind, FIRST_PARTITIONS, LISTENER) is None
         async with asking(current) as manager:
             assert await run(manager.add_or_verify_transaction(data())) == unavailable
 

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from kvorum.broker.local_replica_changes import LocalReplicaChanges, compare_topic, replicas_of
 from kvorum.coordinator.coordinator_partition import coordinator_partition
+from kvorum.coordinator.coordinator_type import CoordinatorType
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from kvorum.metadata.topics_image import TopicsImage
 
 NO_LEADER_EPOCH: Final = -1
@@ -37,15 +37,15 @@ def broker_node(image: MetadataImage, broker_id: int, listener: str) -> Coordina
     return None if endpoint is None else CoordinatorNode(broker_id, endpoint.host, endpoint.port)
 
 
-def transaction_coordinator(
-    image: MetadataImage, transactional_id: str, listener: str
+def coordinator_of_key(
+    image: MetadataImage, kind: CoordinatorType, key: str, listener: str
 ) -> CoordinatorNode | None:
-    """Return the coordinator of a transactional id; None without one."""
-    topic = image.topics.by_name(TRANSACTION_STATE_TOPIC)
+    """Return the coordinator of a key, a transactional id for example; None without one."""
+    topic = image.topics.by_name(kind.topic)
     if topic is None:
         return None
-    partition = coordinator_partition(transactional_id, len(topic.partitions))
-    return coordinator_node(image, TRANSACTION_STATE_TOPIC, partition, listener)
+    partition = coordinator_partition(key, len(topic.partitions))
+    return coordinator_node(image, kind.topic, partition, listener)
 
 
 class CoordinatorChange(NamedTuple):

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         GroupCoordinatorService,
     )
     from kvorum.node.broker.metadata_topic import MetadataTopic
+    from kvorum.node.broker.share_coordinator.default_state_persister import DefaultStatePersister
     from kvorum.node.broker.share_coordinator.share_coordinator_service import (
         ShareCoordinatorService,
     )
@@ -130,6 +131,7 @@ class BrokerServer:
         self._coordinated_shares = CoordinatorOnDemand(
             SHARE_GROUP_STATE_TOPIC, publisher, self._share_coordinator
         )
+        self._persister = OnDemand(self._default_state_persister)
         self._purgatories = Purgatories(shared.runtime)
         self._fetched_shares = OnDemand(self._share_partition_manager)
         self.services = self._broker_services(apis)
@@ -173,6 +175,7 @@ class BrokerServer:
         self._groups.close()
         self._coordinated_transactions.close()
         self._fetched_shares.close()
+        self._persister.close()
         self._coordinated_shares.close()
         self._inspector.close()
         self.lifecycle_manager.abort()
@@ -266,6 +269,22 @@ class BrokerServer:
             runtime=AsyncioRuntime(self._shared.clock, thread_name="kvorum-shares"),
         )
 
+    def _default_state_persister(self) -> DefaultStatePersister:
+        from kvorum.node.broker.share_coordinator.default_state_persister import (  # noqa: PLC0415 - as the group coordinator
+            DefaultStatePersister,
+        )
+
+        shared = self._shared
+        return DefaultStatePersister(
+            _broker_connections(shared, "share-state"),
+            self._own_broker,
+            shared.config.listeners.inter_broker_name,
+            image=lambda: shared.loader.published,
+            create_topic=self._topic_creator.create_internal,
+            draw=shared.random.random,
+            runtime=shared.runtime,
+        )
+
     def _share_partition_manager(self) -> SharePartitionManager:
         from kvorum.node.broker.share_fetch.share_partition_manager import SharePartitionManager  # noqa: PLC0415 - as the group coordinator
 
@@ -273,7 +292,7 @@ class BrokerServer:
         return SharePartitionManager(
             shared.config.share_fetch,
             self._replication.replicas,
-            self._coordinated_shares.service,
+            self._persister.part,
             self._inspector,
             self._purgatories.share_fetch,
             image=lambda: shared.loader.published,

@@ -5,7 +5,7 @@ A request has partitions of topics, for one group; its response has a result wit
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.metadata.api import RequestError
@@ -115,6 +115,16 @@ class ShareStateRpc(Generic[PartT, ResultT, ResponseT]):
         for key, result in results.items():
             topics.setdefault(key.topic_id, []).append(result)
         return self.new_response([self.new_topic_result(*each) for each in topics.items()])
+
+    def results(
+        self, group_id: str, response: ResponseT
+    ) -> Iterator[tuple[SharePartitionKey, ResultT]]:
+        """Yield the share partitions of a response for a group, and their results."""
+        # No base of the generated messages has the field.
+        topics: Sequence[TopicParts[ResultT]] = cast("Any", response).results
+        for topic in topics:
+            for result in topic.partitions:
+                yield SharePartitionKey(group_id, topic.topic_id, result.partition), result
 
     def refuse(
         self, request: ShareStateRequest[PartT], error: RequestError, _version: int = 0

@@ -19,10 +19,11 @@ from kvorum.broker.add_partitions_to_txn import (
     TransactionSupportedOperation,
     is_verification_enabled,
 )
-from kvorum.broker.coordinators import transaction_coordinator
+from kvorum.broker.coordinators import coordinator_of_key
 from kvorum.broker.partition import Partition
 from kvorum.broker.partition_leader.outcomes import LeaderRefusesError
 from kvorum.broker.views.config_layers import config_layers
+from kvorum.coordinator.coordinator_type import CoordinatorType
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.ended_transactions import EndedTransactions
 from kvorum.node.broker.inter_broker_senders import (
@@ -84,7 +85,9 @@ class AddPartitionsToTxnManager:
         The code then is COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR for a coordinator that is a
         broker without transactions, or NETWORK_EXCEPTION.
         """
-        coordinator = transaction_coordinator(self._image(), data.transactional_id, self._listener)
+        coordinator = coordinator_of_key(
+            self._image(), CoordinatorType.TRANSACTION, data.transactional_id, self._listener
+        )
         if coordinator is None:
             return data.errors(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         node_id = coordinator.node_id
