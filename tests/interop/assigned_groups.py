@@ -1,6 +1,7 @@
 """Random groups over time, and the targets that our assignors give their members."""
 
 import base64
+from collections.abc import Iterable
 from random import Random
 from typing import Final
 
@@ -8,7 +9,14 @@ from kvorum.coordinator.timeline_order import timeline_order
 from kvorum.groups.assignors.assignors_by_name import ASSIGNORS
 from kvorum.groups.assignors.name_order import names_in_order
 from kvorum.groups.assignors.ordered_set import OrderedSet
-from kvorum.groups.assignors.partition_assignor import Assignment, GroupSpec, MemberSubscription
+from kvorum.groups.assignors.partition_assignor import (
+    Assignment,
+    GroupSpec,
+    MemberSubscription,
+    PartitionAssignor,
+    PartitionAssignorError,
+)
+from kvorum.groups.assignors.simple_assignor import SimpleAssignor
 from kvorum.metadata.java_hash import JavaHashMap
 from kvorum.wire.uuid_text import uuid_to_text
 
@@ -17,6 +25,8 @@ _TOPIC_COUNT_MAX: Final = 30
 _PARTITION_COUNTS: Final = (1, 2, 3, 7, 12, 13, 24, 40, 100, 300)
 _NAMES: Final = tuple(f"topic-{number}" for number in range(_TOPIC_COUNT_MAX))
 _MISTAKEN_RATIO: Final = 0.05
+FAILED: Final = "!"
+"""The answer where the assignor fails."""
 _FIRST_CHARACTERS: Final = ("a", "Z", "\uffee", "\U0001f600")
 """Java orders the last two by their UTF-16 units: the second of them comes first."""
 
@@ -24,15 +34,20 @@ _FIRST_CHARACTERS: Final = ("a", "Z", "\uffee", "\U0001f600")
 class AssignedGroup:
     """A group whose topics, members and subscriptions change, with the lines for the oracle."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, is_share: bool = False) -> None:
+        """Begin without topics and members; a share group has the simple assignor."""
         self._random = random
+        self._is_share = is_share
+        self._assignable: dict[bytes, set[int]] | None = {} if is_share else None
         self._topics: dict[str, tuple[bytes, int]] = {}
         self._members: dict[str, tuple[str | None, list[str]]] = {}
         self._most_members = 0
         self._targets: dict[str, Assignment] = {}
         self._member_count = random.choice((1, 3, 8, 20, _MEMBER_COUNT_MAX))
         self._topic_count = random.choice((1, 2, 5, 12, _TOPIC_COUNT_MAX))
-        self._assignor = random.choice(("range", "uniform", "uniform", "uniform"))
+        self._assignor = "simple"
+        if not is_share:
+            self._assignor = random.choice(("range", "uniform", "uniform", "uniform"))
         self._are_alike = random.random() < 0.6
         self._shared_names = self._some_names()
         self.lines = ["group"]
@@ -40,15 +55,16 @@ class AssignedGroup:
     def step(self) -> str:
         """Change the group and assign its partitions; return the records of the targets."""
         random = self._random
+        own = self._make_assignable if self._is_share else self._replace
         changes = (
-            *(self._join, self._join, self._leave, self._replace, self._resubscribe),
+            *(self._join, self._join, self._leave, own, self._resubscribe),
             *(self._add_topic, self._add_topic, self._grow_topic, self._delete_topic),
         )
         for _ in range(random.choice((1, 1, 1, 2, 5))):
             random.choice(changes)()
         if not self._members:
             self._join()
-        if random.random() < 0.02:
+        if not self._is_share and random.random() < 0.02:
             self._assignor = random.choice(("range", "uniform"))
         return self._assign()
 
@@ -123,6 +139,8 @@ class AssignedGroup:
     def _set_topic(self, name: str, topic_id: bytes, count: int) -> None:
         self._topics[name] = (topic_id, count)
         self.lines.append(f"topic {name} {uuid_to_text(topic_id)} {count}")
+        if self._assignable is not None and self._random.random() < 0.7:
+            self._set_assignable(topic_id, range(count))
 
     def _add_topic(self) -> None:
         name = self._random.choice(_NAMES[: self._topic_count])
@@ -136,6 +154,25 @@ class AssignedGroup:
             name = self._random.choice(list(self._topics))
             topic_id, count = self._topics[name]
             self._set_topic(name, topic_id, count + self._random.choice((1, 5, 20)))
+
+    def _make_assignable(self) -> None:
+        """Make all partitions of most topics assignable, or some; seldom fewer than before."""
+        assert self._assignable is not None
+        for topic_id, count in self._topics.values():
+            chance = self._random.random()
+            if chance < 0.7:
+                self._set_assignable(topic_id, range(count))
+            elif chance < 0.8:
+                self._set_assignable(topic_id, self._random.sample(range(count), count // 2))
+
+    def _set_assignable(self, topic_id: bytes, partitions: Iterable[int]) -> None:
+        assert self._assignable is not None
+        before = self._assignable.setdefault(topic_id, set())
+        if self._random.random() < 0.05:
+            before.clear()
+        before.update(partitions)
+        numbers = ",".join(map(str, before)) or "-"
+        self.lines.append(f"assignable {uuid_to_text(topic_id)} {numbers}")
 
     def _delete_topic(self) -> None:
         if self._topics and self._random.random() < 0.3:
@@ -151,7 +188,15 @@ class AssignedGroup:
         for member_id in timeline_order(self._members, self._most_members):
             members.set(member_id, self._subscription(member_id))
         counts = dict(self._topics.values())
-        targets = ASSIGNORS[self._assignor].assign(GroupSpec(members, is_homogeneous, counts))
+        assignor: PartitionAssignor = SimpleAssignor()
+        if not self._is_share:
+            assignor = ASSIGNORS[self._assignor]
+        try:
+            targets = assignor.assign(
+                GroupSpec(members, is_homogeneous, counts, assignable=self._assignable)
+            )
+        except PartitionAssignorError:
+            return FAILED
         records: list[str] = []
         member_ids = members.keys()
         for member_id in member_ids:

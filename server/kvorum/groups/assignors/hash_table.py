@@ -49,6 +49,9 @@ class HashTable(Generic[Key]):
     def __len__(self) -> int:
         return self._count
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._bucket(key)
+
     def put(self, key: Key) -> None:
         """Add a key as the last of its bucket (``put``); the table grows when it is full."""
         bucket = self._bucket(key)

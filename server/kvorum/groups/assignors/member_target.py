@@ -50,10 +50,13 @@ class MemberTarget:
 
     def remove(self, topic_id: bytes, partition: int) -> None:
         """Remove a partition, and its topic with the last one."""
-        table = self._partitions[topic_id]
-        table.remove(partition)
-        if not table:
+        self.empty(topic_id, partition)
+        if not self._partitions[topic_id]:
             self.remove_topic(topic_id)
+
+    def empty(self, topic_id: bytes, partition: int) -> None:
+        """Remove a partition; its topic stays, also without any."""
+        self._partitions[topic_id].remove(partition)
 
     def remove_topic(self, topic_id: bytes) -> None:
         """Remove a topic with its partitions."""

@@ -1,9 +1,9 @@
 """The input and the output of an assignor.
 
-Kafka's ConsumerGroupPartitionAssignor, GroupSpecImpl and MemberSubscriptionAndAssignmentImpl.
+Kafka's PartitionAssignor, GroupSpecImpl and MemberSubscriptionAndAssignmentImpl.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -11,10 +11,12 @@ from kvorum.groups.assignors.ordered_set import OrderedSet
 from kvorum.metadata.java_hash import JavaHashMap
 
 Assignment: TypeAlias = Mapping[bytes, OrderedSet[int]]
-"""The partitions by the 16 bytes of their topic's id; topics without a partition are left out.
+"""The partitions by the 16 bytes of their topic's id.
 
-The order of topics and partitions is the order of the record (ConsumerGroupTargetAssignmentMember)
-that holds the assignment. A later assignment depends on it.
+A target of a consumer group has no topic without a partition. That of a share group may have one,
+all of whose partitions the member has lost. The order of topics and partitions is the order of the
+record that holds the assignment (such as ConsumerGroupTargetAssignmentMember). A later assignment
+depends on it.
 """
 
 
@@ -42,6 +44,12 @@ class GroupSpec:
     """All members subscribe to the same topics."""
     partition_counts: Mapping[bytes, int]
     """The number of partitions of each subscribed topic, by topic id."""
+    assignable: Mapping[bytes, Collection[int]] | None = None
+    """The partitions that members may get, by topic id; None for all of them."""
+
+    def is_assignable(self, topic_id: bytes, partition: int) -> bool:
+        """Return whether a member may get a partition."""
+        return self.assignable is None or partition in self.assignable.get(topic_id, ())
 
 
 class PartitionAssignorError(Exception):

@@ -1,4 +1,4 @@
-"""The topics among which the uniform assignor distributes partitions."""
+"""The topics of which an assignor distributes the partitions."""
 
 from collections.abc import Iterable
 
