@@ -34,10 +34,12 @@ _COMMITTED_OFFSETS: Final = re.compile(r"( offsets \S*) offsets \S*")
 _SHOWN: Final = {
     "state": re.compile(r" group \w+ (\w+) \w+ \d+ "),
     "consumer": re.compile(r" consumer \w+ (\w+) epoch"),
+    "share": re.compile(r" share \w+ (\w+) epoch"),
+    "subscriptions": re.compile(r" share .*? (\w+geneous) names"),
     "member": re.compile(r"<-?\d+ (\w+) has"),
     "classic member": re.compile(r" classic@\S+ \S+ (\w+) has \S* revokes"),
 }
-"""The states that answers show: of classic groups, of consumer groups and of their members."""
+"""The states that answers show: of classic, consumer and share groups and of their members."""
 _KIND: Final = re.compile(r"^(?:fire [a-z]+|\w+)")
 _CHANGES: Final = {
     "upgrade": re.compile(r"^0002\w+:~ 0005"),
@@ -157,6 +159,9 @@ def _new(settings: GroupCoordinatorSettings) -> str:
         "group.consumer.assignment.interval.ms": consumer.assignment_interval_ms,
         "group.consumer.regex.refresh.interval.ms": consumer.regex_refresh_interval_ms,
         "group.consumer.migration.policy": consumer.migration_policy.value,
+        "group.share.max.size": settings.share.max_size,
+        "group.share.assignment.interval.ms": settings.share.assignment_interval_ms,
+        "group.share.initialize.retry.interval.ms": settings.share.initialize_retry_ms,
         "hidden.topics": ",".join(HIDDEN_TOPICS),
     }
     return " ".join(["new", *(f"{name}={value}" for name, value in pairs.items())])

@@ -12,6 +12,8 @@ from tests.interop.hash_order import (
     sorted_assignment,
     sorted_records,
 )
+from tests.interop.share_group_steps import ShareGroupSteps
+from tests.interop.share_group_text import share_group_text
 
 from kvorum.coordinator.effects import Effects, Promise, SetTimer, Timeout
 from kvorum.coordinator.result import CoordinatorResult
@@ -21,6 +23,7 @@ from kvorum.groups.promises import JoinPromise, SyncPromise
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.groups.shard import GroupCoordinatorShard
+from kvorum.groups.share_group.group import ShareGroup
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import ImageDelta, MetadataImage
 from kvorum.metadata.record_frame import decode_record
@@ -114,6 +117,9 @@ class Driver:
             case "topic":
                 topic = TopicImage(parts[1].replace("~", ""), uuid_from_text(parts[2]))
                 return self._written(self.shard.on_topics_deleted([topic]), int(parts[3]))
+            case "state_topic":
+                gone = TopicImage("", uuid_from_text(parts[1]))
+                return self._written(self.shard.on_state_topics_deleted([gone]), int(parts[2]))
             case "unload":
                 self._take(self.shard.on_unloaded(self.now))
                 # The order of groups is by Java's hashes.
@@ -121,7 +127,8 @@ class Driver:
             case "commit" | "late" | "marker" | "raw" | "load":
                 self._step_of_log(parts)
             case _:
-                return self._request(parts)
+                of_share = self._share_request(parts)
+                return self._request(parts) if of_share is None else of_share
         return "ok | "
 
     def _step_of_log(self, parts: list[str]) -> None:
@@ -191,6 +198,15 @@ class Driver:
             self.shard.replay_end_transaction_marker(logged.producer_id, is_commit=logged.is_commit)
             return
         self.shard.load_record(offset, logged.producer_id, logged.key, logged.value, self.now)
+
+    def _share_request(self, parts: list[str]) -> str | None:
+        """Return the answer to a request of share groups; None for another one."""
+        name, version, failure, data = parts[0], int(parts[1]), int(parts[3]), parts[4]
+        steps = ShareGroupSteps(
+            self.shard, self.now, lambda result, answered: self._written(result, failure, answered)
+        )
+        context = RequestContext(version, CLIENT_ID, CLIENT_HOST)
+        return steps.request(name, context, bytes.fromhex(data))
 
     def _request(self, parts: list[str]) -> str:
         name, version, failure, data = parts[0], int(parts[1]), int(parts[3]), parts[4]
@@ -372,6 +388,9 @@ class Driver:
         for group_id, group in sorted(self.shard.state.groups.items()):
             if isinstance(group, ConsumerGroup):
                 text += consumer_group_text(group)
+            elif isinstance(group, ShareGroup):
+                state = self.shard.state.share_state_partitions.get(group_id)
+                text += share_group_text(group, state)
             else:
                 text += _described(group)
             request = OffsetFetchRequestGroup(group_id=group_id, topics=None)

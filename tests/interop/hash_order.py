@@ -1,7 +1,7 @@
 """Sorts the arrays whose order comes from the hashes of Java, as HashOrder.java does."""
 
 from itertools import groupby
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.groups.classic_group.consumer_protocol import (
@@ -20,10 +20,31 @@ from kvorum.wire.messages.consumer_group_target_assignment_member_value import (
 )
 from kvorum.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
+from kvorum.wire.messages.share_group_current_member_assignment_value import (
+    ShareGroupCurrentMemberAssignmentValue,
+)
+from kvorum.wire.messages.share_group_describe import ShareGroupDescribeResponse
+from kvorum.wire.messages.share_group_heartbeat import ShareGroupHeartbeatResponse
+from kvorum.wire.messages.share_group_state_partition_metadata_value import (
+    ShareGroupStatePartitionMetadataValue,
+)
+from kvorum.wire.messages.share_group_target_assignment_member_value import (
+    ShareGroupTargetAssignmentMemberValue,
+)
 
 _CurrentPartitions = ConsumerGroupCurrentMemberAssignmentValueTopicPartitions
 _TYPE_DIGITS: Final = 4
 _FIRST_TYPE_OF_GROUPS: Final = "0002"
+
+
+class _Topic(Protocol):
+    """A topic of a record or response, with partitions in an order of Java."""
+
+    topic_id: bytes
+    partitions: list[int]
+
+
+_TopicT = TypeVar("_TopicT", bound=_Topic)
 
 
 def record_text(record: CoordinatorRecord) -> str:
@@ -43,6 +64,20 @@ def record_text(record: CoordinatorRecord) -> str:
         _sort_with_epochs(current.assigned_partitions)
         _sort_with_epochs(current.partitions_pending_revocation)
         value = value[:2] + current.encode(record.version)
+    elif isinstance(record.value, ShareGroupTargetAssignmentMemberValue):
+        target_of_share = ShareGroupTargetAssignmentMemberValue.decode(value[2:], record.version)
+        _sort_partitions(target_of_share.topic_partitions)
+        value = value[:2] + target_of_share.encode(record.version)
+    elif isinstance(record.value, ShareGroupCurrentMemberAssignmentValue):
+        shared = ShareGroupCurrentMemberAssignmentValue.decode(value[2:], record.version)
+        _sort_partitions(shared.assigned_partitions)
+        value = value[:2] + shared.encode(record.version)
+    elif isinstance(record.value, ShareGroupStatePartitionMetadataValue):
+        state = ShareGroupStatePartitionMetadataValue.decode(value[2:], record.version)
+        _sort_partitions(state.initializing_topics)
+        _sort_partitions(state.initialized_topics)
+        state.deleting_topics.sort(key=lambda one: one.topic_id)
+        value = value[:2] + state.encode(record.version)
     elif isinstance(record.value, GroupMetadataValue):
         classic = GroupMetadataValue.decode(value[2:], record.version)
         for member in classic.members:
@@ -95,6 +130,24 @@ def sort_described(group: ConsumerGroupDescribeResponse.DescribedGroup) -> None:
             for one in assignment.topic_partitions:
                 one.partitions.sort()
             assignment.topic_partitions.sort(key=lambda one: one.topic_id)
+
+
+def sort_share_heartbeat(response: ShareGroupHeartbeatResponse) -> None:
+    if response.assignment is not None:
+        _sort_partitions(response.assignment.topic_partitions)
+
+
+def sort_described_share_group(group: ShareGroupDescribeResponse.DescribedGroup) -> None:
+    group.members.sort(key=lambda one: one.member_id)
+    for member in group.members:
+        member.subscribed_topic_names.sort()
+        _sort_partitions(member.assignment.topic_partitions)
+
+
+def _sort_partitions(topics: list[_TopicT]) -> None:
+    for one in topics:
+        one.partitions.sort()
+    topics.sort(key=lambda one: one.topic_id)
 
 
 def _sort_with_epochs(

@@ -1,5 +1,6 @@
 """Steps with images of made-up metadata: topics come and go, groups are configured."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
@@ -17,12 +18,12 @@ from kvorum.wire.uuid_text import uuid_to_text
 RACKS: Final = ("r0", "r1", "r1", None)
 """The racks of the brokers 0 to 3."""
 GROUP_RESOURCE: Final = 32
-GROUP_CONFIGS: Final = {
+GROUP_CONFIGS: Final[Mapping[str, tuple[str, ...]]] = {
     "consumer.session.timeout.ms": ("30000", "50000", "60000"),
     "consumer.heartbeat.interval.ms": ("6000", "20000"),
     "consumer.assignment.interval.ms": ("0", "500", "5000", "20000"),
 }
-"""Values of the configuration of a group, within the bounds of the broker and not."""
+"""Values of the configuration of a consumer group, within the bounds of the broker and not."""
 NAMES: Final = ("one", "two", "three", "four", "Five", "-six_6.", "hidden")
 
 
@@ -36,8 +37,11 @@ class Topic:
 class MetadataSteps:
     """A made-up metadata log; each call returns the line of a step that publishes an image."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(
+        self, random: Random, group_configs: Mapping[str, tuple[str, ...]] = GROUP_CONFIGS
+    ) -> None:
         self._random = random
+        self._group_configs = group_configs
         self._offset = 0
         self.topics: dict[str, Topic] = {}
 
@@ -77,8 +81,8 @@ class MetadataSteps:
 
     def group_config(self, group_id: str) -> str:
         """Return a step in which a group gets a configuration of its own, or loses it."""
-        name = self._random.choice(list(GROUP_CONFIGS))
-        value = self._random.choice((*GROUP_CONFIGS[name], None))
+        name = self._random.choice(list(self._group_configs))
+        value = self._random.choice((*self._group_configs[name], None))
         return self._image([ConfigRecord(GROUP_RESOURCE, group_id, name, value)])
 
     def _create(self, name: str) -> list[Message]:

@@ -1,10 +1,9 @@
-"""Scripts of consumer groups, played to Kafka's shard and ours."""
+"""Scripts of consumer groups or share groups, played to Kafka's shard and ours."""
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Protocol
 
-from tests.interop.consumer_group_script import ConsumerGroupScript
 from tests.interop.group_coordinator_comparison import Comparison
 from tests.interop.line_oracle import Oracle
 
@@ -13,8 +12,20 @@ from kvorum.groups.settings import GroupCoordinatorSettings
 STEPS: Final = 250
 
 
+class PlayedScript(Protocol):
+    """A script that makes steps from what the last answer showed."""
+
+    def step(self) -> str:
+        """Return the next step, which has to be followed by `learn`."""
+        ...
+
+    def learn(self, line: str, answer: str) -> None:
+        """Take the answer to the last step."""
+        ...
+
+
 def play_scripts(
-    oracle: Oracle, scripts: Iterable[tuple[GroupCoordinatorSettings, ConsumerGroupScript]]
+    oracle: Oracle, scripts: Iterable[tuple[GroupCoordinatorSettings, PlayedScript]]
 ) -> Counter[str]:
     """Have both take the steps of each script, alike; return how often each kind came about."""
     kinds: Counter[str] = Counter()

@@ -13,7 +13,7 @@ from tests.support.kafka.java import Java, ToolRunner
 from tests.support.node import BothNodes, Node
 
 from kvorum.codegen.config_tables import modules
-from kvorum.groups.consumer_group.group_config import group_config
+from kvorum.groups.modern_group.group_config import GroupProtocol, group_config
 from kvorum.metadata import config_definitions
 from kvorum.metadata.config_definitions import (
     BROKER_CONFIGS,
@@ -263,28 +263,37 @@ def keys_of_kind(kind: str) -> list[str]:
     return [key.replace("consumer", kind) for key in KEYS]
 
 
-def our_times(broker: Mapping[str, str], dynamic: str | None, own: Mapping[str, str]) -> str:
-    settings = NodeConfig.from_properties(broker).groups.coordinator.consumer
+def our_times(
+    protocol: GroupProtocol,
+    broker: Mapping[str, str],
+    dynamic: Mapping[str, str],
+    own: Mapping[str, str],
+) -> str:
+    coordinator = NodeConfig.from_properties(broker).groups.coordinator
+    settings = coordinator.share if protocol is GroupProtocol.SHARE else coordinator.consumer
     values = [ConfigRecord(ResourceType.GROUP, "g", *each) for each in own.items()]
-    if dynamic is not None:
-        values.append(ConfigRecord(ResourceType.BROKER, "", f"group.{KEYS[2]}", dynamic))
+    values += [ConfigRecord(ResourceType.BROKER, "", *each) for each in dynamic.items()]
     configs = reduce(replay_config, values, ConfigsImage())
-    found = group_config(configs, "g", settings, broker_id=1)
+    found = group_config(configs, "g", protocol, settings, broker_id=1)
     return (
         f"={found.session_timeout_ms} {found.heartbeat_interval_ms} {found.assignment_interval_ms}"
     )
 
 
-def test_the_times_of_a_consumer_group_are_those_of_kafka(judge: ConfigJudge) -> None:
+@pytest.mark.parametrize("protocol", GroupProtocol)
+def test_the_times_of_a_group_are_those_of_kafka(
+    judge: ConfigJudge, protocol: GroupProtocol
+) -> None:
     source = random.Random(48)
+    keys = keys_of_kind(protocol.value)
     for _ in range(300):
-        broker = NODE | source.choice(({}, BOUNDS))
-        dynamic = source.choice(NUMBERS)
-        given = {key: source.choice(NUMBERS) for key in KEYS}
+        broker = NODE | source.choice(({}, BOUNDS, SHARE_BOUNDS))
+        interval = source.choice(NUMBERS)
+        given = {key: source.choice(NUMBERS) for key in keys}
         own = {key: text for key, text in given.items() if text is not None}
-        of_broker = {} if dynamic is None else {f"group.{KEYS[2]}": dynamic}
-        told = judge.ask("group times", broker, of_broker, own)
-        assert our_times(broker, dynamic, own) == told, (broker, dynamic, own)
+        dynamic = {} if interval is None else {f"group.{keys[2]}": interval}
+        told = judge.ask(f"{protocol.value} group times", broker, dynamic, own)
+        assert our_times(protocol, broker, dynamic, own) == told, (broker, dynamic, own)
 
 
 METRICS_CASES: tuple[tuple[str, dict[str, str]], ...] = (

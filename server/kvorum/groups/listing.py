@@ -4,12 +4,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.shard_state import ShardState
+from kvorum.groups.consumer_group.group import ConsumerGroup
+from kvorum.groups.shard_state import Group, ShardState
 from kvorum.wire.messages.list_groups import ListGroupsResponse
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 """The type of a consumer group, and the protocol type of consumers."""
+SHARE: Final = "share"
+"""The type and the protocol type of a share group."""
 
 
 def list_groups(
@@ -30,18 +33,22 @@ def list_groups(
 def _all(shard: ShardState) -> list[ListGroupsResponse.ListedGroup]:
     committed = shard.timeline.committed_offset
     return [
-        ListGroupsResponse.ListedGroup(
+        _listed(group_id, group, committed) for group_id, group in shard.groups.items(committed)
+    ]
+
+
+def _listed(group_id: str, group: Group, committed: int) -> ListGroupsResponse.ListedGroup:
+    if isinstance(group, ClassicGroup):
+        return ListGroupsResponse.ListedGroup(
             group_id=group_id,
             protocol_type=group.protocol_type or "",
             group_state=group.state.value,
             group_type=CLASSIC,
         )
-        if isinstance(group, ClassicGroup)
-        else ListGroupsResponse.ListedGroup(
-            group_id=group_id,
-            protocol_type=CONSUMER,
-            group_state=group.state(committed).value,
-            group_type=CONSUMER,
-        )
-        for group_id, group in shard.groups.items(committed)
-    ]
+    kind = CONSUMER if isinstance(group, ConsumerGroup) else SHARE
+    return ListGroupsResponse.ListedGroup(
+        group_id=group_id,
+        protocol_type=kind,
+        group_state=group.state(committed).value,
+        group_type=kind,
+    )

@@ -54,7 +54,34 @@ from kvorum.wire.messages.legacy_offset_commit_key import LegacyOffsetCommitKey
 from kvorum.wire.messages.legacy_offset_commit_value import LegacyOffsetCommitValue
 from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
 from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
+from kvorum.wire.messages.share_group_current_member_assignment_key import (
+    ShareGroupCurrentMemberAssignmentKey,
+)
+from kvorum.wire.messages.share_group_current_member_assignment_value import (
+    ShareGroupCurrentMemberAssignmentValue,
+)
+from kvorum.wire.messages.share_group_member_metadata_key import ShareGroupMemberMetadataKey
+from kvorum.wire.messages.share_group_member_metadata_value import ShareGroupMemberMetadataValue
 from kvorum.wire.messages.share_group_metadata_key import ShareGroupMetadataKey
+from kvorum.wire.messages.share_group_metadata_value import ShareGroupMetadataValue
+from kvorum.wire.messages.share_group_state_partition_metadata_key import (
+    ShareGroupStatePartitionMetadataKey,
+)
+from kvorum.wire.messages.share_group_state_partition_metadata_value import (
+    ShareGroupStatePartitionMetadataValue,
+)
+from kvorum.wire.messages.share_group_target_assignment_member_key import (
+    ShareGroupTargetAssignmentMemberKey,
+)
+from kvorum.wire.messages.share_group_target_assignment_member_value import (
+    ShareGroupTargetAssignmentMemberValue,
+)
+from kvorum.wire.messages.share_group_target_assignment_metadata_key import (
+    ShareGroupTargetAssignmentMetadataKey,
+)
+from kvorum.wire.messages.share_group_target_assignment_metadata_value import (
+    ShareGroupTargetAssignmentMetadataValue,
+)
 from kvorum.wire.messages.streams_group_metadata_key import StreamsGroupMetadataKey
 from kvorum.wire.primitives import Message
 
@@ -63,14 +90,10 @@ OFFSET_COMMIT_VALUE_VERSION: Final = 4
 EXPIRING_OFFSET_COMMIT_VALUE_VERSION: Final = 1
 """The only version with an expire timestamp; it has neither leader epoch nor topic id."""
 
-_SHARE_AND_STREAMS_GROUP_METADATA: Final = frozenset(
-    {ShareGroupMetadataKey.API_KEY, StreamsGroupMetadataKey.API_KEY}
-)
-"""The record that such a group always has; its tombstone is the last record of the group."""
-_SHARE_AND_STREAMS: Final = _SHARE_AND_STREAMS_GROUP_METADATA | {
-    10, 12, 13, 14, 15, 19, 20, 21, 22, 23,
-}  # fmt: skip
-"""Records of share and streams groups; the keys of all begin with the group's id."""
+_STREAMS_GROUP_METADATA: Final = StreamsGroupMetadataKey.API_KEY
+"""The record that a streams group always has; its tombstone is the last record of the group."""
+_STREAMS: Final = frozenset({_STREAMS_GROUP_METADATA, 19, 20, 21, 22, 23})
+"""Records of streams groups; the keys of all begin with the group's id."""
 _MESSAGES: Final[Mapping[int | None, tuple[type[Message], type[Message]]]] = MappingProxyType(
     {
         key.API_KEY: (key, value)
@@ -88,15 +111,21 @@ _MESSAGES: Final[Mapping[int | None, tuple[type[Message], type[Message]]]] = Map
             (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
             (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
             (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+            (ShareGroupMemberMetadataKey, ShareGroupMemberMetadataValue),
+            (ShareGroupMetadataKey, ShareGroupMetadataValue),
+            (ShareGroupTargetAssignmentMetadataKey, ShareGroupTargetAssignmentMetadataValue),
+            (ShareGroupTargetAssignmentMemberKey, ShareGroupTargetAssignmentMemberValue),
+            (ShareGroupCurrentMemberAssignmentKey, ShareGroupCurrentMemberAssignmentValue),
+            (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
         )
     }
 )
-"""The messages of the records of classic and consumer groups, by the number of the type."""
+"""The messages of the records of all groups that are served, by the number of the type."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherGroupRecord:
-    """A record of a share or streams group, with the group's id."""
+    """A record of a streams group, with the group's id."""
 
     group_id: str
     ends_group: bool
@@ -105,9 +134,9 @@ class OtherGroupRecord:
 def decode_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
     """Return a record of the log; None for one that has to be skipped.
 
-    Skipped are types that Kafka's reference release does not know, and those of share and streams
-    groups (`decode_other_group_record`). Raises `DamagedRecordError` for bytes that cannot
-    be read or a value of a later version.
+    Skipped are types that Kafka's reference release does not know, and those of streams groups
+    (`decode_other_group_record`). Raises `DamagedRecordError` for bytes that cannot be read or a
+    value of a later version.
     """
     type_id = record_type(key)
     messages = _MESSAGES.get(type_id)
@@ -122,16 +151,16 @@ def decode_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
 
 
 def decode_other_group_record(key: bytes, value: bytes | None) -> OtherGroupRecord | None:
-    """Return a record of a share or streams group; None for every other record.
+    """Return a record of a streams group; None for every other record.
 
     Tombstones that leave the group are among the others. Raises `DamagedRecordError` for a key
     that cannot be read.
     """
     type_id = record_type(key)
-    is_end = value is None and type_id in _SHARE_AND_STREAMS_GROUP_METADATA
-    if type_id not in _SHARE_AND_STREAMS or (value is None and not is_end):
+    is_end = value is None and type_id == _STREAMS_GROUP_METADATA
+    if type_id not in _STREAMS or (value is None and not is_end):
         return None
-    group_id = decoded(ShareGroupMetadataKey, key, KEY_VERSION).group_id
+    group_id = decoded(StreamsGroupMetadataKey, key, KEY_VERSION).group_id
     return OtherGroupRecord(group_id, ends_group=is_end)
 
 

@@ -10,6 +10,8 @@ from kvorum.groups.migration_policy import MigrationPolicy
 REBALANCE_PROTOCOLS: Final = "group.coordinator.rebalance.protocols"
 ASSIGNMENT_INTERVAL: Final = "group.consumer.assignment.interval.ms"
 """The only key of consumer groups that can change while a broker runs."""
+SHARE_ASSIGNMENT_INTERVAL: Final = "group.share.assignment.interval.ms"
+"""The only key of share groups that can change while a broker runs."""
 ASSIGNOR_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "uniform": "uniform",
@@ -72,10 +74,41 @@ class ConsumerGroupSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShareGroupSettings:
+    """The broker's configuration of share groups, with Kafka's defaults.
+
+    A group's own configuration (resource GROUP) may say otherwise within the bounds.
+    """
+
+    session_timeout_ms: Annotated[int, "group.share.session.timeout.ms"] = 45_000
+    session_timeout_ms_min: Annotated[int, "group.share.min.session.timeout.ms"] = 45_000
+    session_timeout_ms_max: Annotated[int, "group.share.max.session.timeout.ms"] = 60_000
+    heartbeat_interval_ms: Annotated[int, "group.share.heartbeat.interval.ms"] = 5_000
+    heartbeat_interval_ms_min: Annotated[int, "group.share.min.heartbeat.interval.ms"] = 5_000
+    heartbeat_interval_ms_max: Annotated[int, "group.share.max.heartbeat.interval.ms"] = 15_000
+    assignment_interval_ms: Annotated[int, SHARE_ASSIGNMENT_INTERVAL] = 1_000
+    """The time from one target assignment of a group to the next one."""
+    assignment_interval_ms_min: Annotated[int, "group.share.min.assignment.interval.ms"] = 0
+    assignment_interval_ms_max: Annotated[int, "group.share.max.assignment.interval.ms"] = 15_000
+    max_size: Annotated[int, "group.share.max.size"] = 200
+    initialize_retry_ms: Annotated[int, "group.share.initialize.retry.interval.ms"] = 30_000
+    initialize_retry_ms_min: Annotated[int, "offsets.commit.timeout.ms"] = 5_000
+
+    @property
+    def initialize_retry_interval_ms(self) -> int:
+        """The time after which the state of a partition is initialized again, if it still is not.
+
+        A commit to the log may take as long as `initialize_retry_ms_min`.
+        """
+        return max(self.initialize_retry_ms, self.initialize_retry_ms_min)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCoordinatorSettings:
     """The broker's configuration of groups and of offsets, with Kafka's defaults."""
 
     consumer: ConsumerGroupSettings = field(default_factory=ConsumerGroupSettings)
+    share: ShareGroupSettings = field(default_factory=ShareGroupSettings)
 
     group_max_size: Annotated[int, "group.max.size"] = 2**31 - 1
     group_initial_rebalance_delay_ms: Annotated[int, "group.initial.rebalance.delay.ms"] = 3000

@@ -1,6 +1,6 @@
 """One shard of the group coordinator (Kafka's GroupCoordinatorShard)."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 from kvorum.coordinator.effects import Effects, Timeout
@@ -10,7 +10,7 @@ from kvorum.coordinator.timeline import Timeline
 from kvorum.groups.classic.join import join_group, sync_group
 from kvorum.groups.classic.membership import describe_group, heartbeat, leave_group
 from kvorum.groups.classic.rebalance import Rebalance
-from kvorum.groups.classic_group.group import ClassicGroupState
+from kvorum.groups.classic_group.group import ClassicGroup, ClassicGroupState
 from kvorum.groups.classic_group.group_records import group_of_record
 from kvorum.groups.consumer.classic_join import join_consumer_group
 from kvorum.groups.consumer.classic_requests import (
@@ -41,6 +41,25 @@ from kvorum.groups.records import OtherGroupRecord, decode_other_group_record, d
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.settings import GroupCoordinatorSettings
 from kvorum.groups.shard_state import ShardState
+from kvorum.groups.share.description import describe_share_group
+from kvorum.groups.share.fencing import fence_share_member, start_sessions
+from kvorum.groups.share.heartbeat import ShareHeartbeatAnswer, share_group_heartbeat
+from kvorum.groups.share.offset_changes import OffsetChange, alter_share_group_offsets
+from kvorum.groups.share.replay import SHARE_GROUP_KEYS, replay_share_group_record
+from kvorum.groups.share.state_deletion import (
+    GroupDeletion,
+    OffsetDeletion,
+    begin_group_deletions,
+    begin_offset_deletion,
+    complete_offset_deletion,
+    forget_deleted_topics,
+)
+from kvorum.groups.share.state_initialization import (
+    partitions_initialized,
+    partitions_not_initialized,
+)
+from kvorum.groups.share_group.group import ShareGroup
+from kvorum.groups.share_group.state_partitions import Partitions, StatePartitions
 from kvorum.groups.timeouts import (
     ClassicMemberJoin,
     ClassicMemberSync,
@@ -51,18 +70,25 @@ from kvorum.groups.timeouts import (
     MemberRebalance,
     MemberSession,
     RegularExpressionsRefresh,
+    ShareMemberSession,
     SyncPhase,
 )
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.image import MetadataImage
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.wire.error_codes import ErrorCode
+from kvorum.wire.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from kvorum.wire.messages.consumer_group_describe import ConsumerGroupDescribeResponse
 from kvorum.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
+from kvorum.wire.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
 from kvorum.wire.messages.describe_groups import DescribeGroupsResponse
 from kvorum.wire.messages.group_metadata_key import GroupMetadataKey
 from kvorum.wire.messages.group_metadata_value import GroupMetadataValue
@@ -77,6 +103,8 @@ from kvorum.wire.messages.offset_commit_key import OffsetCommitKey
 from kvorum.wire.messages.offset_commit_value import OffsetCommitValue
 from kvorum.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from kvorum.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from kvorum.wire.messages.share_group_describe import ShareGroupDescribeResponse
+from kvorum.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from kvorum.wire.messages.sync_group import SyncGroupRequest
 from kvorum.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
@@ -138,6 +166,8 @@ class GroupCoordinatorShard:
             # A check would make two types for each commit.
             offset_value = cast("OffsetCommitValue | LegacyOffsetCommitValue | None", value)
             self.offsets.replay(offset, producer_id, key, offset_value, now_ms)
+        elif isinstance(key, SHARE_GROUP_KEYS):
+            replay_share_group_record(self.state, record, now_ms)
         elif not isinstance(key, GroupMetadataKey):
             replay_consumer_group_record(self.state, record)
         elif isinstance(value, GroupMetadataValue):
@@ -179,6 +209,9 @@ class GroupCoordinatorShard:
             if isinstance(group, ConsumerGroup):
                 start_timers(self.state, group)
                 continue
+            if isinstance(group, ShareGroup):
+                start_sessions(self.state, group)
+                continue
             for member in group.members.values():
                 rebalance.reschedule_heartbeat(group, member)
             if len(group.members) > self.state.settings.group_max_size:
@@ -191,7 +224,7 @@ class GroupCoordinatorShard:
         error, rebalance = ErrorCode.NOT_COORDINATOR, Rebalance(self.state, now_ms)
         self.state.outbox.cancel_timer(GroupMetadataExpiration().key)
         for group in self.state.groups.values():
-            if isinstance(group, ConsumerGroup):
+            if not isinstance(group, ClassicGroup):
                 # No member of such a group waits for another one.
                 continue
             group.transition_to(ClassicGroupState.DEAD, now_ms)
@@ -221,6 +254,8 @@ class GroupCoordinatorShard:
                 return self._group_result(lambda: (rebalance.on_sync_phase(timeout), None))
             case MemberSession() | MemberRebalance() | ClassicMemberJoin() | ClassicMemberSync():
                 return self._group_result(lambda: (fence_member(self.state, timeout, now_ms), None))
+            case ShareMemberSession():
+                return self._group_result(lambda: (fence_share_member(self.state, timeout), None))
             case RegularExpressionsRefresh():
                 return self._result(lambda: (on_refresh(self.state, timeout, now_ms), None))
             case _:
@@ -231,6 +266,10 @@ class GroupCoordinatorShard:
         records = [one for topic in topics for one in self.offsets.tombstones_of_topic(topic)]
         effects = self.state.outbox.take()
         return CoordinatorResult(effects=effects, records=tuple(records), is_atomic=False)
+
+    def on_state_topics_deleted(self, topics: Iterable[TopicImage]) -> CoordinatorResult[None]:
+        """Forget the state that share groups have of topics that are gone."""
+        return self._result(lambda: (forget_deleted_topics(self.state, topics), None))
 
     def on_topics_changed(
         self, names: Collection[str], *, has_new_topics: bool
@@ -254,6 +293,73 @@ class GroupCoordinatorShard:
     ) -> ConsumerGroupDescribeResponse.DescribedGroup:
         """Describe a committed consumer group; raises RequestError if it does not exist."""
         return describe_consumer_group(self.state, group_id)
+
+    def share_group_heartbeat(
+        self, context: RequestContext, request: ShareGroupHeartbeatRequest, now_ms: int
+    ) -> CoordinatorResult[ShareHeartbeatAnswer]:
+        """Let a member of a share group join, stay or leave; its fields have been checked.
+
+        The caller has the states of partitions initialized that the answer names, and says then
+        which ones are, and which are not.
+        """
+        return self._group_result(
+            lambda: share_group_heartbeat(self.state, context, request, now_ms)
+        )
+
+    def initialize_share_group_state(
+        self, group_id: str, partitions: Partitions, now_ms: int
+    ) -> CoordinatorResult[None]:
+        """Have members get partitions whose state is initialized."""
+        return self._result(
+            lambda: (partitions_initialized(self.state, group_id, partitions, now_ms), None)
+        )
+
+    def uninitialize_share_group_state(
+        self, group_id: str, partitions: Partitions
+    ) -> CoordinatorResult[None]:
+        """Have the next heartbeat ask again for states that could not be initialized."""
+        return self._result(
+            lambda: (partitions_not_initialized(self.state, group_id, partitions), None)
+        )
+
+    def initialized_share_group_partitions(self, group_id: str) -> dict[bytes, frozenset[int]]:
+        """Return the partitions of a share group whose state is initialized, by topic id."""
+        state = self.state.share_state_partitions.get(group_id) or StatePartitions()
+        return {topic_id: topic.partitions for topic_id, topic in state.initialized.items()}
+
+    def describe_share_group(self, group_id: str) -> ShareGroupDescribeResponse.DescribedGroup:
+        """Describe a committed share group; raises RequestError if it does not exist."""
+        return describe_share_group(self.state, group_id)
+
+    def alter_share_group_offsets(
+        self, request: AlterShareGroupOffsetsRequest, now_ms: int
+    ) -> CoordinatorResult[OffsetChange]:
+        """Begin to change start offsets of a share group without members, or of a new one."""
+        return self._result(lambda: alter_share_group_offsets(self.state, request, now_ms))
+
+    def begin_share_offset_deletion(
+        self, request: DeleteShareGroupOffsetsRequest
+    ) -> CoordinatorResult[OffsetDeletion]:
+        """Begin to delete the state of topics of a share group without members."""
+        return self._result(lambda: begin_offset_deletion(self.state, request))
+
+    def complete_share_offset_deletion(
+        self,
+        group_id: str,
+        topics: Mapping[bytes, str],
+        refused: Sequence[DeleteShareGroupOffsetsResponseTopic],
+    ) -> CoordinatorResult[DeleteShareGroupOffsetsResponse]:
+        """Note that the state of topics, names by their ids, is deleted; answer with the others."""
+        return self._result(lambda: complete_offset_deletion(self.state, group_id, topics, refused))
+
+    def begin_share_group_deletions(
+        self, group_ids: Sequence[str]
+    ) -> CoordinatorResult[dict[str, GroupDeletion]]:
+        """Begin to delete the states of share groups, before the groups are deleted.
+
+        Other groups among them are left out of the answer.
+        """
+        return self._result(lambda: begin_group_deletions(self.state, group_ids))
 
     def join_group(
         self, context: RequestContext, request: JoinGroupRequest, promise: JoinPromise, now_ms: int

@@ -70,6 +70,19 @@ class MemberSession:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareMemberSession:
+    """A member of a share group has not been heard of for its session."""
+
+    group_id: str
+    member_id: str
+
+    @property
+    def key(self) -> str:
+        """The key by which this timer is set, replaced and cancelled."""
+        return session_timeout_key(self.group_id, self.member_id)
+
+
+@dataclass(frozen=True, slots=True)
 class MemberRebalance:
     """A member of a consumer group has had its time to give up partitions at an epoch."""
 
@@ -152,7 +165,7 @@ def sync_key(group_id: str) -> str:
 
 
 def session_timeout_key(group_id: str, member_id: str) -> str:
-    """Return the key of the timer of a session in a consumer group."""
+    """Return the key of the timer of a session in a consumer group or a share group."""
     return f"session-timeout-{group_id}-{member_id}"
 
 

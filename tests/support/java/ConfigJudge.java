@@ -71,8 +71,10 @@ public final class ConfigJudge {
                 GroupConfig.validate(
                     map(parts.get(2)), owner.groupCoordinatorConfig(), owner.shareGroupConfig());
                 return "";
-            case "group times":
-                return groupTimes(parts.get(1), parts.get(2), parts.get(3));
+            case "consumer group times":
+                return groupTimes(false, parts.get(1), parts.get(2), parts.get(3));
+            case "share group times":
+                return groupTimes(true, parts.get(1), parts.get(2), parts.get(3));
             case "client_metrics":
                 ClientMetricsConfigs.validate(parts.get(1), map(parts.get(2)));
                 return "";
@@ -83,7 +85,7 @@ public final class ConfigJudge {
         }
     }
 
-    private static String groupTimes(String file, String dynamic, String own) throws Exception {
+    private static String groupTimes(boolean isShare, String file, String dynamic, String own) throws Exception {
         Map<String, String> texts = map(file);
         texts.putAll(map(dynamic));
         KafkaConfig.clampDynamicConfigs(texts);
@@ -91,6 +93,12 @@ public final class ConfigJudge {
         GroupCoordinatorConfig broker = owner.groupCoordinatorConfig();
         GroupConfig group = new GroupConfig(
             GroupConfig.evaluate(properties(own), "group", broker, owner.shareGroupConfig()));
+        if (isShare) {
+            return String.join(" ",
+                String.valueOf(group.shareSessionTimeoutMs().orElse(broker.shareGroupSessionTimeoutMs())),
+                String.valueOf(group.shareHeartbeatIntervalMs().orElse(broker.shareGroupHeartbeatIntervalMs())),
+                String.valueOf(group.shareAssignmentIntervalMs().orElse(broker.shareGroupAssignmentIntervalMs())));
+        }
         return String.join(" ",
             String.valueOf(group.consumerSessionTimeoutMs()
                 .orElse(broker.consumerGroupSessionTimeoutMs())),

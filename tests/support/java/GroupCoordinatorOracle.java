@@ -27,10 +27,13 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.internals.Plugin;
+import org.apache.kafka.common.message.AlterShareGroupOffsetsRequestData;
 import org.apache.kafka.common.message.ConsumerGroupDescribeResponseData;
 import org.apache.kafka.common.message.ConsumerGroupHeartbeatRequestData;
 import org.apache.kafka.common.message.ConsumerGroupHeartbeatResponseData;
 import org.apache.kafka.common.message.DeleteGroupsResponseData;
+import org.apache.kafka.common.message.DeleteShareGroupOffsetsRequestData;
+import org.apache.kafka.common.message.DeleteShareGroupStateRequestData;
 import org.apache.kafka.common.message.DescribeGroupsResponseData;
 import org.apache.kafka.common.message.HeartbeatRequestData;
 import org.apache.kafka.common.message.JoinGroupRequestData;
@@ -42,6 +45,7 @@ import org.apache.kafka.common.message.OffsetCommitRequestData;
 import org.apache.kafka.common.message.OffsetDeleteRequestData;
 import org.apache.kafka.common.message.OffsetFetchRequestData;
 import org.apache.kafka.common.message.OffsetFetchResponseData;
+import org.apache.kafka.common.message.ShareGroupHeartbeatRequestData;
 import org.apache.kafka.common.message.SyncGroupRequestData;
 import org.apache.kafka.common.message.SyncGroupResponseData;
 import org.apache.kafka.common.message.TxnOffsetCommitRequestData;
@@ -66,6 +70,7 @@ import org.apache.kafka.coordinator.group.classic.ClassicGroup;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetricsShard;
 import org.apache.kafka.coordinator.group.modern.consumer.ConsumerGroup;
+import org.apache.kafka.coordinator.group.modern.share.ShareGroup;
 import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
@@ -313,6 +318,9 @@ public final class GroupCoordinatorOracle {
                     new GroupCoordinatorShard.DeletedTopic(Uuid.fromString(parts[2]), parts[1].equals("~") ? "" : parts[1])));
                 return written(new CoordinatorResult<Void, CoordinatorRecord>(tombstones), Short.parseShort(parts[3]),
                     null, -1);
+            case "state_topic":
+                return written(shard.maybeCleanupShareGroupState(Set.of(Uuid.fromString(parts[1]))),
+                    Short.parseShort(parts[2]), null, -1);
             case "unload":
                 shard.onUnloaded();
                 answers.sort(null);
@@ -385,6 +393,22 @@ public final class GroupCoordinatorOracle {
             case "delete_offsets":
                 return written(shard.deleteOffsets(context, new OffsetDeleteRequestData(data, version)), failure,
                     (short) 0, -1);
+            case "share_heartbeat":
+                return ShareGroupSteps.heartbeat(shard, context, new ShareGroupHeartbeatRequestData(data, version),
+                    result -> written(result, failure, null, -1));
+            case "initialize_share":
+            case "uninitialize_share":
+                return ShareGroupSteps.settled(shard, name, new DeleteShareGroupStateRequestData(data, version),
+                    result -> written(result, failure, null, -1));
+            case "alter_share_offsets":
+                return ShareGroupSteps.altered(shard, new AlterShareGroupOffsetsRequestData(data, version),
+                    result -> written(result, failure, null, -1));
+            case "delete_share_offsets":
+                return ShareGroupSteps.offsetsDeleted(shard, new DeleteShareGroupOffsetsRequestData(data, version),
+                    result -> written(result, failure, null, -1));
+            case "complete_share_offsets":
+                return ShareGroupSteps.deletionCompleted(shard, new DeleteShareGroupStateRequestData(data, version),
+                    result -> written(result, failure, (short) 0, -1));
             case "fetch":
                 return fetched(new OffsetFetchRequestData(data, version));
             default:
@@ -427,6 +451,12 @@ public final class GroupCoordinatorOracle {
             result.response().forEach(one -> text.append(one.groupId()).append('=').append(one.errorCode())
                 .append(','));
             return text + written(result, failure, null, -1);
+        }
+        if (name.equals("delete_share_groups")) {
+            return ShareGroupSteps.groupsDeleted(shard, names, result -> written(result, failure, null, -1));
+        }
+        if (name.equals("describe_share")) {
+            return ShareGroupSteps.described(shard, names, committed) + " | ";
         }
         if (name.equals("describe")) {
             List<DescribeGroupsResponseData.DescribedGroup> described =
@@ -552,7 +582,7 @@ public final class GroupCoordinatorOracle {
             });
     }
 
-    private static String hex(Message message, short version) {
+    static String hex(Message message, short version) {
         return HexFormat.of().formatHex(Utils.toArray(MessageUtil.toByteBufferAccessor(message, version).buffer()));
     }
 
@@ -562,6 +592,8 @@ public final class GroupCoordinatorOracle {
             Group group = groups.group(groupId);
             if (group instanceof ConsumerGroup consumerGroup) {
                 ConsumerGroupText.append(consumerGroup, text);
+            } else if (group instanceof ShareGroup shareGroup) {
+                ShareGroupText.append(shareGroup, groups.shareGroupStatePartitionMetadata().get(groupId), text);
             } else {
                 ClassicGroupText.append((ClassicGroup) group, text);
             }

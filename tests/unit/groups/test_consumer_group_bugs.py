@@ -7,7 +7,7 @@ from tests.unit.groups.consumers import INTERVAL_MS, NOTHING, REBALANCE_MS, SESS
 from tests.unit.groups.coordinator import GROUP, JOIN_MS
 
 from kvorum.groups.consumer_group.group import ConsumerGroupState
-from kvorum.groups.consumer_group.member import MemberState
+from kvorum.groups.modern_group.member_state import MemberState
 from kvorum.groups.timeouts import MemberRebalance
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription

@@ -8,8 +8,8 @@ from tests.unit.groups.mixed_group import TOPIC_IDS, MixedGroup, assignment, own
 
 from kvorum.groups.classic_group.consumer_protocol import assignment_of, embedded_version
 from kvorum.groups.classic_group.group import ClassicGroupState
-from kvorum.groups.consumer_group.member import MemberState
 from kvorum.groups.migration_policy import MigrationPolicy
+from kvorum.groups.modern_group.member_state import MemberState
 from kvorum.groups.records import group_metadata_tombstone
 from kvorum.groups.settings import ConsumerGroupSettings
 from kvorum.metadata.api import RequestError

@@ -230,16 +230,15 @@ def test_records_of_an_unknown_type_are_skipped() -> None:
     assert decode_other_group_record(b"\0\x63", b"\0\0") is None
 
 
-@pytest.mark.parametrize("group_metadata", [11, 17])
-def test_a_group_of_another_protocol_is_known_until_its_last_tombstone(group_metadata: int) -> None:
-    key, member_key = bytes((0, group_metadata)) + b"\0\1g", b"\0\12\0\1g\0\1m"
+def test_a_streams_group_is_known_until_its_last_tombstone() -> None:
+    key, member_key = b"\0\21\0\1g", b"\0\23\0\1g\0\1m"
     assert decode_other_group_record(key, b"\0\0") == OtherGroupRecord("g", ends_group=False)
     assert decode_other_group_record(member_key, b"\0\0") == OtherGroupRecord("g", ends_group=False)
     assert decode_other_group_record(member_key, None) is None
     assert decode_other_group_record(key, None) == OtherGroupRecord("g", ends_group=True)
     assert decode_record(key, b"\0\0") is None
     with pytest.raises(DamagedRecordError):
-        decode_other_group_record(b"\0\13", b"\0\0")
+        decode_other_group_record(b"\0\21", b"\0\0")
 
 
 def test_a_group_with_only_offsets_of_a_transaction_survives_the_sweep() -> None:

@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from kvorum.groups.consumer_group.metadata_hash import NO_TOPICS, TopicHashes
+from kvorum.groups.modern_group.metadata_hash import NO_TOPICS, TopicHashes
 from kvorum.metadata.image import MetadataImage
 from kvorum.wire.messages.partition_record import PartitionRecord
 from kvorum.wire.messages.register_broker_record import RegisterBrokerRecord

@@ -49,8 +49,8 @@ from kvorum.wire.records import (
 )
 from kvorum.wire.records.compacted_batch import without_records
 
-SHARE_GROUP: Final = 11
-"""The type of the records with the metadata of groups of the consumer protocol."""
+STREAMS_GROUP: Final = 17
+"""The type of the records with the metadata of streams groups."""
 
 
 @pytest.fixture
@@ -363,12 +363,12 @@ def group_record(type_id: int, group: str, value: bytes | None = b"\0\0") -> Rec
 
 @pytest.fixture
 async def shared() -> Coordinated:
-    """A broker whose partition has a share group with an offset, beside the classic group g."""
+    """A broker whose partition has a streams group with an offset, beside the classic group g."""
     coordinator = replace(
         SETTINGS.coordinator, offsets_retention_ms=1, offsets_retention_check_interval_ms=20
     )
     node = Coordinated(replace(SETTINGS, coordinator=coordinator))
-    write(node, batch_of(offset_record(3, "other"), group_record(SHARE_GROUP, "other")))
+    write(node, batch_of(offset_record(3, "other"), group_record(STREAMS_GROUP, "other")))
     write(node, batch_of(offset_record(4, "other"), offset_record(5, "g")))
     await node.lead()
     return node
@@ -418,9 +418,9 @@ async def test_offsets_of_a_group_of_another_protocol_do_not_expire(shared: Coor
 async def test_a_group_of_another_protocol_that_has_ended_may_be_a_classic_one(
     idle: Coordinated,
 ) -> None:
-    write(idle, batch_of(group_record(SHARE_GROUP, "g"), offset_record(3)))
+    write(idle, batch_of(group_record(STREAMS_GROUP, "g"), offset_record(3)))
     write(idle, batch_of(RecordData(None, offset_record(0).key, 5)))
-    write(idle, batch_of(group_record(SHARE_GROUP, "g", None)))
+    write(idle, batch_of(group_record(STREAMS_GROUP, "g", None)))
     await idle.lead()
     assert await idle.commit(1) is ErrorCode.NONE
 

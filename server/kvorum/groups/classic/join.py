@@ -276,8 +276,12 @@ def join_group(
 ) -> Decision:
     """Decide on a JoinGroup request; a group is made for a member without an id.
 
-    A consumer group of this name, which has no members, ends.
+    A consumer group of this name, which has no members, ends; a share group stays.
     """
+    if shard.find_share_group(request.group_id) is not None:
+        response = JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        shard.outbox.answer_join(promise, response)
+        return NO_DECISION
     tombstones: list[CoordinatorRecord] = []
     consumer_group = shard.find_consumer_group(request.group_id)
     if consumer_group is not None:

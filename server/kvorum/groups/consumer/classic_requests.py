@@ -10,12 +10,9 @@ from kvorum.groups.classic_group.consumer_protocol import (
 )
 from kvorum.groups.consumer.membership import static_member
 from kvorum.groups.consumer_group.group import ConsumerGroup
-from kvorum.groups.consumer_group.member import (
-    ClassicMemberMetadata,
-    ConsumerGroupMember,
-    MemberState,
-)
+from kvorum.groups.consumer_group.member import ClassicMemberMetadata, ConsumerGroupMember
 from kvorum.groups.decision import Decision
+from kvorum.groups.modern_group.member_state import MemberState
 from kvorum.groups.promises import SyncPromise
 from kvorum.groups.shard_state import ShardState
 from kvorum.groups.timeouts import ClassicMemberJoin, MemberSession, member_sync_key

@@ -12,8 +12,9 @@ from kvorum.groups.consumer_group.group_records import (
     regex_tombstone,
     target_assignment_metadata_record,
 )
-from kvorum.groups.consumer_group.member import ConsumerGroupMember, MemberState
+from kvorum.groups.consumer_group.member import ConsumerGroupMember
 from kvorum.groups.decision import NO_DECISION, Decision
+from kvorum.groups.modern_group.member_state import MemberState
 from kvorum.groups.shard_state import ShardState
 from kvorum.groups.timeouts import (
     ClassicMemberJoin,

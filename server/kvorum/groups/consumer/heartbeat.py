@@ -15,17 +15,17 @@ from kvorum.groups.consumer.upgrade import upgrade
 from kvorum.groups.consumer_group.group import ConsumerGroup, owned_of
 from kvorum.groups.consumer_group.group_records import current_assignment_record
 from kvorum.groups.consumer_group.member import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
     NO_REBALANCE_TIMEOUT,
     ConsumerGroupMember,
     PartitionEpochs,
 )
 from kvorum.groups.decision import Decision
+from kvorum.groups.modern_group.member_state import JOIN_EPOCH, LEAVE_EPOCH
 from kvorum.groups.records import group_metadata_tombstone
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.shard_state import ShardState
+from kvorum.groups.share_group.group import ShareGroup
 from kvorum.groups.timeouts import MemberSession
 from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
@@ -130,6 +130,8 @@ class Heartbeat:
             raise RequestError(
                 ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found."
             )
+        if isinstance(found, ShareGroup):
+            return self.shard.consumer_group(group_id)
         if found is not None and not found.is_empty:
             return upgrade(self.shard, found, self.now_ms, self.records)
         if found is not None:

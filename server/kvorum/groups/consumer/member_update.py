@@ -11,13 +11,11 @@ from kvorum.groups.consumer.assignor_votes import preferred_assignor, preferred_
 from kvorum.groups.consumer.reconciliation import OwnedPartitions, Reconciliation
 from kvorum.groups.consumer.regular_expressions import RegexChange, RegularExpressions
 from kvorum.groups.consumer.target_assignment import (
-    NO_PARTITIONS,
     SubscribingMembers,
     TargetAssignment,
     compute_target_assignment,
-    topic_ids,
 )
-from kvorum.groups.consumer_group.group import METADATA_REFRESH_MS, ConsumerGroup, are_homogeneous
+from kvorum.groups.consumer_group.group import ConsumerGroup, are_homogeneous
 from kvorum.groups.consumer_group.group_records import (
     current_assignment_record,
     group_epoch_record,
@@ -26,7 +24,10 @@ from kvorum.groups.consumer_group.group_records import (
     partition_metadata_tombstone,
     target_assignment_record,
 )
-from kvorum.groups.consumer_group.member import ConsumerGroupMember, MemberState
+from kvorum.groups.consumer_group.member import ConsumerGroupMember
+from kvorum.groups.modern_group.group import METADATA_REFRESH_MS
+from kvorum.groups.modern_group.member_state import MemberState
+from kvorum.groups.modern_group.target_assignment import NO_PARTITIONS, topic_ids
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.shard_state import ShardState
 from kvorum.groups.timeouts import MemberRebalance, rebalance_timeout_key
@@ -105,12 +106,7 @@ class MemberUpdate:
         group = self.group
         epochs = group.epochs()
         interval_ms = self.shard.group_config(group.group_id).assignment_interval_ms
-        is_due = (
-            interval_ms == 0
-            or epochs.assignment_timestamp_ms == 0
-            or self.now_ms >= epochs.assignment_timestamp_ms + interval_ms
-        )
-        if epochs.assignment_epoch >= subscriptions.group_epoch or not is_due:
+        if not epochs.is_assignment_due(subscriptions.group_epoch, interval_ms, self.now_ms):
             return self.present_target()
         target = compute_target_assignment(
             self.subscribing,

@@ -4,7 +4,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from kvorum.groups.consumer_group.group import ConsumerGroup
-from kvorum.groups.consumer_group.member import JOIN_EPOCH, ConsumerGroupMember
+from kvorum.groups.consumer_group.member import ConsumerGroupMember
+from kvorum.groups.modern_group.member_state import JOIN_EPOCH
 from kvorum.groups.shard_state import ShardState
 from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode

@@ -10,12 +10,8 @@ from typing import Final, TypeAlias
 
 from kvorum.groups.assignors.partition_assignor import Assignment
 from kvorum.groups.consumer_group.group import NOT_OWNED
-from kvorum.groups.consumer_group.member import (
-    NO_PARTITIONS,
-    ConsumerGroupMember,
-    MemberState,
-    PartitionEpochs,
-)
+from kvorum.groups.consumer_group.member import NO_PARTITIONS, ConsumerGroupMember, PartitionEpochs
+from kvorum.groups.modern_group.member_state import MemberState
 from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
 

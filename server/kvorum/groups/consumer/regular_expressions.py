@@ -13,17 +13,14 @@ import re2  # type: ignore[import-untyped]  # pyright: ignore[reportMissingTypeS
 from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.groups.assignors.name_order import names_in_order
 from kvorum.groups.assignors.ordered_set import OrderedSet
-from kvorum.groups.consumer_group.group import (
-    METADATA_REFRESH_MS,
-    ConsumerGroup,
-    ResolvedRegularExpression,
-)
+from kvorum.groups.consumer_group.group import ConsumerGroup, ResolvedRegularExpression
 from kvorum.groups.consumer_group.group_records import (
     group_epoch_record,
     regex_record,
     regex_tombstone,
 )
 from kvorum.groups.consumer_group.member import ConsumerGroupMember
+from kvorum.groups.modern_group.group import METADATA_REFRESH_MS
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.shard_state import ShardState
 from kvorum.groups.timeouts import RegularExpressionsRefresh

@@ -9,17 +9,9 @@ from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.groups.assignors.name_order import names_in_order
 from kvorum.groups.assignors.ordered_set import OrderedSet
 from kvorum.groups.classic_group.supported_protocol import SupportedProtocol
-from kvorum.groups.consumer_group.group import (
-    NO_ASSIGNMENT_EPOCH,
-    ConsumerGroup,
-    ResolvedRegularExpression,
-)
-from kvorum.groups.consumer_group.member import (
-    NO_REGEX,
-    ClassicMemberMetadata,
-    MemberState,
-    PartitionEpochs,
-)
+from kvorum.groups.consumer_group.group import ConsumerGroup, ResolvedRegularExpression
+from kvorum.groups.consumer_group.member import NO_REGEX, ClassicMemberMetadata, PartitionEpochs
+from kvorum.groups.modern_group.member_state import MemberState
 from kvorum.groups.shard_state import ShardState
 from kvorum.wire.messages.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -94,7 +86,7 @@ def _target_metadata(
     value: ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> None:
     if value is None:
-        group.set_assignment_epoch(NO_ASSIGNMENT_EPOCH, 0)
+        group.end_target_assignment()
     else:
         group.set_assignment_epoch(value.assignment_epoch, value.assignment_timestamp)
 

@@ -1,29 +1,24 @@
-"""The target assignment of a group (TargetAssignmentBuilder): all partitions, over all members."""
+"""The target assignment of a consumer group, and the records that it needs."""
 
 from collections import Counter
 from dataclasses import dataclass
 
 from kvorum.coordinator.record import CoordinatorRecord
 from kvorum.groups.assignors.assignors_by_name import ASSIGNORS
-from kvorum.groups.assignors.ordered_set import OrderedSet
-from kvorum.groups.assignors.partition_assignor import (
-    Assignment,
-    GroupSpec,
-    MemberSubscription,
-    PartitionAssignorError,
-)
+from kvorum.groups.assignors.partition_assignor import Assignment
 from kvorum.groups.consumer_group.group import ConsumerGroup
 from kvorum.groups.consumer_group.group_records import (
     target_assignment_metadata_record,
     target_assignment_record,
 )
 from kvorum.groups.consumer_group.member import ConsumerGroupMember
-from kvorum.metadata.api import RequestError
-from kvorum.metadata.java_hash import JavaHashMap
+from kvorum.groups.modern_group.target_assignment import (
+    NO_PARTITIONS,
+    assigned_targets,
+    changed_targets,
+    group_spec,
+)
 from kvorum.metadata.topics_image import TopicsImage
-from kvorum.wire.error_codes import ErrorCode
-
-NO_PARTITIONS: Assignment = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,42 +101,21 @@ def compute_target_assignment(
     now_ms: int,
 ) -> TargetAssignment:
     """Return the target of an epoch; raises UNKNOWN_SERVER_ERROR if the assignor fails."""
-    group_id, found = members.group.group_id, members.all()
-    subscriptions: JavaHashMap[MemberSubscription] = JavaHashMap()
+    group_id = members.group.group_id
+    found = members.all()
     previous_targets = {member.member_id: members.previous_target(member) for member in found}
-    counts: dict[bytes, int] = {}
-    for member in found:
-        names = members.group.subscribed_topics_of(member)
-        ids = topic_ids(names, topics)
-        counts.update((topic_id, len(topics.by_id[topic_id].partitions)) for topic_id in ids)
-        subscriptions.set(
-            member.member_id,
-            MemberSubscription(
-                topic_ids=ids,
-                assigned=previous_targets[member.member_id] or NO_PARTITIONS,
-                instance_id=member.instance_id,
-                rack_id=member.rack_id,
-                missing_topic_count=len(names) - len(ids),
-            ),
-        )
-    spec = GroupSpec(subscriptions, is_homogeneous, counts)
-    try:
-        targets = ASSIGNORS[assignor_name].assign(spec)
-    except PartitionAssignorError as error:
-        raise RequestError(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"Failed to compute a new target assignment for epoch {group_epoch}",
-        ) from error
+    spec = group_spec(
+        found,
+        topics,
+        names_of=members.group.subscribed_topics_of,
+        previous_target=lambda member: previous_targets[member.member_id],
+        is_homogeneous=is_homogeneous,
+    )
+    targets = assigned_targets(ASSIGNORS[assignor_name], spec, group_epoch)
     records = tuple(
-        target_assignment_record(group_id, member_id, targets.get(member_id, NO_PARTITIONS))
-        for member_id in subscriptions.keys()  # noqa: SIM118 - no dict
-        if previous_targets[member_id] != targets.get(member_id, NO_PARTITIONS)
+        target_assignment_record(group_id, member_id, target)
+        for member_id, target in changed_targets(spec, previous_targets, targets)
     )
     last = target_assignment_metadata_record(group_id, group_epoch, now_ms)
     of_member = targets.get(members.member.member_id, NO_PARTITIONS)
     return TargetAssignment(group_epoch, of_member, (*records, last))
-
-
-def topic_ids(names: OrderedSet[str], topics: TopicsImage) -> OrderedSet[bytes]:
-    """Return the ids of those topics that exist, in the order of the names."""
-    return OrderedSet(topics.ids[name] for name in names if name in topics.ids)

@@ -7,27 +7,15 @@ from enum import Enum
 from typing import Final
 
 from kvorum.coordinator.timeline import Timeline, TimelineMap, TimelineValue
-from kvorum.coordinator.timeline_order import timeline_order
 from kvorum.groups.assignors.name_order import union_in_order
 from kvorum.groups.assignors.ordered_set import OrderedSet
-from kvorum.groups.assignors.partition_assignor import Assignment
 from kvorum.groups.classic_group.consumer_protocol import CONSUMER_PROTOCOL_TYPE
-from kvorum.groups.consumer_group.member import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    NO_PARTITIONS,
-    ConsumerGroupMember,
-    PartitionEpochs,
-)
-from kvorum.metadata.api import RequestError
-from kvorum.wire.error_codes import ErrorCode
+from kvorum.groups.consumer_group.member import NO_PARTITIONS, ConsumerGroupMember, PartitionEpochs
+from kvorum.groups.modern_group.group import ModernGroup, add_to_count
+from kvorum.groups.modern_group.member_state import JOIN_EPOCH, LEAVE_EPOCH
 
-FIRST_EPOCH: Final = 1
-NO_ASSIGNMENT_EPOCH: Final = -1
 NOT_OWNED: Final = -1
 NEVER: Final = -(2**63)
-METADATA_REFRESH_MS: Final = 2**31 - 1
-"""The time after which a group looks at its topics unasked; in practice events come first."""
 
 
 class ConsumerGroupState(Enum):
@@ -38,19 +26,6 @@ class ConsumerGroupState(Enum):
     RECONCILING = "Reconciling"
     STABLE = "Stable"
     DEAD = "Dead"
-
-
-@dataclass(frozen=True, slots=True)
-class GroupEpochs:
-    """The epoch of the group's members and topics, and that of its newest target assignment.
-
-    `assignment_timestamp_ms` is the time at which that was computed, 0 for none.
-    """
-
-    group_epoch: int = FIRST_EPOCH
-    metadata_hash: int = 0
-    assignment_epoch: int = FIRST_EPOCH
-    assignment_timestamp_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,39 +40,24 @@ class ResolvedRegularExpression:
     timestamp_ms: int
 
 
-class ConsumerGroup:
+class ConsumerGroup(ModernGroup[ConsumerGroupMember]):
     """One group; `epoch` None reads the newest state, else that of an epoch of the timeline."""
 
     def __init__(self, group_id: str, timeline: Timeline) -> None:
-        self.group_id = group_id
-        self.members = TimelineMap[str, ConsumerGroupMember](timeline)
+        super().__init__(group_id, timeline)
         self.static_members = TimelineMap[str, str](timeline)
         """Member ids by instance id."""
-        self.target_assignment = TimelineMap[str, Assignment](timeline)
-        """The partitions that each member is to have, by its id."""
         self.resolved_regexes = TimelineMap[str, ResolvedRegularExpression](timeline)
         self._has_partition_metadata = TimelineValue(timeline, False)
-        self._epochs = TimelineValue(timeline, GroupEpochs())
-        self._member_count = TimelineValue(timeline, 0)
         self._owner_epochs = TimelineMap[tuple[bytes, int], int](timeline)
-        self._name_subscribers = TimelineMap[str, int](timeline)
         self._regex_subscribers = TimelineMap[str, int](timeline)
         self._assignor_votes = TimelineMap[str, int](timeline)
         self._classic_member_count = TimelineValue(timeline, 0)
         self._classic_protocols = TimelineMap[str, int](timeline)
         """The number of classic members that support each protocol of clients."""
-        self._is_homogeneous = TimelineValue(timeline, True)
         self._has_new_counts = TimelineValue(timeline, False)
-        self._most_members = 0
-        """The greatest number of members that there were when a member was put among them."""
-        self._metadata_deadline_ms = 0
-        self._metadata_epoch = 0
 
     # Questions.
-
-    def epochs(self, epoch: int | None = None) -> GroupEpochs:
-        """Return the group's epochs."""
-        return self._epochs.get(epoch)
 
     def state(self, epoch: int | None = None) -> ConsumerGroupState:
         """Return the group's state, which follows from its epochs and its members."""
@@ -111,16 +71,6 @@ class ConsumerGroup:
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 
-    @property
-    def member_count(self) -> int:
-        """The number of members."""
-        return self._member_count.get()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the group has no members."""
-        return self.member_count == 0
-
     def supports_classic_protocols(self, protocol_type: str, names: Collection[str]) -> bool:
         """Return whether a member of the classic protocol can join with these protocols."""
         count = self._classic_member_count.get()
@@ -133,16 +83,6 @@ class ConsumerGroup:
         classic_gone_count = sum(member.uses_classic_protocol for member in gone)
         remaining_count = self.member_count - len(gone)
         return self._classic_member_count.get() - classic_gone_count == remaining_count
-
-    def member(self, member_id: str, epoch: int | None = None) -> ConsumerGroupMember:
-        """Return a member; refuses the id of none with UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id, epoch)
-        if member is None:
-            raise RequestError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"Member {member_id} is not a member of group {self.group_id}.",
-            )
-        return member
 
     def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
         """Return the member with an instance id, None without one."""
@@ -178,10 +118,6 @@ class ConsumerGroup:
         """Return how many members have a regular expression."""
         return self._regex_subscribers.get(regex) or 0
 
-    def name_subscriber_counts(self) -> dict[str, int]:
-        """Return how many members name each topic; regular expressions do not count."""
-        return dict(self._name_subscribers.items())
-
     @property
     def has_partition_metadata(self) -> bool:
         """Whether the log has a record of topics from an earlier release, which is to be ended."""
@@ -190,19 +126,6 @@ class ConsumerGroup:
     def assignor_votes(self, epoch: int | None = None) -> dict[str, int]:
         """Return how many members ask for each assignor."""
         return dict(self._assignor_votes.items(epoch))
-
-    def members_in_order(self, epoch: int | None = None) -> list[ConsumerGroupMember]:
-        """Return the members in the order in which Kafka goes through them."""
-        members = dict(self.members.items(epoch))
-        return [members[one] for one in timeline_order(members, self._most_members)]
-
-    def is_homogeneous(self) -> bool:
-        """Return whether all members subscribed to the same topics, as far as counts show.
-
-        It is the answer of the moment at which a member was changed last: the end of a regular
-        expression, which comes after that of its last subscriber, does not change it.
-        """
-        return self._is_homogeneous.get()
 
     def subscribed_topics_of(
         self, member: ConsumerGroupMember, epoch: int | None = None
@@ -217,7 +140,7 @@ class ConsumerGroup:
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member consumes a topic."""
-        if self._name_subscribers.get(topic):
+        if super().is_subscribed_to(topic):
             return True
         return any(topic in resolved.topics for resolved in self.resolved_regexes.values())
 
@@ -229,38 +152,11 @@ class ConsumerGroup:
         """Return the newest metadata that a regular expression was resolved with; 0 for none."""
         return max((one.version for one in self.resolved_regexes.values()), default=0)
 
-    def has_metadata_expired(self, now_ms: int) -> bool:
-        """Return whether the topics have to be looked at again.
-
-        A deadline of an epoch that was taken back does not count.
-        """
-        is_of_lost_epoch = self.epochs().group_epoch < self._metadata_epoch
-        return now_ms >= self._metadata_deadline_ms or is_of_lost_epoch
-
-    # State outside of records.
-
-    def set_metadata_deadline(self, deadline_ms: int, group_epoch: int) -> None:
-        """Have the topics looked at again at a time, or when `group_epoch` is taken back."""
-        self._metadata_deadline_ms = deadline_ms
-        self._metadata_epoch = group_epoch
-
-    def request_metadata_refresh(self) -> None:
-        """Have the next heartbeat look at the topics again."""
-        self.set_metadata_deadline(0, 0)
-
     # Changes by records.
 
     def set_partition_metadata(self, *, is_there: bool) -> None:
         """Replay the record of topics of an earlier release, or its end."""
         self._has_partition_metadata.set(is_there)
-
-    def set_group_epoch(self, group_epoch: int, metadata_hash: int) -> None:
-        """Replay the epoch of the group."""
-        self._change_epochs(group_epoch=group_epoch, metadata_hash=metadata_hash)
-
-    def set_assignment_epoch(self, assignment_epoch: int, timestamp_ms: int) -> None:
-        """Replay the epoch of the target assignment."""
-        self._change_epochs(assignment_epoch=assignment_epoch, assignment_timestamp_ms=timestamp_ms)
 
     def set_member(self, member: ConsumerGroupMember) -> None:
         """Replay a member, new or changed."""
@@ -324,9 +220,6 @@ class ConsumerGroup:
             member_id=member_id, member_epoch=JOIN_EPOCH
         )
 
-    def _change_epochs(self, **changes: int) -> None:
-        self._epochs.set(replace(self._epochs.get(), **changes))
-
     def _compare_subscriptions(self) -> None:
         """See whether all members subscribe to the same topics, if counts of them have changed."""
         if not self._has_new_counts.get():
@@ -348,15 +241,15 @@ class ConsumerGroup:
     def _count(self, member: ConsumerGroupMember, step: int) -> None:
         self._has_new_counts.set(True)
         for name in member.subscribed_topic_names:
-            _add(self._name_subscribers, name, step)
+            add_to_count(self._name_subscribers, name, step)
         if member.subscribed_topic_regex:
-            _add(self._regex_subscribers, member.subscribed_topic_regex, step)
+            add_to_count(self._regex_subscribers, member.subscribed_topic_regex, step)
         if member.server_assignor is not None:
-            _add(self._assignor_votes, member.server_assignor, step)
+            add_to_count(self._assignor_votes, member.server_assignor, step)
         if member.classic_metadata is not None:
             self._classic_member_count.set(self._classic_member_count.get() + step)
             for protocol in member.classic_metadata.supported_protocols:
-                _add(self._classic_protocols, protocol.name, step)
+                add_to_count(self._classic_protocols, protocol.name, step)
 
     def _disown(self, member: ConsumerGroupMember) -> None:
         for where in _places(member.assigned, member.pending_revocation):
@@ -400,14 +293,6 @@ def _places(*partitions: PartitionEpochs) -> Iterator[tuple[bytes, int]]:
         for topic_id, by_partition in epochs.items()
         for partition in by_partition
     )
-
-
-def _add(counts: TimelineMap[str, int], key: str, step: int) -> None:
-    count = (counts.get(key) or 0) + step
-    if count:
-        counts.set(key, count)
-    else:
-        counts.remove(key)
 
 
 def owned_of(

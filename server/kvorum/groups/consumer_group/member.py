@@ -2,36 +2,19 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, Self, TypeAlias
 
 from kvorum.groups.assignors.ordered_set import OrderedSet
 from kvorum.groups.classic_group.supported_protocol import SupportedProtocol
+from kvorum.groups.modern_group.member_state import JOIN_EPOCH, MemberState
 
 PartitionEpochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
 """The epoch at which each partition was assigned, by topic id and partition."""
 NO_PARTITIONS: Final[PartitionEpochs] = MappingProxyType({})
-JOIN_EPOCH: Final = 0
-LEAVE_EPOCH: Final = -1
 LEAVE_STATIC_EPOCH: Final = -2
 NO_REBALANCE_TIMEOUT: Final = -1
 NO_REGEX: Final = ""
-
-
-class MemberState(IntEnum):
-    """The state of a member's reconciliation, by its number in records (MemberState)."""
-
-    STABLE = 0
-    UNREVOKED_PARTITIONS = 1
-    UNRELEASED_PARTITIONS = 2
-    UNKNOWN = 127
-
-    @classmethod
-    def of(cls, number: int) -> "MemberState":
-        """Return the state with this number; UNKNOWN for one of a later release."""
-        known = number in {cls.STABLE, cls.UNREVOKED_PARTITIONS, cls.UNRELEASED_PARTITIONS}
-        return cls(number) if known else cls.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from kvorum.groups.records import (
 )
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.shard_state import Group, ShardState
+from kvorum.groups.share_group.group import ShareGroup
+from kvorum.groups.share_group.group_records import group_tombstones as share_group_tombstones
 from kvorum.metadata.api import RequestError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.delete_groups import DeleteGroupsResponse
@@ -143,6 +145,8 @@ def _committing_group(
         group = shard.group(request.group_id)
     else:
         raise RequestError(ErrorCode.ILLEGAL_GENERATION)
+    if isinstance(group, ShareGroup):
+        raise _without_offsets(group)
     if isinstance(group, ClassicGroup):
         check_commit(group, request)
     else:
@@ -203,7 +207,7 @@ class OffsetFetch:
         """Return a group's offsets; of a group that is not known, none and no error."""
         group = self.offsets.shard.groups.get(request.group_id, self.epoch)
         is_dead = isinstance(group, ClassicGroup) and group.is_in(ClassicGroupState.DEAD)
-        is_known = group is not None and not is_dead
+        is_known = group is not None and not is_dead and not isinstance(group, ShareGroup)
         if isinstance(group, ConsumerGroup):
             check_consumer_fetch(group, request, self.epoch)
         if request.topics is None:
@@ -275,6 +279,8 @@ def delete_offsets(
     """Return tombstones for offsets of topics that no member consumes, and the response."""
     group = offsets.shard.group(request.group_id)
     _refuse_dead(group)
+    if isinstance(group, ShareGroup):
+        raise _without_offsets(group)
     is_of_consumers = isinstance(group, ConsumerGroup) or group.uses_consumer_group_protocol
     if not group.is_empty and not is_of_consumers:
         raise RequestError(ErrorCode.NON_EMPTY_GROUP)
@@ -321,6 +327,9 @@ def cleanup_group_metadata(offsets: OffsetStore, now_ms: int) -> list[Coordinato
     """Return tombstones of offsets that have expired, and of groups that have none left."""
     records: list[CoordinatorRecord] = []
     for group_id, group in offsets.shard.groups.items():
+        if isinstance(group, ShareGroup):
+            # A share group ends on request only.
+            continue
         expired, has_others = _expired_offsets(offsets, group, now_ms)
         records += [offset_commit_tombstone(group_id, *where) for where in expired]
         if not has_others and not offsets.pending.has_group(group_id) and group.is_empty:
@@ -329,13 +338,15 @@ def cleanup_group_metadata(offsets: OffsetStore, now_ms: int) -> list[Coordinato
 
 
 def _group_tombstones(group: Group) -> list[CoordinatorRecord]:
+    if isinstance(group, ShareGroup):
+        return share_group_tombstones(group)
     if isinstance(group, ConsumerGroup):
         return group_tombstones(group)
     return [group_metadata_tombstone(group.group_id)]
 
 
 def _expired_offsets(
-    offsets: OffsetStore, group: Group, now_ms: int
+    offsets: OffsetStore, group: ClassicGroup | ConsumerGroup, now_ms: int
 ) -> tuple[list[TopicPartition], bool]:
     """Return where offsets have expired, and whether the group has others."""
     entries = offsets.committed.entries(group.group_id)
@@ -353,7 +364,7 @@ def _expired_offsets(
     return expired, len(expired) < len(entries)
 
 
-def _expiration_base(group: Group) -> BaseTimestamp | None:
+def _expiration_base(group: ClassicGroup | ConsumerGroup) -> BaseTimestamp | None:
     """Return from when on offsets grow old; None while they do not (KIP-211, KIP-496)."""
     if isinstance(group, ConsumerGroup) or group.protocol_type is None:
         return _commit_timestamp
@@ -381,3 +392,10 @@ def _refuse_dead(group: Group) -> None:
         raise RequestError(
             ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is in dead state."
         )
+
+
+def _without_offsets(group: ShareGroup) -> RequestError:
+    """Return the refusal of a request for committed offsets, of which a share group has none."""
+    return RequestError(
+        ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is not a consumer group."
+    )

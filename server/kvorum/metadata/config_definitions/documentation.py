@@ -156,6 +156,28 @@ _BROKER = {
     "group.min.session.timeout.ms": (
         "Shortest session that a member of a classic group may ask for."
     ),
+    "group.share.assignment.interval.ms": (
+        "Time between two assignments of a share group, unless the group says otherwise."
+    ),
+    "group.share.heartbeat.interval.ms": (
+        "Time between two heartbeats of a member, unless the group says otherwise."
+    ),
+    "group.share.initialize.retry.interval.ms": (
+        "Wait before the state of a share partition is initialized again, at least the time of a "
+        "commit."
+    ),
+    "group.share.max.assignment.interval.ms": "Longest assignment interval of a share group's own.",
+    "group.share.max.heartbeat.interval.ms": "Longest heartbeat interval of a share group's own.",
+    "group.share.max.session.timeout.ms": "Longest session of a share group's own.",
+    "group.share.max.size": "Most members of a share group.",
+    "group.share.min.assignment.interval.ms": (
+        "Shortest assignment interval of a share group's own."
+    ),
+    "group.share.min.heartbeat.interval.ms": "Shortest heartbeat interval of a share group's own.",
+    "group.share.min.session.timeout.ms": "Shortest session of a share group's own.",
+    "group.share.session.timeout.ms": (
+        "Session of a member of a share group, unless the group says otherwise."
+    ),
     "log.flush.offset.checkpoint.interval.ms": "Time between two writes of recovery points.",
     "log.cleaner.backoff.ms": "How long the cleaner rests when no log is to be compacted.",
     "log.cleaner.dedupe.buffer.size": (

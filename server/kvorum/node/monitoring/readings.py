@@ -12,7 +12,7 @@ from kvorum.broker.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStat
 from kvorum.broker.fetch_session.session import FetchSessionCache
 from kvorum.broker.partition import Partition
 from kvorum.groups.classic_group.group import ClassicGroup
-from kvorum.groups.consumer_group.group import ConsumerGroupState
+from kvorum.groups.consumer_group.group import ConsumerGroup, ConsumerGroupState
 from kvorum.groups.listing import CLASSIC, CONSUMER
 from kvorum.metadata.cluster_image import BrokerRegistration, ClusterImage
 from kvorum.metadata.features import KRAFT_VERSION_FEATURE, VersionRange
@@ -312,7 +312,7 @@ def _groups(service: GroupCoordinatorService | None) -> Iterator[Reading]:
         for one in shard.state.groups.values():
             if isinstance(one, ClassicGroup):
                 states[one.state.value] += 1
-            else:
+            elif isinstance(one, ConsumerGroup):
                 of_consumers[one.state()] += 1
     group = catalogue.GROUP_METADATA
     yield group.reading("NumOffsets", offset_count)

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from kvorum.groups.consumer_group.member import JOIN_EPOCH
+from kvorum.groups.modern_group.member_state import JOIN_EPOCH
 from kvorum.simulation.partitions import promises
 from kvorum.simulation.partitions.consumer_group_settings import ClusterConsumerGroupSettings
 from kvorum.simulation.properties.catalogue import Checks, PropertyViolatedError

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from kvorum.groups.consumer_group.member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from kvorum.groups.consumer_group.member import LEAVE_STATIC_EPOCH
+from kvorum.groups.modern_group.member_state import JOIN_EPOCH, LEAVE_EPOCH
 from kvorum.simulation.partitions.broker_surroundings import BrokerSurroundings
 from kvorum.simulation.partitions.consumer_group_ledger import ConsumerGroupLedger, TopicIdPartition
 from kvorum.simulation.partitions.consumer_group_settings import ClusterConsumerGroupSettings

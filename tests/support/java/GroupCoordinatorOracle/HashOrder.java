@@ -10,11 +10,16 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.message.ConsumerGroupDescribeResponseData;
 import org.apache.kafka.common.message.ConsumerGroupHeartbeatResponseData;
 import org.apache.kafka.common.message.ConsumerProtocolAssignment;
+import org.apache.kafka.common.message.ShareGroupDescribeResponseData;
+import org.apache.kafka.common.message.ShareGroupHeartbeatResponseData;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.group.generated.ConsumerGroupCurrentMemberAssignmentValue;
 import org.apache.kafka.coordinator.group.generated.ConsumerGroupTargetAssignmentMemberValue;
 import org.apache.kafka.coordinator.group.generated.GroupMetadataValue;
+import org.apache.kafka.coordinator.group.generated.ShareGroupCurrentMemberAssignmentValue;
+import org.apache.kafka.coordinator.group.generated.ShareGroupStatePartitionMetadataValue;
+import org.apache.kafka.coordinator.group.generated.ShareGroupTargetAssignmentMemberValue;
 
 /** Sorts the arrays whose order comes from the hashes of Java: members, topics and partitions of assignments. */
 final class HashOrder {
@@ -30,6 +35,19 @@ final class HashOrder {
         } else if (value instanceof ConsumerGroupCurrentMemberAssignmentValue current) {
             current.setAssignedPartitions(sortedWithEpochs(current.assignedPartitions()));
             current.setPartitionsPendingRevocation(sortedWithEpochs(current.partitionsPendingRevocation()));
+        } else if (value instanceof ShareGroupTargetAssignmentMemberValue target) {
+            target.topicPartitions().forEach(one -> one.setPartitions(sorted(one.partitions())));
+            target.setTopicPartitions(byTopicId(target.topicPartitions(),
+                ShareGroupTargetAssignmentMemberValue.TopicPartition::topicId));
+        } else if (value instanceof ShareGroupCurrentMemberAssignmentValue current) {
+            current.assignedPartitions().forEach(one -> one.setPartitions(sorted(one.partitions())));
+            current.setAssignedPartitions(byTopicId(current.assignedPartitions(),
+                ShareGroupCurrentMemberAssignmentValue.TopicPartitions::topicId));
+        } else if (value instanceof ShareGroupStatePartitionMetadataValue state) {
+            state.setInitializingTopics(sortedTopics(state.initializingTopics()));
+            state.setInitializedTopics(sortedTopics(state.initializedTopics()));
+            state.setDeletingTopics(byTopicId(state.deletingTopics(),
+                ShareGroupStatePartitionMetadataValue.TopicInfo::topicId));
         } else if (value instanceof GroupMetadataValue classic) {
             classic.members().forEach(member -> member.setAssignment(sorted(member.assignment())));
         }
@@ -62,6 +80,32 @@ final class HashOrder {
             response.assignment().setTopicPartitions(byTopicId(response.assignment().topicPartitions(),
                 ConsumerGroupHeartbeatResponseData.TopicPartitions::topicId));
         }
+    }
+
+    static void sort(ShareGroupHeartbeatResponseData response) {
+        if (response.assignment() != null) {
+            response.assignment().topicPartitions().forEach(one -> one.setPartitions(sorted(one.partitions())));
+            response.assignment().setTopicPartitions(byTopicId(response.assignment().topicPartitions(),
+                ShareGroupHeartbeatResponseData.TopicPartitions::topicId));
+        }
+    }
+
+    static void sort(ShareGroupDescribeResponseData.DescribedGroup group) {
+        for (ShareGroupDescribeResponseData.Member member : group.members()) {
+            member.setSubscribedTopicNames(sorted(member.subscribedTopicNames()));
+            member.assignment().topicPartitions().forEach(one -> one.setPartitions(sorted(one.partitions())));
+            member.assignment().setTopicPartitions(byTopicId(member.assignment().topicPartitions(),
+                ShareGroupDescribeResponseData.TopicPartitions::topicId));
+        }
+        List<ShareGroupDescribeResponseData.Member> members = new ArrayList<>(group.members());
+        members.sort(Comparator.comparing(ShareGroupDescribeResponseData.Member::memberId));
+        group.setMembers(members);
+    }
+
+    private static List<ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo> sortedTopics(
+            List<ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo> topics) {
+        topics.forEach(one -> one.setPartitions(sorted(one.partitions())));
+        return byTopicId(topics, ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo::topicId);
     }
 
     static void sort(ConsumerGroupDescribeResponseData.DescribedGroup group) {

@@ -1,0 +1,1 @@
+"""The requests of share groups' members and administrators (KIP-932)."""

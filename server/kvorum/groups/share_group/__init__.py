@@ -1,0 +1,1 @@
+"""Groups of the share protocol (KIP-932)."""
