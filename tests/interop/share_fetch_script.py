@@ -23,7 +23,13 @@ TOPICS: Final[Mapping[str, int]] = {"one": 2, "two": 1}
 """The topics, with their numbers of partitions; there is one more, which is unknown."""
 UNKNOWN: Final = "unknown"
 GROUPS: Final = ("shared", "other")
-MEMBERS: Final = ("alice", "bob", "carol")
+MEMBERS: Final[Mapping[str, Sequence[tuple[str, int]]]] = {
+    "alice": [("one", 0), ("one", 1), ("two", 0)],
+    "bob": [("one", 0)],
+    "carol": [("two", 0)],
+}
+"""The partitions of each member. Which of several is the first one, Kafka leaves to chance."""
+ALL_RECORDS: Final = 500
 VERSIONS: Final = (1, 2)
 WAIT_MS: Final = 5
 NO_ACK: Final = 0
@@ -234,7 +240,7 @@ class Script:
     def first_steps(self) -> Iterator[Step]:
         """Yield what begins a session of each member with all partitions."""
         for group, name in self._members:
-            yield Fetch(group, name, 0, 1, 1, 100, 0, False, _places(), (), ())
+            yield Fetch(group, name, 0, 1, ALL_RECORDS, 100, 0, False, MEMBERS[name], (), ())
 
     def step(self) -> Step:
         """Return another request."""
@@ -284,12 +290,12 @@ class Script:
             name if random.random() < 0.98 else random.choice(("", "x" * 37)),
             epoch,
             version,
-            0 if renews and random.random() < 0.9 else random.choice((0, 1, 2, 3, 5, 20, 500)),
+            0 if renews and random.random() < 0.9 else self._max_records(name),
             random.choice((1, 2, 5, 100)),
             random.choice((0, 1)),
             renews,
-            self._some_places(0.4),
-            self._some_places(0.05),
+            MEMBERS[name] if epoch == 0 else self._some_places(name, 0.4),
+            self._some_places(name, 0.05),
             acknowledged,
         )
 
@@ -309,18 +315,23 @@ class Script:
         )
 
     def _who(self) -> tuple[str, str]:
-        return self._random.choice(GROUPS), self._random.choice(MEMBERS)
+        return self._random.choice(GROUPS), self._random.choice(tuple(MEMBERS))
 
     def _epoch(self, group: str, name: str) -> int:
         epoch = self._members[group, name].epoch
         return self._random.choices((epoch, -1, 0, epoch + 1, epoch - 1), (90, 2, 3, 3, 2))[0]
 
-    def _some_places(self, share: float) -> list[tuple[str, int]]:
-        places = [place for place in _places() if self._random.random() < share]
-        if self._random.random() < 0.02:
-            places.append((UNKNOWN, 0))
-        if self._random.random() < 0.02:
-            places.append(("two", 7))
+    def _max_records(self, name: str) -> int:
+        is_one = len(MEMBERS[name]) == 1
+        return self._random.choice((0, 1, 2, 3, 5, 20) if is_one else (0, ALL_RECORDS, ALL_RECORDS))
+
+    def _some_places(self, name: str, share: float) -> list[tuple[str, int]]:
+        places = [place for place in MEMBERS[name] if self._random.random() < share]
+        if len(MEMBERS[name]) > 1:
+            if self._random.random() < 0.02:
+                places.append((UNKNOWN, 0))
+            if self._random.random() < 0.02:
+                places.append(("two", 7))
         return places
 
     def _batches(self, group: str, name: str, kinds: Sequence[int], share: float) -> list[Batches]:
@@ -328,22 +339,33 @@ class Script:
         random = self._random
         acknowledged: list[Batches] = []
         held = self._members[group, name].held
-        for topic, partition in _places():
+        for topic, partition in MEMBERS[name]:
             if random.random() > share:
                 continue
             own = held.get((topic, partition), [])
             batches = [self._batch(first, last, kinds) for first, last in own[:3]]
             if random.random() < 0.1:
-                end = max(self._ends[topic, partition], 1)
-                first = random.randrange(-1, end)
-                batches.append(self._batch(first, first + random.randrange(-1, 4), kinds))
+                batches.append(self._batch(*self._not_held(topic, partition), kinds))
             if random.random() < 0.95:
                 batches.sort()
             if batches or random.random() < 0.05:
                 acknowledged.append(Batches(topic, partition, batches))
-        if random.random() < 0.02:
+        if len(MEMBERS[name]) > 1 and random.random() < 0.02:
             acknowledged.append(Batches(UNKNOWN, 0, [(0, 0, [ACCEPT])]))
         return acknowledged
+
+    def _not_held(self, topic: str, partition: int) -> tuple[int, int]:
+        """Return offsets that another member may have, or that are beyond the log.
+
+        Upon others that nobody has, Kafka breaks off with a NullPointerException.
+        """
+        anyones = [
+            one
+            for member in self._members.values()
+            for one in member.held.get((topic, partition), ())
+        ]
+        end = self._ends[topic, partition]
+        return self._random.choice((*anyones, (end, end), (end, end + 3), (end + 2, end + 1)))
 
     def _batch(self, first: int, last: int, kinds: Sequence[int]) -> tuple[int, int, Sequence[int]]:
         random = self._random

@@ -123,4 +123,6 @@ def test_the_same_requests_have_the_same_answers(both_nodes: BothNodes) -> None:
                     seen["partition", one["error_code"]] += 1
                     seen["acquired", bool(one.get("acquired_records"))] += isinstance(step, Fetch)
         assert states(own) == states(real)
-    print("SEEN", sorted(seen.items(), key=str))
+    for kind in (("Fetch", 122), ("Acknowledge", 123), ("partition", 42), ("partition", 121)):
+        assert seen[kind], seen
+    assert seen["acquired", True] > STEPS // 10, seen
