@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 from tests.support.raw_client import RawClient
-from tests.support.topics import create_topic, wait_until_led
+from tests.support.topics import create_topic, wait_for_topics, wait_until_led
 from tests.support.waiting import wait_for
 
 from kvorum.coordinator.coordinator_type import CoordinatorType
@@ -25,7 +25,8 @@ from kvorum.wire.messages.read_share_group_state_summary import (
 from kvorum.wire.messages.share_fetch import ShareFetchRequest, ShareFetchResponse
 
 TOPIC: Final = "t"
-PARTITIONS: Final = 8
+PARTITIONS: Final = 20
+"""So many that a leader without the state of its partition is certain."""
 GROUP: Final = "g"
 MEMBER: Final = "AAECAwQFBgcICQoLDA0ODw"
 STATE_TOPIC: Final = {
@@ -40,6 +41,8 @@ def cluster() -> Iterator[Cluster]:
     with Cluster(controllers=1, brokers=2, overrides=STATE_TOPIC) as cluster:
         with RawClient(cluster.controller_servers) as controller:
             create_topic(controller, TOPIC, PARTITIONS)
+        for address in cluster.bootstrap_servers.split(","):
+            wait_for_topics(address, TOPIC)
         yield cluster
 
 

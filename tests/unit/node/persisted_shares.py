@@ -45,7 +45,7 @@ NOTHING_MS: Final = 0.0
 MIDDLE: Final = 0.5
 """Drawn where the jitter is to be nothing."""
 Answer = Callable[[int, Message], Message | Exception]
-"""What a broker, by its id, answers to a request."""
+"""Makes the answer of a broker, by its id, to a request."""
 
 
 def registered(broker_id: int) -> BrokerRegistration:
