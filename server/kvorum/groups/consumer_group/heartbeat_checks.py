@@ -3,16 +3,13 @@
 from collections.abc import Iterable
 from typing import Final
 
+from kvorum.groups.modern_group.heartbeat_fields import demand_text
+from kvorum.groups.modern_group.member_state import JOIN_EPOCH, LEAVE_EPOCH
 from kvorum.metadata.api import RequestError, invalid_request
 from kvorum.metadata.java_hash import hash_table_order
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.java_text import java_trim
 from kvorum.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-JOIN_EPOCH: Final = 0
-"""The epoch of a member that joins, or joins again."""
-LEAVE_EPOCH: Final = -1
-"""The epoch of a member that leaves for good."""
 LEAVE_FOR_A_WHILE_EPOCH: Final = -2
 """The epoch of a static member that leaves and will return."""
 _NO_TIMEOUT: Final = -1
@@ -28,10 +25,10 @@ def check_heartbeat(
     member that leaves. Everything else is INVALID_REQUEST.
     """
     if _must_have_id(request.member_epoch, version):
-        _demand_text(request.member_id, "MemberId")
-    _demand_text(request.group_id, "GroupId")
-    _demand_text(request.instance_id, "InstanceId")
-    _demand_text(request.rack_id, "RackId")
+        demand_text(request.member_id, "MemberId")
+    demand_text(request.group_id, "GroupId")
+    demand_text(request.instance_id, "InstanceId")
+    demand_text(request.rack_id, "RackId")
     if request.member_epoch == JOIN_EPOCH:
         _check_join(request)
     elif request.member_epoch == LEAVE_FOR_A_WHILE_EPOCH:
@@ -50,11 +47,6 @@ def _must_have_id(epoch: int, version: int) -> bool:
     """
     is_named_by_client = version >= _FIRST_VERSION_WITH_IDS_FROM_CLIENTS
     return is_named_by_client or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH
-
-
-def _demand_text(text: str | None, name: str) -> None:
-    if text is not None and not java_trim(text):
-        raise invalid_request(f"{name} can't be empty.")
 
 
 def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:

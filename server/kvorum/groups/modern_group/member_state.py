@@ -4,7 +4,9 @@ from enum import IntEnum
 from typing import Final
 
 JOIN_EPOCH: Final = 0
+"""The epoch of a member that joins, or joins again."""
 LEAVE_EPOCH: Final = -1
+"""The epoch of a member that leaves for good."""
 
 
 class MemberState(IntEnum):

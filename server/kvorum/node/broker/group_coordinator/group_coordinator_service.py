@@ -58,7 +58,10 @@ _RANDOM_UUID: Final = 4
 
 
 class GroupCoordinatorService:
-    """Classic and consumer groups, and the offsets of all groups, on this broker's partitions."""
+    """Groups, and the offsets of classic and consumer groups, on this broker's partitions.
+
+    The requests of share groups are in `ShareGroupService`.
+    """
 
     def __init__(
         self,
@@ -89,7 +92,8 @@ class GroupCoordinatorService:
             runtime=runtime,
         )
         """The coordinators of this broker's partitions."""
-        self._operations = GroupOperations(self.runtime)
+        self.operations = GroupOperations(self.runtime)
+        """The way to the coordinators of groups."""
 
     def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
         """Follow a change of the image that the partitions have followed already."""
@@ -103,10 +107,16 @@ class GroupCoordinatorService:
         for context in self.runtime.contexts():
             if gone:
                 context.write_unasked(lambda shard, _: shard.on_topics_deleted(gone))
+                context.write_unasked(lambda shard, _: shard.on_state_topics_deleted(gone))
             if names:
                 context.write_unasked(
                     lambda shard, _: shard.on_topics_changed(names, has_new_topics=has_new_topics)
                 )
+
+    def topic_name(self, topic_id: bytes) -> str:
+        """Return the name of a topic, an empty one for a topic that is gone."""
+        topic = self._image.topics.by_id.get(topic_id)
+        return "" if topic is None else topic.name
 
     def close(self) -> None:
         """Answer all who wait, and coordinate no more."""
@@ -121,7 +131,7 @@ class GroupCoordinatorService:
             then(_join_refusal(problem, request.member_id, context.version))
             return
         promise = JoinPromise(then, version=context.version)
-        self._operations.write_promised(
+        self.operations.write_promised(
             request.group_id,
             promise,
             lambda shard, now_ms: shard.join_group(context, request, promise, now_ms),
@@ -130,17 +140,17 @@ class GroupCoordinatorService:
 
     def sync_group(self, request: SyncGroupRequest, then: Then[SyncGroupResponse]) -> None:
         """Give a member its assignment, which the leader of the group may yet have to send."""
-        self._demand_group_id(request.group_id)
+        self.demand_group_id(request.group_id)
         promise = SyncPromise(then)
-        self._operations.write_promised(
+        self.operations.write_promised(
             request.group_id, promise, lambda shard, _: shard.sync_group(request, promise), then
         )
 
     def heartbeat(self, request: HeartbeatRequest, then: Then[HeartbeatResponse]) -> None:
         """Keep a member's session; while the group is being loaded, every member is kept."""
-        self._demand_group_id(request.group_id)
+        self.demand_group_id(request.group_id)
         try:
-            self._operations.write(
+            self.operations.write(
                 request.group_id, lambda shard, now_ms: shard.heartbeat(request, now_ms), then
             )
         except RequestError as error:
@@ -150,8 +160,8 @@ class GroupCoordinatorService:
 
     def leave_group(self, request: LeaveGroupRequest, then: Then[LeaveGroupResponse]) -> None:
         """Remove the members of a list."""
-        self._demand_group_id(request.group_id)
-        self._operations.write(
+        self.demand_group_id(request.group_id)
+        self.operations.write(
             request.group_id, lambda shard, now_ms: shard.leave_group(request, now_ms), then
         )
 
@@ -164,7 +174,7 @@ class GroupCoordinatorService:
         """Have a member of a consumer group join, stay or leave."""
         self.runtime.demand_active()
         check_heartbeat(request, context.version, self._settings.coordinator.consumer.assignors)
-        self._operations.write(
+        self.operations.write(
             request.group_id,
             lambda shard, now_ms: shard.consumer_group_heartbeat(context, request, now_ms),
             then,
@@ -177,7 +187,7 @@ class GroupCoordinatorService:
         then: Then[OffsetCommitResponse],
     ) -> None:
         """Commit offsets of topics that exist, named by both name and id."""
-        self._operations.write(
+        self.operations.write(
             request.group_id,
             lambda shard, now_ms: shard.commit_offsets(context, request, now_ms),
             then,
@@ -185,8 +195,8 @@ class GroupCoordinatorService:
 
     def partition_of_transaction(self, group_id: str) -> Partition:
         """Return the partition that a transaction with a group's offsets has to have."""
-        self._demand_group_id(group_id)
-        return self._operations.context_for(group_id).partition
+        self.demand_group_id(group_id)
+        return self.operations.context_for(group_id).partition
 
     def commit_transactional_offsets(
         self,
@@ -196,7 +206,7 @@ class GroupCoordinatorService:
         then: Then[TxnOffsetCommitResponse],
     ) -> None:
         """Commit offsets in a verified transaction; they wait for its end."""
-        self._operations.write(
+        self.operations.write(
             request.group_id,
             lambda shard, now_ms: shard.commit_transactional_offsets(context, request, now_ms),
             then,
@@ -215,14 +225,14 @@ class GroupCoordinatorService:
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
         """Return a group's committed offsets."""
-        context = self._operations.context_for(request.group_id)
+        context = self.operations.context_for(request.group_id)
         return context.read(lambda shard: shard.fetch_offsets(request, require_stable=False))
 
     def fetch_stable_offsets(
         self, request: OffsetFetchRequestGroup, then: Then[OffsetFetchResponseGroup]
     ) -> None:
         """Return a group's newest offsets, once they are committed."""
-        self._operations.write(
+        self.operations.write(
             request.group_id,
             lambda shard, _: CoordinatorResult(
                 effects=Effects(), response=shard.fetch_offsets(request, require_stable=True)
@@ -235,8 +245,8 @@ class GroupCoordinatorService:
         self, request: OffsetDeleteRequest, then: Then[OffsetDeleteResponse]
     ) -> None:
         """Delete offsets of topics that no member consumes."""
-        self._demand_group_id(request.group_id)
-        self._operations.write(
+        self.demand_group_id(request.group_id)
+        self.operations.write(
             request.group_id, lambda shard, _: shard.delete_offsets(request), then
         )
 
@@ -263,7 +273,7 @@ class GroupCoordinatorService:
 
         for partition, ids in by_partition.items():
             try:
-                self._operations.write_to_partition(
+                self.operations.write_to_partition(
                     partition, _deletion(ids), partial(deleted, partition)
                 )
             except RequestError as error:
@@ -274,7 +284,7 @@ class GroupCoordinatorService:
     def describe_group(self, version: int, group_id: str) -> DescribeGroupsResponse.DescribedGroup:
         """Describe a group as it is committed."""
         try:
-            context = self._operations.context_for(group_id)
+            context = self.operations.context_for(group_id)
             return context.read(lambda shard: shard.describe_group(version, group_id))
         except RequestError as error:
             return DescribeGroupsResponse.DescribedGroup(group_id=group_id, error_code=error.code)
@@ -284,8 +294,8 @@ class GroupCoordinatorService:
     ) -> ConsumerGroupDescribeResponse.DescribedGroup:
         """Describe a consumer group as it is committed."""
         try:
-            self._demand_group_id(group_id)
-            context = self._operations.context_for(group_id)
+            self.demand_group_id(group_id)
+            context = self.operations.context_for(group_id)
             return context.read(lambda shard: shard.describe_consumer_group(group_id))
         except RequestError as error:
             return ConsumerGroupDescribeResponse.DescribedGroup(
@@ -317,14 +327,15 @@ class GroupCoordinatorService:
     def _new_uuid(self) -> str:
         return str(uuid.UUID(bytes=self._random.randbytes(_UUID_BYTES), version=_RANDOM_UUID))
 
-    def _demand_group_id(self, group_id: str) -> None:
+    def demand_group_id(self, group_id: str) -> None:
+        """Refuse an empty group id with INVALID_GROUP_ID, and each of a service that is closed."""
         self.runtime.demand_active()
         if not group_id:
             raise RequestError.with_default_message(ErrorCode.INVALID_GROUP_ID)
 
     def _join_problem(self, request: JoinGroupRequest) -> ErrorCode | None:
         try:
-            self._demand_group_id(request.group_id)
+            self.demand_group_id(request.group_id)
         except RequestError as error:
             return error.code
         settings, timeout_ms = self._settings, request.session_timeout_ms

@@ -51,6 +51,18 @@ class GroupOperations:
         """
         _write(self.context_for(group_id), decide, then, mapping, transaction)
 
+    def write_unanswered(
+        self,
+        group_id: str,
+        decide: GroupOperation[None],
+        then: Callable[[RequestError | None], None],
+    ) -> None:
+        """Do an operation without a response; call back once it is committed, or has failed.
+
+        Raises RequestError as `write` does.
+        """
+        self.context_for(group_id).write(decide, then)
+
     def write_to_partition(
         self, partition: int, decide: GroupOperation[Response], then: Then[Response]
     ) -> None:
