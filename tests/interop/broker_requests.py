@@ -11,6 +11,7 @@ CONSUMER_GROUP: Final = "limits-consumers"
 MEMBER: Final = "nobody"
 TRANSACTIONAL_ID: Final = "limits-transactions"
 SHARE_GROUP: Final = "limits-shares"
+OTHER_SHARE_GROUP: Final = "limits-shares-without-members"
 _PRODUCER: Final = {"transactionalId": TRANSACTIONAL_ID, "producerId": 5, "producerEpoch": 0}
 _BATCH: Final = base64.b64encode(build_batch([RecordData(b"value", b"key", 1, ())])).decode()
 _PROTOCOL: Final = base64.b64encode(b"\0\0").decode()
@@ -175,6 +176,25 @@ def bodies(topic: str, topic_id: str) -> dict[str, Mapping[str, Any]]:
             "topicPartitions": [],
         },
         "ConsumerGroupDescribe": {"groupIds": [GROUP], "includeAuthorizedOperations": False},
+        "ShareGroupHeartbeat": {
+            "groupId": SHARE_GROUP,
+            "memberId": MEMBER,
+            "memberEpoch": 0,
+            "rackId": None,
+            "subscribedTopicNames": [topic],
+        },
+        "ShareGroupDescribe": {"groupIds": [GROUP], "includeAuthorizedOperations": False},
+        "DescribeShareGroupOffsets": {
+            "groups": [{"groupId": OTHER_SHARE_GROUP, "topics": topics(0, topicName=topic)}]
+        },
+        "AlterShareGroupOffsets": {
+            "groupId": OTHER_SHARE_GROUP,
+            "topics": topics({"partitionIndex": 0, "startOffset": 0}, topicName=topic),
+        },
+        "DeleteShareGroupOffsets": {
+            "groupId": OTHER_SHARE_GROUP,
+            "topics": [{"topicName": topic}],
+        },
         "ListGroups": {"statesFilter": [], "typesFilter": []},
         "DeleteGroups": {"groupsNames": ["limits-none"]},
         "InitProducerId": {

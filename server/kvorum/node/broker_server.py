@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from kvorum.node.broker.group_coordinator.group_coordinator_service import (
         GroupCoordinatorService,
     )
+    from kvorum.node.broker.group_coordinator.share_group_service import ShareGroupService
     from kvorum.node.broker.metadata_topic import MetadataTopic
     from kvorum.node.broker.share_coordinator.default_state_persister import DefaultStatePersister
     from kvorum.node.broker.share_coordinator.share_coordinator_service import (
@@ -134,6 +135,7 @@ class BrokerServer:
         self._persister = OnDemand(self._default_state_persister)
         self._purgatories = Purgatories(shared.runtime)
         self._fetched_shares = OnDemand(self._share_partition_manager)
+        self._share_groups = OnDemand(self._share_group_service)
         self.services = self._broker_services(apis)
         """The parts that handlers use."""
         self._handler = self._request_handler(apis)
@@ -172,6 +174,7 @@ class BrokerServer:
 
     async def _close_connections(self) -> None:
         self._topic_creator.close()
+        self._share_groups.close()
         self._groups.close()
         self._coordinated_transactions.close()
         self._fetched_shares.close()
@@ -239,6 +242,24 @@ class BrokerServer:
             broker_id=self._shared.config.node_id,
             runtime=AsyncioRuntime(self._shared.clock, thread_name="kvorum-groups"),
             random=self._shared.random,
+        )
+
+    def _share_group_service(self) -> ShareGroupService:
+        from kvorum.node.broker.group_coordinator.network_partition_metadata_client import (  # noqa: PLC0415 - as the group coordinator
+            NetworkPartitionMetadataClient,
+        )
+        from kvorum.node.broker.group_coordinator.share_group_service import ShareGroupService  # noqa: PLC0415 - as the group coordinator
+
+        shared = self._shared
+        partitions = NetworkPartitionMetadataClient(
+            _broker_connections(shared, "network-partition-metadata-client"),
+            self._own_broker,
+            shared.config.listeners.inter_broker_name,
+            image=lambda: shared.loader.published,
+            runtime=shared.runtime,
+        )
+        return ShareGroupService(
+            self._groups.service, self._persister.part, partitions, runtime=shared.runtime
         )
 
     def _transaction_coordinator(self) -> TransactionCoordinatorService:
@@ -354,6 +375,7 @@ class BrokerServer:
             coordinated_transactions=self._coordinated_transactions,
             coordinated_shares=self._coordinated_shares,
             fetched_shares=self._fetched_shares,
+            coordinated_share_groups=self._share_groups,
             transactions=self._transactions,
             throttling=_request_handler_helper(shared),
             purgatories=self._purgatories,

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from kvorum.node.broker.group_coordinator.group_coordinator_service import (
         GroupCoordinatorService,
     )
+    from kvorum.node.broker.group_coordinator.share_group_service import ShareGroupService
     from kvorum.node.broker.metadata_topic import MetadataTopic
     from kvorum.node.broker.share_coordinator.share_coordinator_service import (
         ShareCoordinatorService,
@@ -187,6 +188,7 @@ class BrokerServices:
     coordinated_transactions: CoordinatorOnDemand[TransactionCoordinatorService]
     coordinated_shares: CoordinatorOnDemand[ShareCoordinatorService]
     fetched_shares: OnDemand[SharePartitionManager]
+    coordinated_share_groups: OnDemand[ShareGroupService]
     transactions: TransactionVerification
     throttling: RequestHandlerHelper
     purgatories: Purgatories
@@ -199,6 +201,11 @@ class BrokerServices:
     def groups(self) -> GroupCoordinatorService:
         """The group coordinator."""
         return self.coordinated_groups.service
+
+    @property
+    def share_groups(self) -> ShareGroupService:
+        """The share groups that this broker coordinates."""
+        return self.coordinated_share_groups.part
 
     @property
     def transaction_coordinator(self) -> TransactionCoordinatorService:

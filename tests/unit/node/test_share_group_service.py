@@ -11,7 +11,6 @@ from kvorum.groups.offsets.store import TopicPartition
 from kvorum.metadata.partition import Partitions
 from kvorum.metadata.topics_image import TopicImage
 from kvorum.node.broker.group_coordinator.partition_metadata_client import LatestOffset
-from kvorum.node.broker.group_coordinator.share_group_offsets import ShareGroupOffsets
 from kvorum.node.broker.group_coordinator.share_group_service import ShareGroupService
 from kvorum.node.coroutines import Promise, other_work
 from kvorum.node.tasks import run
@@ -42,6 +41,8 @@ UNAVAILABLE: Final = ErrorCode.COORDINATOR_NOT_AVAILABLE
 class Ends:
     """The ends of partitions, 100 where `errors` has no error for one."""
 
+    is_closed = False
+
     def __init__(self) -> None:
         self.errors: dict[TopicPartition, ErrorCode] = {}
 
@@ -52,6 +53,9 @@ class Ends:
             where: LatestOffset(100, self.errors.get(where, ErrorCode.NONE)) for where in partitions
         }
 
+    def close(self) -> None:
+        self.is_closed = True
+
 
 class Sharing(Coordinated):
     """A coordinator of share groups, with two topics of two partitions each."""
@@ -60,9 +64,8 @@ class Sharing(Coordinated):
         super().__init__()
         self.persister = MemoryPersister()
         self.ends = Ends()
-        self.share = ShareGroupService(self.service, self.persister, self.runtime)
-        self.offsets = ShareGroupOffsets(
-            self.service, self.persister, self.ends, lambda: self.image
+        self.share = ShareGroupService(
+            self.service, self.persister, self.ends, runtime=self.runtime
         )
 
     async def begin(self) -> None:
@@ -112,7 +115,8 @@ class Sharing(Coordinated):
     async def describe(
         self, topics: list[DescribeShareGroupOffsetsRequestTopic] | None = None
     ) -> DescribeShareGroupOffsetsResponseGroup:
-        return await run(self.offsets.describe(DescribeShareGroupOffsetsRequestGroup("g", topics)))
+        group = DescribeShareGroupOffsetsRequestGroup("g", topics)
+        return await run(self.share.offsets.describe(group))
 
 
 async def turn(node: Sharing) -> None:
@@ -290,3 +294,4 @@ async def test_states_are_not_initialized_after_the_service_is_closed(node: Shar
     for _ in range(3):
         await run(turn(node))
     assert not node.persister.offsets
+    assert node.ends.is_closed

@@ -6,10 +6,12 @@ Version 1 (KIP-1099): members have a type, as those of the classic protocol may 
 from collections.abc import Iterator
 from typing import Final
 
-from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import PER_RESOURCE, RequestError
-from kvorum.metadata.standard_authorizer import Access
-from kvorum.node.handlers.group_requests import demand_consumer_protocol, describe_each
+from kvorum.node.handlers.group_requests import (
+    demand_consumer_protocol,
+    describe_each,
+    without_hidden_topics,
+)
 from kvorum.node.services import BrokerApi, BrokerServices
 from kvorum.node.serving.request import IncomingRequest
 from kvorum.wire.error_codes import ErrorCode
@@ -18,10 +20,6 @@ from kvorum.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeResponse,
 )
 from kvorum.wire.primitives import Message
-
-_HAS_HIDDEN_TOPICS: Final = (
-    "The group has described topic(s) that the client is not authorized to describe."
-)
 
 
 async def answer(
@@ -37,21 +35,10 @@ async def answer(
         refuse=_refusal,
         with_operations=body.include_authorized_operations,
     )
-    return ConsumerGroupDescribeResponse(groups=_without_hidden_topics(groups, request.access))
-
-
-def _without_hidden_topics(
-    groups: list[ConsumerGroupDescribeResponse.DescribedGroup], access: Access
-) -> list[ConsumerGroupDescribeResponse.DescribedGroup]:
-    """Replace groups whose members have topics that the client may not describe."""
-    names = sorted({name for group in groups for name in _assigned_topics(group)})
-    allowed = access.allowed_topics(AclOperation.DESCRIBE, names)
-    return [
-        group
-        if allowed.issuperset(_assigned_topics(group))
-        else _refusal(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HAS_HIDDEN_TOPICS)
-        for group in groups
-    ]
+    shown = without_hidden_topics(
+        groups, request.access, topics_of=_assigned_topics, refuse=_refusal
+    )
+    return ConsumerGroupDescribeResponse(groups=shown)
 
 
 def _assigned_topics(group: ConsumerGroupDescribeResponse.DescribedGroup) -> Iterator[str]:

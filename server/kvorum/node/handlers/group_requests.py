@@ -1,13 +1,13 @@
 """The code that the handlers of groups share."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar, TypeVarTuple, Unpack
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol, TypeVar, TypeVarTuple, Unpack
 
 from kvorum.groups.request_context import RequestContext
 from kvorum.metadata.acl_codes import AclOperation
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.features import GROUP_VERSION_FEATURE
-from kvorum.metadata.standard_authorizer import host_text
+from kvorum.metadata.standard_authorizer import Access, host_text
 from kvorum.node.coroutines import Promise
 from kvorum.node.runtime import Runtime
 from kvorum.node.services import BrokerServices
@@ -20,10 +20,14 @@ class _Described(Protocol):
     """A group in the response to a request that describes groups."""
 
     error_code: int
+    group_id: str
     authorized_operations: int
 
 
 Described = TypeVar("Described", bound=_Described)
+_HAS_HIDDEN_TOPICS: Final = (
+    "The group has described topic(s) that the client is not authorized to describe."
+)
 Response = TypeVar("Response")
 Arguments = TypeVarTuple("Arguments")
 
@@ -95,3 +99,21 @@ def describe_each(
             group.authorized_operations = access.operations_on_group(group_id)
         groups.append(group)
     return groups
+
+
+def without_hidden_topics(
+    groups: Sequence[Described],
+    access: Access,
+    *,
+    topics_of: Callable[[Described], Iterable[str]],
+    refuse: Callable[[str, ErrorCode, str], Described],
+) -> list[Described]:
+    """Replace groups whose members have topics that the client may not describe."""
+    names = sorted({name for group in groups for name in topics_of(group)})
+    allowed = access.allowed_topics(AclOperation.DESCRIBE, names)
+    return [
+        group
+        if allowed.issuperset(topics_of(group))
+        else refuse(group.group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HAS_HIDDEN_TOPICS)
+        for group in groups
+    ]

@@ -1,4 +1,4 @@
-"""The code that the handlers of share groups' records share: ShareFetch and ShareAcknowledge."""
+"""The code that the handlers of share groups share."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
@@ -83,9 +83,14 @@ def demand_member(
         raise RequestError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
     require_on_group(request, AclOperation.READ, body.group_id)
     member_id = body.member_id
-    if not member_id or _utf_16_units(member_id) > _MEMBER_ID_UNITS_MAX:
+    if member_id is None or not is_member_id(member_id):
         raise RequestError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
     return ShareSessionKey(body.group_id, member_id)
+
+
+def is_member_id(text: str) -> bool:
+    """Return whether a member can have an id."""
+    return 0 < _utf_16_units(text) <= _MEMBER_ID_UNITS_MAX
 
 
 def lock_duration_ms(manager: SharePartitionManager, member: ShareSessionKey) -> int:

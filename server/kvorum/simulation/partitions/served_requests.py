@@ -148,6 +148,7 @@ def broker_services(
         coordinated_transactions=coordination.on_demand if coordination is not None else _ABSENT,
         coordinated_shares=_ABSENT,
         fetched_shares=_ABSENT,
+        coordinated_share_groups=_ABSENT,
         transactions=coordination.verification
         if coordination is not None
         else cast("Any", _OwnCoordinators()),

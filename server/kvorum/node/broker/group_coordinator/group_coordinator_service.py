@@ -74,7 +74,8 @@ class GroupCoordinatorService:
     ) -> None:
         self._settings = settings
         self._random = random
-        self._image = MetadataImage()
+        self.image = MetadataImage()
+        """The metadata that the broker has published last."""
         self._broker_id = broker_id
         self.runtime = CoordinatorRuntime(
             CoordinatorSettings(
@@ -97,7 +98,7 @@ class GroupCoordinatorService:
 
     def on_image(self, before: MetadataImage, after: MetadataImage) -> None:
         """Follow a change of the image that the partitions have followed already."""
-        self._image = after
+        self.image = after
         self.runtime.on_image(before, after)
         topics = ImageDelta(before, after).topics
         has_new_topics = bool(topics.added)
@@ -115,7 +116,7 @@ class GroupCoordinatorService:
 
     def topic_name(self, topic_id: bytes) -> str:
         """Return the name of a topic, an empty one for a topic that is gone."""
-        topic = self._image.topics.by_id.get(topic_id)
+        topic = self.image.topics.by_id.get(topic_id)
         return "" if topic is None else topic.name
 
     def close(self) -> None:
@@ -320,7 +321,7 @@ class GroupCoordinatorService:
         return GroupCoordinatorShard(
             self._settings.coordinator,
             self._new_uuid,
-            image=lambda: self._image,
+            image=lambda: self.image,
             broker_id=self._broker_id,
         )
 

@@ -9,7 +9,7 @@ from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.group_coordinator.partition_metadata_client import LatestOffset
 from kvorum.node.broker.inter_broker_senders import BrokerConnection, Connections
 from kvorum.node.broker.own_broker import OwnBroker
-from kvorum.node.coroutines import all_of, sleep
+from kvorum.node.coroutines import Lock, all_of, sleep
 from kvorum.node.outbound.client_connection import ClientConnectionError, NoCommonVersionError
 from kvorum.node.runtime import Runtime
 from kvorum.wire.error_codes import ErrorCode
@@ -46,6 +46,8 @@ class NetworkPartitionMetadataClient:
         self._listener = listener
         self._image = image
         self._runtime = runtime
+        self._turns: dict[int, Lock] = {}
+        """One request is under way to each leader."""
 
     def close(self) -> None:
         """Close all connections."""
@@ -79,7 +81,8 @@ class NetworkPartitionMetadataClient:
                 await sleep(self._runtime, backoff_ms)
                 backoff_ms *= BACKOFF_BASE
             try:
-                return await self._ask(await self._connection_to(leader_id), partitions)
+                async with self._turns.setdefault(leader_id, Lock(self._runtime)):
+                    return await self._ask(await self._connection_to(leader_id), partitions)
             except NoCommonVersionError:
                 error = ErrorCode.UNKNOWN_SERVER_ERROR
                 break

@@ -22,3 +22,7 @@ class PartitionMetadataClient(Protocol):
     ) -> Mapping[TopicPartition, LatestOffset]:
         """Return the end of each partition, or the last error after all tries; raises nothing."""
         ...
+
+    def close(self) -> None:
+        """Ask no leader any more."""
+        ...

@@ -1,10 +1,9 @@
 """DescribeShareGroupOffsets: where share groups go on in partitions, and how much is left there."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from kvorum.groups.offsets.store import TopicPartition
-from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.group_coordinator.partition_metadata_client import (
     LatestOffset,
@@ -39,12 +38,10 @@ class ShareGroupOffsets:
         groups: GroupCoordinatorService,
         persister: Persister,
         partitions: PartitionMetadataClient,
-        image: Callable[[], MetadataImage],
     ) -> None:
         self._groups = groups
         self._persister = persister
         self._partitions = partitions
-        self._image = image
 
     async def describe(
         self, request: DescribeShareGroupOffsetsRequestGroup
@@ -60,7 +57,7 @@ class ShareGroupOffsets:
             context = self._groups.operations.context_for(group_id)
             wanted = context.read(lambda shard: shard.initialized_share_group_partitions(group_id))
             return await self._described(group_id, self._existing(wanted), [])
-        topics = self._image().topics
+        topics = self._groups.image.topics
         named: dict[bytes, Collection[int]] = {}
         unknown: list[DescribeShareGroupOffsetsResponseTopic] = []
         for topic in request.topics:
@@ -72,7 +69,7 @@ class ShareGroupOffsets:
         return await self._described(group_id, named, unknown)
 
     def _existing(self, partitions: Mapping[bytes, Collection[int]]) -> dict[bytes, list[int]]:
-        topics = self._image().topics.by_id
+        topics = self._groups.image.topics.by_id
         return {
             topic_id: sorted(numbers)
             for topic_id, numbers in partitions.items()

@@ -14,6 +14,8 @@ from kvorum.groups.share_group.heartbeat_checks import check_share_heartbeat
 from kvorum.metadata.api import RequestError
 from kvorum.node.broker.group_coordinator.group_coordinator_service import GroupCoordinatorService
 from kvorum.node.broker.group_coordinator.group_operations import GroupOperation
+from kvorum.node.broker.group_coordinator.partition_metadata_client import PartitionMetadataClient
+from kvorum.node.broker.group_coordinator.share_group_offsets import ShareGroupOffsets
 from kvorum.node.broker.share_coordinator.persister import Persister
 from kvorum.node.coroutines import Promise, Task, Wait, all_of, other_work
 from kvorum.node.events.log_event import LogEvent
@@ -48,11 +50,19 @@ class ShareGroupService:
     """Share groups on this broker's partitions of ``__consumer_offsets``."""
 
     def __init__(
-        self, groups: GroupCoordinatorService, persister: Persister, runtime: Runtime
+        self,
+        groups: GroupCoordinatorService,
+        persister: Persister,
+        partitions: PartitionMetadataClient,
+        *,
+        runtime: Runtime,
     ) -> None:
         self._groups = groups
         self._persister = persister
+        self._partitions = partitions
         self._runtime = runtime
+        self.offsets = ShareGroupOffsets(groups, persister, partitions)
+        """The offsets of groups, to be described."""
         self._tasks: dict[int, Task[None]] = {}
         self._task_count = 0
 
@@ -61,6 +71,7 @@ class ShareGroupService:
         for task in self._tasks.values():
             task.close()
         self._tasks.clear()
+        self._partitions.close()
 
     async def heartbeat(
         self, context: RequestContext, request: ShareGroupHeartbeatRequest
@@ -83,8 +94,10 @@ class ShareGroupService:
             context = self._groups.operations.context_for(group_id)
             return context.read(lambda shard: shard.describe_share_group(group_id))
         except RequestError as error:
+            # As in Kafka, an empty id alone has no text.
+            text = error.message_or_default if group_id else None
             return ShareGroupDescribeResponse.DescribedGroup(
-                group_id=group_id, error_code=error.code, error_message=error.own_message
+                group_id=group_id, error_code=error.code, error_message=text
             )
 
     async def alter_offsets(
