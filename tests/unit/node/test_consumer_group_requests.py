@@ -6,23 +6,19 @@ from typing import Any, Final, cast
 
 import pytest
 from immutables import Map
+from tests.unit.node.permitted_clients import allowing, incoming
 
 from kvorum.groups.request_context import RequestContext
 from kvorum.groups.settings import ConsumerGroupSettings
-from kvorum.metadata.acl_codes import AclOperation, AclResourceType, PatternType, PermissionType
-from kvorum.metadata.acls_image import AclsImage, replay_access_control_entry
+from kvorum.metadata.acl_codes import AclOperation, AclResourceType
 from kvorum.metadata.api import RequestError
 from kvorum.metadata.features import GROUP_VERSION_FEATURE, FeaturesImage
 from kvorum.metadata.image import MetadataImage
-from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access, AuthorizerRules, Principal
+from kvorum.metadata.standard_authorizer import UNRESTRICTED, Access
 from kvorum.node.coroutines import Task
 from kvorum.node.handlers import consumer_group_describe, consumer_group_heartbeat
 from kvorum.node.services import BrokerApi, BrokerServices
-from kvorum.node.serving.request import IncomingRequest
-from kvorum.node.serving.session import Session
-from kvorum.security.security_protocol import SecurityProtocol
 from kvorum.wire.error_codes import ErrorCode
-from kvorum.wire.messages.access_control_entry_record import AccessControlEntryRecord
 from kvorum.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -31,10 +27,8 @@ from kvorum.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from kvorum.wire.messages.request_header import RequestHeader
 from kvorum.wire.primitives import Message
 
-ALICE: Final = Principal("User", "alice")
 VERSION: Final = 1
 FULL: Final = "The group is full."
 UNKNOWN_OPERATIONS: Final = -(2**31)
@@ -82,23 +76,6 @@ class Groups:
         return ConsumerGroupDescribeResponse.DescribedGroup(group_id=group_id, members=[member])
 
 
-def allowing(*allowed: tuple[AclOperation, AclResourceType, str]) -> Access:
-    acls = AclsImage()
-    for number, (operation, kind, name) in enumerate(allowed):
-        entry = AccessControlEntryRecord(
-            id=bytes([number]) * 16,
-            resource_type=kind,
-            resource_name=name,
-            pattern_type=PatternType.LITERAL,
-            principal=ALICE.text,
-            host="*",
-            operation=operation,
-            permission_type=PermissionType.ALLOW,
-        )
-        acls = replay_access_control_entry(acls, entry)
-    return Access(AuthorizerRules(), acls, ALICE, "10.0.0.1")
-
-
 def broker_with(groups: Groups, *, level: int = 1, is_enabled: bool = True) -> BrokerServices:
     image = MetadataImage(features=FeaturesImage(levels=Map({GROUP_VERSION_FEATURE: level})))
     consumer = ConsumerGroupSettings(is_enabled=is_enabled)
@@ -116,15 +93,7 @@ def answer(
     api: BrokerApi[Any], body: Message, broker: BrokerServices, access: Access = UNRESTRICTED
 ) -> Any:
     """Return the response, or the one that refuses the request."""
-    assert body.API_KEY is not None
-    request = IncomingRequest[Any](
-        header=RequestHeader(body.API_KEY, VERSION, 7, "client"),
-        body=body,
-        frame=b"",
-        progress=cast("Any", None),
-        session=Session("PLAINTEXT", SecurityProtocol.PLAINTEXT, "10.0.0.1", ALICE),
-        access=access,
-    )
+    request = incoming(body, VERSION, access)
     results: list[Any] = []
     Task(api.answer(request, broker), results.append)
     (result,) = results
