@@ -113,7 +113,11 @@ class Fetch(NamedTuple):
         topics: list[Any] = []
         for name, index, batches in _merged(self.listed, self.acknowledged):
             part = request.FetchPartition(
-                index, acknowledgement_batches=[request.AcknowledgementBatch(*b) for b in batches]
+                index,
+                acknowledgement_batches=[
+                    request.AcknowledgementBatch(first, last, list(types))
+                    for first, last, types in batches
+                ],
             )
             topics.append(request.FetchTopic(side.topic_ids[name], [part]))
         answered = side.client.ask(
@@ -168,7 +172,11 @@ class Acknowledge(NamedTuple):
                 side.topic_ids[one.topic],
                 [
                     request.AcknowledgePartition(
-                        one.partition, [request.AcknowledgementBatch(*b) for b in one.batches]
+                        one.partition,
+                        [
+                            request.AcknowledgementBatch(first, last, list(types))
+                            for first, last, types in one.batches
+                        ],
                     )
                 ],
             )

@@ -1,6 +1,7 @@
 """Records of share groups beside a real broker: equal answers to fetches and acknowledgements."""
 
 from collections import Counter
+from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -61,7 +62,7 @@ def prepare(node: Node, client: RawClient) -> Side:
         ]
         answered = client.ask(request(group, topics), InitializeShareGroupStateResponse, 0)
         assert not any(one.error_code for topic in answered.results for one in topic.partitions)
-        wait_for(lambda group=group: _is_loaded(client, group, ids), "the states are read")
+        wait_for(partial(_is_loaded, client, group, ids), "the states are read")
     return Side(client, {**ids, UNKNOWN: UNKNOWN_ID})
 
 

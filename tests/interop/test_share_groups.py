@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 from tests.interop.clients.confluent import make_topics, send
-from tests.interop.clients.java_share import JavaShareMember
+from tests.interop.clients.java_share import JavaShareMember, Mode
 from tests.support.clients.driver import TopicWish
 from tests.support.kafka.java import Java
 from tests.support.node import BothNodes
@@ -82,7 +82,7 @@ def wait_until_delivered(values: list[str], *members: JavaShareMember) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["implicit", "explicit"])
 def test_members_share_records_and_each_is_delivered_once(
-    servers: str, java: Java, mode: str
+    servers: str, java: Java, mode: Mode
 ) -> None:
     values = [f"value {number}" for number in range(COUNT)]
     topic = f"shared-{mode}"

@@ -310,7 +310,7 @@ class BrokerServer:
         from kvorum.node.broker.share_fetch.share_partition_manager import SharePartitionManager  # noqa: PLC0415 - as the group coordinator
 
         shared = self._shared
-        return SharePartitionManager(
+        manager = SharePartitionManager(
             shared.config.share_fetch,
             self._replication.replicas,
             self._persister.part,
@@ -320,6 +320,8 @@ class BrokerServer:
             runtime=shared.runtime,
             random=shared.random,
         )
+        shared.loader.subscribe(manager.on_image)
+        return manager
 
     def _identity(self) -> BrokerIdentity:
         shared = self._shared

@@ -121,6 +121,20 @@ FETCH_SESSION_RATES: Final = MetricGroup(
     {"IncrementalFetchSessionEvictionsPerSec": "Fetch sessions that have made room for others"},
     kind=Kind.METER,
 )
+SHARE_SESSIONS: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "ShareSessionCache",
+    {
+        "ShareSessionsCount": "Share sessions of members",
+        "SharePartitionsCount": "Partitions of these sessions",
+    },
+)
+SHARE_SESSION_RATES: Final = MetricGroup(
+    SERVER_DOMAIN,
+    "ShareSessionCache",
+    {"ShareSessionEvictionsPerSec": "Share sessions that have ended with their connections"},
+    kind=Kind.METER,
+)
 LOG: Final = MetricGroup(
     LOG_DOMAIN,
     "Log",
@@ -212,6 +226,8 @@ BROKER_GROUPS: Final = (
     PURGATORIES,
     FETCH_SESSIONS,
     FETCH_SESSION_RATES,
+    SHARE_SESSIONS,
+    SHARE_SESSION_RATES,
     LOG,
     LOG_MANAGER,
     LOG_DIRECTORIES,

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from kvorum.node.broker.group_coordinator.group_coordinator_service import (
         GroupCoordinatorService,
     )
+    from kvorum.node.broker.share_fetch.share_partition_manager import SharePartitionManager
     from kvorum.node.broker.transaction_coordinator.transaction_coordinator_service import (
         TransactionCoordinatorService,
     )
@@ -187,6 +188,7 @@ def record_readings(shared: SharedServer, server: BrokerServer) -> Iterator[Read
     yield from _log_directories(replicas, shared.directories.log_directories)
     yield from _purgatories(services.purgatories)
     yield from _fetch_sessions(services.fetch_sessions.cache)
+    yield from _share_sessions(services.fetched_shares.part_if_made)
     yield from _late_transactions(replicas, shared)
     now_ms = shared.clock.monotonic_ms()
     groups = services.coordinated_groups.service_if_made
@@ -293,6 +295,7 @@ def _purgatories(purgatories: Purgatories) -> Iterator[Reading]:
         ("Produce", purgatories.produce),
         ("Fetch", purgatories.fetch),
         ("DeleteRecords", purgatories.delete_records),
+        ("ShareFetch", purgatories.share_fetch),
     ):
         yield group.reading("NumDelayedOperations", purgatory.delayed_count, name)
         yield group.reading("PurgatorySize", purgatory.watched_count, name)
@@ -303,6 +306,16 @@ def _fetch_sessions(cache: FetchSessionCache) -> Iterator[Reading]:
     yield group.reading("NumIncrementalFetchSessions", len(cache))
     yield group.reading("NumIncrementalFetchPartitionsCached", cache.partition_count)
     yield rates.reading("IncrementalFetchSessionEvictionsPerSec", cache.eviction_count)
+
+
+def _share_sessions(manager: SharePartitionManager | None) -> Iterator[Reading]:
+    sessions = None if manager is None else manager.sessions
+    group, rates = catalogue.SHARE_SESSIONS, catalogue.SHARE_SESSION_RATES
+    yield group.reading("ShareSessionsCount", 0 if sessions is None else len(sessions))
+    partition_count = 0 if sessions is None else sessions.partition_count
+    yield group.reading("SharePartitionsCount", partition_count)
+    eviction_count = 0 if sessions is None else sessions.eviction_count
+    yield rates.reading("ShareSessionEvictionsPerSec", eviction_count)
 
 
 def _groups(service: GroupCoordinatorService | None) -> Iterator[Reading]:

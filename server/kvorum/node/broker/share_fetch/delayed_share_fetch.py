@@ -1,8 +1,9 @@
 """A fetch of a member, which waits until it can acquire enough (Kafka's DelayedShareFetch)."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from random import Random
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kvorum.broker.log_read import LogReadInfo
 from kvorum.broker.share_partition.acquisition import FetchedRecords
@@ -20,6 +21,9 @@ from kvorum.storage.log.file_records import TruncatedRecordsError
 from kvorum.wire.error_codes import ErrorCode
 from kvorum.wire.messages.share_fetch import ShareFetchResponse
 from kvorum.wire.records.legacy import Entry, read_entries
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 class _Acquirable(NamedTuple):

@@ -1,6 +1,11 @@
 """The shares of partitions in the bytes of one fetch (Kafka's PartitionMaxBytesStrategy)."""
 
-from random import Random
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 def partition_max_bytes(

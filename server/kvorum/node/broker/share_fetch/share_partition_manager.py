@@ -1,8 +1,9 @@
 """The share partitions and share sessions of a broker (Kafka's SharePartitionManager)."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kvorum.broker.partition import Partition
 from kvorum.broker.share_group_config import (
@@ -22,6 +23,7 @@ from kvorum.broker.share_session.session_cache import ShareSessionCache
 from kvorum.broker.share_session.topic_id_partition import TopicIdPartition
 from kvorum.coordinator.share_partition_key import SharePartitionKey
 from kvorum.metadata.api import RequestError
+from kvorum.metadata.features import SHARE_VERSION_FEATURE
 from kvorum.metadata.image import MetadataImage
 from kvorum.node.broker.batch_inspector import BatchInspector
 from kvorum.node.broker.purgatories import DelayedOperationPurgatory
@@ -35,6 +37,9 @@ from kvorum.node.coroutines import Task, Wait, all_of
 from kvorum.node.runtime import Runtime
 from kvorum.node.serving.disconnect_listeners import DisconnectListeners
 from kvorum.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from random import Random
 
 
 class SharePartitionManager:
@@ -77,6 +82,12 @@ class SharePartitionManager:
         """Give out no records any more."""
         for led in self.partitions:
             self._forget(led)
+
+    def on_image(self, image: MetadataImage) -> None:
+        """Forget everything once the cluster has no share groups any more."""
+        if image.features.level(SHARE_VERSION_FEATURE) < 1:
+            self.close()
+            self.sessions.remove_all()
 
     def group_config(self, group_id: str) -> ShareGroupConfig:
         """Return the configuration of a group that holds at the moment."""
